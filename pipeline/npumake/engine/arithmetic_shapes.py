@@ -1,6 +1,6 @@
-"""The shapes that arithmetic on codes makes, where attributes and constants are what it takes.
+"""Output shapes of arithmetic kernels, and checks of their attributes and constants.
 
-Every function raises MisfitError where they are not.
+Every function raises MisfitError for an instruction that its kernel does not accept.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def elementwise(call: Call) -> Shape:
 
 
 def added(call: Call) -> Shape:
-    """Two mantissas on one shift."""
+    """Two mantissas with one common shift."""
     for role, shape in (("mantissa", (2,)), ("shift", ())):
         refuse(constant(call, role).shape != shape, f"`{role}` is not of {list(shape)}")
     return elementwise(call)
 
 
 def added_twice(call: Call) -> Shape:
-    """A factor for each side and one for the sum."""
+    """One factor per operand and one for the sum."""
     factor_of_each(call, 3)
     whole(call, "headroom", 0, 30)
     whole(call, "sign", -1, 1)
@@ -70,7 +70,7 @@ def factor_of_each(call: Call, count: int) -> None:
 
 
 def product(call: Call) -> Shape:
-    """Of two tensors, or of one and a constant `weight`."""
+    """Product of two tensors, or of one tensor and a constant `weight`."""
     left, *others = (grid.shape for grid in call.inputs)
     right = others[0] if others else constant(call, "weight").shape
     refuse(not left or not right, "a scalar is no matrix")

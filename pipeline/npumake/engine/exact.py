@@ -1,9 +1,9 @@
-"""The exact engine: what ReferenceSession computes, bit for bit, at onnxruntime's speed.
+"""The exact engine: bit for bit the results of ReferenceSession, at onnxruntime's speed.
 
-Instructions that floats compute exactly (npumake.engine.floats) run in onnxruntime, as one graph
-for all that follow each other; what lies between them runs in NumPy, and a CPU subgraph as the
-model it is. What does not wait for each other runs at the same time (npumake.engine.branches). No
-rounding is left to the order of a sum, so any number of threads gives the same bits.
+Consecutive instructions that floats compute exactly (npumake.engine.floats) run in onnxruntime as
+one graph. The others run in NumPy, and a CPU subgraph runs as its own model. Independent steps run
+in parallel (npumake.engine.branches). No rounding depends on the order of a sum, so any number of
+threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ExactSession:
         at_once: int | None = None,
         watched: Iterable[str] = (),
     ) -> None:
-        """`at_once` is the number of threads, by default one per core; `watched` are tensors inside
-        that will be asked for, at this speed."""
+        """`at_once` is the number of threads, by default one per core. `watched` names inner
+        tensors that `run` will also return at this speed."""
         self._reference = ReferenceSession(program, operators)
         self.program = program
         self.operators = operators
@@ -56,9 +56,9 @@ class ExactSession:
         self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """As ReferenceSession.run: the named tensors, outputs or any other."""
+        """Returns the named tensors, outputs or inner ones, as ReferenceSession.run does."""
         if not self._kept.issuperset(names or ()):
-            return self._reference.run(names, feeds)  # it keeps every tensor inside
+            return self._reference.run(names, feeds)  # the reference keeps every inner tensor
         values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
@@ -83,7 +83,7 @@ class ExactSession:
 
         def run(feeds: Values) -> Values:
             if any(x.dtype.kind == "f" and np.isnan(x).any() for x in feeds.values()):
-                exactly.run(feeds)  # raises what the reference raises for NaN, which has no code
+                exactly.run(feeds)  # raises the reference's error for NaN, which has no code
             return dict(zip(outputs, session.run(outputs, feeds), strict=True))
 
         return ParallelTurn(session.input_names, outputs, run)
@@ -103,7 +103,7 @@ class ExactSession:
 
 
 def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Steps that wait for the one before them go with it: nothing runs beside them."""
+    """Steps grouped into chains: each step of a chain waits for the one before it."""
     chain: list[Instruction] = []
     for step in steps:
         if chain and not set(step.inputs) & set(chain[-1].outputs):
@@ -114,7 +114,7 @@ def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
 
 
 def _last_readers(program: Program) -> dict[str, int]:
-    """By tensor, the last instruction that reads it."""
+    """By tensor, the index of the last instruction that reads it."""
     last = {name: -1 for step in program.instructions for name in step.outputs}
     for index, step in enumerate(program.instructions):
         last |= dict.fromkeys(step.inputs, index)
@@ -122,7 +122,7 @@ def _last_readers(program: Program) -> dict[str, int]:
 
 
 class _Floats:
-    """Instructions that follow each other, as one graph on floats that hold their integers."""
+    """Consecutive instructions as one float graph that holds their integers."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -130,8 +130,7 @@ class _Floats:
         self._held: dict[str, Value] = {}
 
     def takes(self, step: Instruction) -> bool:
-        """Whether the instruction is one more of them: it has a translation that keeps its bounds.
-        The one that has none ends them."""
+        """Adds the instruction if it has a translation within its bounds; False ends the group."""
         if not is_translatable(step, self._program):
             return False
         try:
@@ -157,7 +156,7 @@ class _Floats:
             {n: codes_of(self._building, self._held[n], n, tensors[n]) for n in outputs}
         )
         for value in graph.inputs:
-            if not value.uses():  # only what ended them would have read it
+            if not value.uses():  # only the instruction that ended the group reads it
                 graph.drop_input(value)
         return graph
 
@@ -166,8 +165,7 @@ _Stretch = tuple[_Floats | None, Sequence[Instruction]]
 
 
 def _stretches(program: Program) -> Iterator[_Stretch]:
-    """The instructions in order, those together that floats compute in one graph, and those
-    together, with None, that are left to NumPy."""
+    """The instructions in order, grouped by float graph; None marks those left to NumPy."""
     floats = _Floats(program)
 
     def graph_of(step: Instruction) -> _Floats | None:

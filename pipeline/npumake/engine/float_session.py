@@ -1,7 +1,8 @@
-"""A float graph run: onnxruntime where it knows every operator, else by turns with Python.
+"""Runs a float graph in onnxruntime, alternating with Python for custom operators.
 
-onnxruntime has no Python operators, so a graph with custom nodes is cut along them: nodes that
-wait for the same custom nodes are one onnxruntime session. The others stay one session in all.
+onnxruntime cannot call Python operators, so a graph with custom nodes is cut along them. Nodes that
+wait for the same custom nodes form one onnxruntime session. A graph without custom nodes is one
+session.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class SessionPart(NamedTuple):
-    """Some nodes at once: the arrays they read, by name → the arrays they make, by name."""
+    """Some nodes: the names of the arrays they read, and the function from arrays to arrays."""
 
     reads: tuple[str, ...]
     run: Callable[[Values], Values]
@@ -44,7 +45,7 @@ class SessionPart(NamedTuple):
 def float_session(
     graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
 ) -> FloatSession:
-    """The graph ready to run. Raises GraphError for an operator that nobody implements."""
+    """The graph ready to run. Raises GraphError for an operator without an implementation."""
     if is_plain(graph):
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
@@ -57,7 +58,7 @@ def written_session(
     operators: Operators = NO_OPERATORS,
     fusion: Fusion = "integers",
 ) -> FloatSession:
-    """A model put together of what is written, ready to run. Raises GraphError."""
+    """A session of the serialized `model`. Raises GraphError."""
     if not written.is_mixed:
         return OrtSession(model, fusion=fusion)
     return float_session(Graph.from_bytes(model), operators, fusion)
@@ -90,8 +91,11 @@ class MixedSession:
         ]
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError for feeds
-        that do not fit, StageError where a custom operator fails."""
+        """Returns the named outputs (all when None) for one set of feeds.
+
+        Raises GraphError for feeds of another shape or type, StageError where a custom operator
+        fails.
+        """
         self._refuse_misfits(feeds)
         values = {**self._constants, **feeds}
         for turn in self._turns:
@@ -109,14 +113,16 @@ def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
 
 
 def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
-    """The nodes, in an order to run them in, each with its turn: how many custom nodes one behind
-    the other it waits for, and whether it is custom itself."""
+    """The nodes in execution order, each with its turn: the number of custom nodes it waits for in
+    a row, and whether it is custom itself."""
     behind: dict[Node, int] = {}
     for node in graph.nodes():
         makers = [maker for value in reads(node) if (maker := producer(value)) is not None]
         behind[node] = max((behind[maker] + is_foreign(maker) for maker in makers), default=0)
     ordered = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
-    return sorted(ordered, key=lambda item: item[0])  # stable: the graph's order within a turn
+    return sorted(
+        ordered, key=lambda item: item[0]
+    )  # stable: keeps the graph's order within a turn
 
 
 def _turns(

@@ -1,7 +1,8 @@
-"""What each kernel takes: KINDS is the table, one row per kind of instruction.
+"""KINDS: the inputs, types, shapes, attributes and constants that each kernel accepts.
 
-A row says how many tensors the kernel reads and of which types, and what shape it makes of them,
-its attributes and its constants. `npumake.engine.program_checks` holds programs to it.
+One row per kind of instruction: the number and types of input tensors, and the function that checks
+attributes and constants and returns the output shape. `npumake.engine.program_checks` validates
+programs against it.
 """
 
 from __future__ import annotations

@@ -92,14 +92,14 @@ def coordinates(node: Node) -> resize.Coordinates:
 
 
 def reads_places(node: Node) -> bool:
-    """Whether a Resize gives elements that there are, at coordinates that depend on sizes alone."""
+    """Whether a Resize copies input elements at coordinates that depend on the sizes alone."""
     is_known = coordinates(node) in get_args(resize.Coordinates)
     return attribute(node, "mode", "nearest") == "nearest" and is_known
 
 
 def is_bilinear(node: Node) -> bool:
-    """Whether a linear Resize is of height and width, and reads where TensorFlow Lite does, which
-    knows the sizes alone."""
+    """Whether a linear Resize covers height and width at TensorFlow Lite's coordinates, which
+    depend on the sizes alone."""
     x, how = node.inputs[0], coordinates(node)
     assert x is not None
     before, after = shape(x), shape(node.outputs[0])
@@ -117,7 +117,8 @@ def is_bilinear(node: Node) -> bool:
 
 
 def scales(node: Node) -> list[float]:
-    """Of every axis of a Resize, as given: n times that is rounded down to m; else m / n."""
+    """The scale of each axis of a Resize, as the model declares it, else output size / input
+    size."""
     x = node.inputs[0]
     assert x is not None
     result = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
@@ -146,7 +147,7 @@ LIMITS: Mapping[str, Callable[[Node], bool]] = {
 
 
 def says(node: Node) -> bool:
-    """A shape that is not known yet counts as one within the limits."""
+    """Whether LiteRT computes the node; an unknown shape counts as within the limits."""
     around = [value for value in (*node.inputs[:1], *node.outputs[:1]) if value is not None]
     if node.op_type not in LIMITS or any(map(open_dimensions, around)):
         return True

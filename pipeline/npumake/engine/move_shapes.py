@@ -1,6 +1,6 @@
-"""The shapes of codes that are moved, where attributes and constants are what the kernels take.
+"""Output shapes of kernels that move codes, and checks of their attributes and constants.
 
-Every function raises MisfitError where they are not.
+Every function raises MisfitError for an instruction that its kernel does not accept.
 """
 
 from __future__ import annotations
@@ -126,16 +126,16 @@ def _picture(call: Call) -> tuple[int, int, int, int]:
 def resized(
     roles: Sequence[str], weight_bits: int, most: int, usual: tuple[int, ...] | None = None
 ) -> Callable[[Call], Shape]:
-    """Each of the changed axes has one constant per role, as long as it becomes. `usual` are the
-    axes of a kernel that is not told them."""
+    """Each resized axis has one constant per role, of the output length. `usual` are the axes of a
+    kernel without an `axes` attribute."""
 
     def shape(call: Call) -> Shape:
         rank = len(same(call))
         changed = axes(call, rank) if usual is None else usual
-        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes are not there")
+        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes do not exist")
         out_shape = list(same(call))
         for at in changed:
-            unit = 1 << weight_bits  # less than none where TensorFlow Lite looks beyond the border
+            unit = 1 << weight_bits  # below 0 where TensorFlow Lite reads beyond the border
             limits = [
                 (-unit, unit) if role == "weight" else (0, out_shape[at] - 1) for role in roles
             ]
@@ -151,13 +151,14 @@ def resized(
 
 
 def _pair(pair: object) -> tuple[int, int]:
-    """What is added at the begin and at the end of an axis."""
+    """Padding at the begin and the end of an axis."""
     begin, end = numbers(pair, "around", 2, 0, MAX_ATTRIBUTE)
     return begin, end
 
 
 def _span(span: object, shape: Shape) -> tuple[int, slice]:
-    """[axis, start, stop, step]; the stop of a negative step is None before the first element."""
+    """[axis, start, stop, step] → (axis, slice); stop is None where a negative step ends before
+    index 0."""
     if not isinstance(span, list) or len(span) != 4:
         raise MisfitError(f"a span is {span!r}, not a list of 4")
     (at,) = numbers(span[:1], "spans", 1, 0, len(shape) - 1)

@@ -1,7 +1,7 @@
-"""Programs are validated before kernels run.
+"""Validates programs before kernels run.
 
-What runs may be a stranger's bundle. Here it is held to the table of kinds: after that an exception
-inside a kernel is a bug of ours, and is left to look like one.
+A bundle may be untrusted. After this check against KINDS, an exception inside a kernel is a bug of
+npumake and is not caught.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from npumake.errors import GraphError
 from npumake.kernels.rounding import MANTISSA_BITS, ROUNDED
 
 ROUNDINGS = (*ROUNDED, "twice")
-# What a factor holds: less than 2**31 in size, times a power of two within float64's exponents.
+# A factor is a mantissa below 2**31 times a power of two within float64's exponents.
 FACTORS = {"mantissa": (1 - (1 << MANTISSA_BITS), (1 << MANTISSA_BITS) - 1), "shift": (-1200, 1200)}
 MIN_SCALE, MAX_SCALE = 2.0**-149, 2.0**127  # of float32
 
 
 def validate(program: Program) -> None:
-    """Raises GraphError for an instruction that its kernel does not take."""
+    """Raises GraphError for an instruction that its kernel does not accept."""
     for step in program.instructions:
         if step.op == "onnx":
             continue

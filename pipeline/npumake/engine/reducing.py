@@ -1,4 +1,4 @@
-"""Rules of what makes one number of many, and of the normalization of rows."""
+"""Rules of reductions and of LayerNormalization."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def smallest(site: QuantizedNode) -> LoweredStep:
 
 
 def _over(site: QuantizedNode) -> dict[str, Json]:
-    """The axes it reduces, and whether they stay with one element each."""
+    """The reduced axes, and `keepdims`."""
     rank, node = len(site.operands[0].grid.shape), site.node
     if node.op_type.startswith("Global"):
         return {"axes": list(range(2, rank)), "keepdims": True}
@@ -45,13 +45,14 @@ def _over(site: QuantizedNode) -> dict[str, Json]:
 
 
 def _axes(node: Node) -> list[int] | None:
-    """An attribute of older opsets, a constant input since."""
+    """From an attribute in older opsets, from a constant input in newer ones."""
     listed = array(node.inputs[1]) if len(node.inputs) > 1 else attribute(node, "axes")
     return None if listed is None else [int(axis) for axis in listed]
 
 
 def place(site: QuantizedNode) -> LoweredStep:
-    """Codes are in the order of what they stand for, so places of codes are those of numbers."""
+    """ArgMax and ArgMin: codes have the order of their real values, so the indices are the
+    same."""
     node = site.node
     axis = attribute(node, "axis", 0) % len(site.operands[0].grid.shape)
     keep, last = attribute(node, "keepdims", 1), attribute(node, "select_last_index", 0)
@@ -67,7 +68,7 @@ def norm_fits(node: Node) -> bool:
 
 
 def norm(site: QuantizedNode) -> LoweredStep:
-    """gamma * x + beta / s_y: x comes in units of 2**-20, and the two factors have one shift."""
+    """gamma * x + beta / s_y: x is in units of 2**-20, and the two factors share one shift."""
     row = _row(site.node)
     count, rank = math.prod(row), len(site.output.shape)
     parameters = [array(value) for value in site.node.inputs[1:]]
@@ -82,6 +83,6 @@ def norm(site: QuantizedNode) -> LoweredStep:
 
 
 def _row(node: Node) -> tuple[int, ...]:
-    """What is normalized together: the axes from `axis` on."""
+    """The shape of a normalized row: the axes from `axis` on."""
     assert node.inputs[0] is not None
     return shape(node.inputs[0])[attribute(node, "axis", -1) :]

@@ -1,12 +1,11 @@
-"""Legs: what a change of one tensor does to the answers, without running again what lies before.
+"""Re-runs only the nodes downstream of a changed tensor.
 
-    behind[t]   the nodes that depend on tensor t, a model of their own
-    cut[t]      what they read of the others, t first among it: computed once, and kept
+    behind[t]   the nodes that depend on tensor t, as a model
+    cut[t]      the inputs of this model, t included: computed once, and kept
 
-Tensors next to each other in the graph have much of their cuts in common. As many legs as have at
-most BUDGET bytes of cuts between them are run together: the whole graph once for what they are
-fed, then each leg by itself. So memory does not grow with the graph, and of n tensors a probe each
-takes half the graph in the mean, not all of it.
+Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET bytes form a
+group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory
+does not grow with the graph. Changing each of n tensors costs half the graph per tensor on average.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, SerializedGraph, SerializedNode
 
 BUDGET = 256 << 20
-Change = Callable[[str, np.ndarray], np.ndarray]  # what becomes of the tensor of this name
+Change = Callable[
+    [str, np.ndarray], np.ndarray
+]  # the name of a tensor and its values → its new values
 Answers = list[list[np.ndarray]]
 
 
 class Leg(NamedTuple):
-    """A tensor by name, the pieces behind it, in order, and what they are fed."""
+    """A tensor by name, the nodes downstream of it in order, and their inputs."""
 
     name: str
     pieces: list[SerializedNode]
@@ -37,7 +38,7 @@ class Leg(NamedTuple):
 
 
 def legs(written: SerializedGraph, names: Sequence[str]) -> list[Leg]:
-    """One of each tensor by name that some node reads or that is an answer."""
+    """The downstream part of each named tensor that a node reads or that is an output."""
     candidates = (_leg(written, name) for name in names)
     return [leg for leg in candidates if leg.pieces or leg.name in written.outputs]
 
@@ -60,8 +61,8 @@ def changed(
     operators: Operators,
     budget: int = BUDGET,
 ) -> Iterator[tuple[str, Answers]]:
-    """Each of these tensors by name that some node reads or that is an answer, with the answers of
-    the graph to `feeds` where that one is changed."""
+    """(name, outputs) for each named tensor that a node reads or that is an output: the graph's
+    outputs for `feeds` after `change` of that tensor."""
     written = SerializedGraph(graph)
     for group in _together(written, legs(written, names), len(feeds), budget):
         values_of_samples = _values_at_cuts(written, group, feeds, operators)
@@ -74,7 +75,7 @@ def changed(
 def _together(
     written: SerializedGraph, candidates: Sequence[Leg], samples: int, budget: int
 ) -> Iterator[list[Leg]]:
-    """Groups of legs, in order, whose cuts fit into the budget; one at least."""
+    """Consecutive legs in groups whose cuts fit into the budget; at least one leg each."""
     group: list[Leg] = []
     cuts: set[str] = set()
     for leg in candidates:
@@ -90,7 +91,7 @@ def _together(
 def _values_at_cuts(
     written: SerializedGraph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
 ) -> list[Values]:
-    """Of each sample what the legs are fed, and the answers of the graph as it is."""
+    """For each sample, the inputs of the legs and the outputs of the unchanged graph."""
     watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
     outputs = [name for name in watched if name not in written.inputs]
     session = written_session(written, written.model(written.pieces, outputs), operators)

@@ -1,6 +1,7 @@
-"""Instructions as ONNX operators on floats that hold integers (npumake.engine.floats).
+"""TRANSLATIONS: instructions as ONNX operators on floats that hold integers
+(npumake.engine.floats).
 
-TRANSLATIONS is the table. What is not in it, or would not be exact, is left to NumPy.
+Instructions without an exact translation run in NumPy.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from npumake.engine.floats import (
 from npumake.graph import Building, Value
 from npumake.kernels.arrays import Int64
 
-BEYOND = 1 << 62  # elements, more than an axis has
+BEYOND = 1 << 62  # elements, more than any axis has
 
 
 def translated(
     building: Building, step: Instruction, program: Program, values: Mapping[str, Value]
 ) -> Value:
-    """The steps that the instruction makes; `held` has those it reads. Raises InexactError."""
+    """The instruction's output steps; `values` holds its input steps. Raises InexactError."""
     tensors = program.tensors
     grids, output = tuple(tensors[name] for name in step.inputs), tensors[step.outputs[0]]
     read = tuple(values[name] for name in step.inputs)
@@ -42,7 +43,7 @@ def translated(
 
 
 def is_translatable(step: Instruction, program: Program) -> bool:
-    """Whether there is a translation, bounds aside."""
+    """Whether the instruction has a translation, regardless of its bounds."""
     around = [program.tensors[name] for name in (*step.inputs, *step.outputs)]
     typed = all(tensor.dtype in (*CODES, "float32") for tensor in around)
     return step.op in TRANSLATIONS and typed
@@ -58,14 +59,14 @@ def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> I
 def _biased(
     call: TranslatedCall, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
 ) -> Value:
-    """A bias that float32 might not hold is added in float64."""
+    """Adds the bias, in float64 where float32 might not hold the sum."""
     if bias is None:
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
     column = bias.reshape(*bias.shape, *(1,) * trailing)
     most = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        refuse_inexact(most, SINGLE)  # no clamp brings them to what float32 holds
+        refuse_inexact(most, SINGLE)  # no clamp brings these sums into float32's range
     if most <= SINGLE:
         total = call.add("Add", total, call.constant(column, np.float32))
     else:
@@ -128,11 +129,11 @@ def _reshape(call: TranslatedCall) -> Value:
 
 
 def _pad(call: TranslatedCall) -> Value:
-    """Steps on the output's grid, and the constant as such."""
+    """Pads the rescaled steps; the fill is a code already."""
     moved, attributes = finished(call, call.read[0], call.largest()), call.step.attributes
     mode, zero = attributes["mode"], call.output.zero_point
     if mode == "wrap":
-        raise InexactError  # newer than the operators in use here
+        raise InexactError  # needs a newer operator than this opset
     around = call.constant(np.array(attributes["around"]).T.reshape(-1), np.int64)
     if mode != "constant":
         return call.add("Pad", moved, around, mode=mode)
@@ -148,7 +149,7 @@ def _gather(call: TranslatedCall) -> Value:
 
 
 def _slice(call: TranslatedCall) -> Value:
-    """An end before the first element is further from the end than there are elements."""
+    """An end before index 0 becomes an end further below 0 than the axis is long."""
     axes, starts, ends, steps = zip(*call.step.attributes["spans"], strict=True)
     far = [-BEYOND if end is None else end for end in ends]
     columns = [call.constant(np.array(column), np.int64) for column in (starts, far, axes, steps)]
@@ -218,13 +219,13 @@ def _lookup(call: TranslatedCall) -> Value:
 def _max_pool(call: TranslatedCall) -> Value:
     window, kernel = call.window(), call.step.attributes["kernel"]
     if max(call.step.attributes["pads"]) >= min(kernel):
-        raise InexactError  # onnxruntime pools no window of padding alone
+        raise InexactError  # onnxruntime refuses windows that lie in the padding alone
     largest = call.add("MaxPool", call.read[0], kernel_shape=kernel, **window)
     return finished(call, largest, call.largest())
 
 
 def _average_pool(call: TranslatedCall) -> Value:
-    """A sum is a convolution with ones."""
+    """The sum is a convolution with ones."""
     kernel, channels = call.step.attributes["kernel"], call.inputs[0].shape[1]
     bound = refuse_inexact(call.largest() * prod(kernel), SINGLE)
     kernel_of_ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
@@ -249,7 +250,7 @@ def _extreme(op: str) -> Callable[[TranslatedCall], Value]:
 
 
 def _quantize(call: TranslatedCall) -> Value:
-    """As ONNX divides, and rounds but for the ties of some chips. NaN is refused before."""
+    """Divides as ONNX does, and rounds ties as the chip does. NaN is refused earlier."""
     scale = call.constant(np.array(call.output.scale), np.float32)
     steps = call.add("Div", call.read[0], scale)
     if "rounding" in call.step.attributes:

@@ -1,10 +1,10 @@
-"""What the CPU subgraphs of a stranger's bundle may ask for: known sizes, and an end.
+"""Limits for the CPU subgraphs of an untrusted bundle: known sizes and bounded loops.
 
-interface   a model is fed and gives exactly the tensors that its instruction names, as the
-            program describes them
-sizes       every tensor has a shape that the file does not merely claim, and all of one model
-            are at most MOST numbers; a body's are not counted
-end         a Loop says how often it runs, as a constant of at most MOST_TURNS
+interface   a model has exactly the inputs and outputs of its instruction, with the types and
+            shapes of the program
+sizes       every shape follows from the operators, not only from the file, and all tensors of one
+            model have at most MAX_ELEMENTS elements; tensors in bodies do not count
+loops       a Loop has a constant trip count of at most MAX_TURNS
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TURNS = 1 << 16
 
 
 def refuse_unbounded(program: Program) -> None:
-    """Raises GraphError for a CPU subgraph that breaks one of these rules."""
+    """Raises GraphError for a CPU subgraph beyond these limits."""
     for step in program.instructions:
         if step.op == CPU:
             _refuse(step, program)
@@ -35,7 +35,7 @@ def _refuse(step: Instruction, program: Program) -> None:
     _refuse_other_ports("makes", step.outputs, inferred.outputs, step, program)
     for node in graph.model.graph.all_nodes():
         if node.op_type == "Loop" and not _ends(node):
-            raise GraphError("a loop does not say that it ends soon", str(node.name))
+            raise GraphError("the loop has no constant trip count within the limit", str(node.name))
 
 
 def _refuse_other_ports(
@@ -60,7 +60,7 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
     for node in graph.nodes():
         for value in node.outputs:
             if value.shape is None or open_dimensions(value):
-                raise GraphError(f"nothing says how large `{value.name}` is", step.name)
+                raise GraphError(f"the shape of `{value.name}` is unknown", step.name)
             total += prod(shape(value))
     if total > MAX_ELEMENTS:
         raise GraphError(

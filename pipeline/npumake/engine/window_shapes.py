@@ -1,10 +1,10 @@
-"""The shapes that windows make, where pads, strides, dilations and weights are what they take.
+"""Output shapes of windowed kernels, and checks of pads, strides, dilations and weights.
 
-Along one axis of n, padded by b and e, a window of k taps d apart fits at stride s
+Along one axis of size n with pads b and e, a window of k taps with dilation d and stride s gives
 
     (n + b + e - ((k - 1) * d + 1)) // s + 1
 
-times, and the transpose makes  (n - 1) * s + (k - 1) * d + 1 - b - e.
+outputs, and its transpose  (n - 1) * s + (k - 1) * d + 1 - b - e.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def convolved(call: Call) -> Shape:
 
 
 def transposed_convolved(call: Call) -> Shape:
-    """An end pad may be negative: then it is output padding."""
+    """A negative end pad is output padding."""
     n, channels, *spatial = _image(call)
     inputs, outputs, *kernel = _weight(call, len(spatial))
     group, rank = whole(call, "group", 1), len(spatial)
@@ -61,7 +61,7 @@ def pooled(call: Call) -> Shape:
 
 
 def counted(call: Call) -> Shape:
-    """A pool that divides by what lies under each window."""
+    """An average pool with one divisor per output position."""
     out_shape = pooled(call)
     within("count", bounded(call, "count", 1, MAX_ATTRIBUTE).shape, out_shape)
     return out_shape

@@ -1,4 +1,4 @@
-"""A graph that begins at a tensor inside it."""
+"""Starts a graph at an inner tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def feed_at(
     shape: Sequence[int],
     order: Sequence[int] | None = None,
 ) -> None:
-    """A new input `name` of this shape is read where `value` was; with its axes in `order`."""
+    """Replaces `value` by a new input `name` of this shape; `order` transposes it for the
+    readers."""
     kind = value.type or ir.TensorType(ir.DataType.FLOAT)
     readers = [use.node for use in tuple(value.uses())]
     if value.name == name:

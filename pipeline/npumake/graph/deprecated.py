@@ -1,7 +1,7 @@
-"""Operators that onnx calls deprecated and onnxruntime runs, written in others, in place.
+"""Rewrites deprecated operators in current ones.
 
-GroupNormalization of opset 18 to 20 has a scale and a bias for each group; since 21 one for each
-channel. Over (N, G, rest), the groups in the place of channels, it is an InstanceNormalization:
+GroupNormalization of opset 18 to 20 has one scale and bias per group, since opset 21 one per
+channel. With groups as channels, over (N, G, rest), it is an InstanceNormalization:
 
     (N, C, *s) -> Reshape (N, G, -1) -> InstanceNormalization -> Reshape (N, C, *s)
 """
@@ -15,12 +15,12 @@ import onnx
 
 from npumake.graph.proto import bodies, nodes
 
-BY_GROUP = range(18, 21)  # the opsets
+BY_GROUP = range(18, 21)  # opsets with one scale per group
 EPSILON = 1e-5
 
 
 def replace_deprecated(proto: onnx.ModelProto) -> None:
-    """Edit in place, in branches and functions too."""
+    """Edits in place, also in branches and functions."""
     opsets = [opset.version for opset in proto.opset_import if opset.domain in ("", "ai.onnx")]
     if not set(opsets) & set(BY_GROUP):
         return
@@ -33,7 +33,7 @@ def replace_deprecated(proto: onnx.ModelProto) -> None:
 
 
 def _holders(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
-    """Every list of nodes; those inside others first."""
+    """Every list of nodes; nested lists come first."""
     for siblings in (proto.graph.node, *(function.node for function in proto.functions)):
         yield from _within(siblings)
         yield siblings

@@ -1,8 +1,8 @@
-"""A model that hands out other tensors than it was made to: to be run, not to be kept.
+"""A model with other outputs than its graph's, to be run once and not stored.
 
-Written from the graph as it is. A copy of the graph, edited and then written, is the same model and
-takes twice as long, which for a small one is as long as a dozen runs. Half of what is left would go
-into the types of all tensors: onnxruntime finds them on its own, but for those of other domains.
+It is serialized directly from the graph. Copying and editing the graph first takes twice as long,
+which for a small model equals a dozen runs. Types of inner tensors are omitted, which halves the
+rest: onnxruntime infers them, except in other domains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.graph.graph import Graph
 
 @dataclass(frozen=True)
 class ExtraOutput:
-    """A tensor `name` that one more node makes of the tensor `of`."""
+    """An output `name`, computed by one more node from the tensor `of`."""
 
     name: str
     op_type: str
@@ -31,7 +31,7 @@ class ExtraOutput:
 
 
 def with_outputs(graph: Graph, outputs: Iterable[str | ExtraOutput]) -> bytes:
-    """The model, whose outputs are these: tensors that it has, and new ones."""
+    """The serialized model with these outputs: tensors of the graph, and computed ones."""
     model = _model(graph.model)
     values = graph.values()
     typed: list[str] = []
@@ -52,7 +52,8 @@ def with_outputs(graph: Graph, outputs: Iterable[str | ExtraOutput]) -> bytes:
 
 
 def _model(model: ir.Model) -> onnx.ModelProto:
-    """Its nodes, inputs and initializers. Where a node comes from is nothing to who runs it."""
+    """Nodes, inputs and initializers, without the origins of nodes, which a run does not
+    need."""
     proto = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
     for domain, version in model.opset_imports.items():
         proto.opset_import.add(domain=domain, version=version)
