@@ -1,7 +1,7 @@
-"""onnx-ir without sympy, which takes longer to import than all else that a build needs.
+"""Loads onnx-ir without sympy, whose import takes longer than all others of a build.
 
-onnx-ir computes with symbolic dimensions by it; a graph here has fixed shapes or names of open
-ones, and never asks. Both modules are loaded the moment that anything looks into them.
+onnx-ir uses it for symbolic dimensions, which graphs here never compute with. Both modules load on
+first access.
 """
 
 from npumake.late import when_used

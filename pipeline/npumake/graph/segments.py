@@ -1,7 +1,6 @@
-"""A model in segments, each a model of its own that is fed what those before it made.
+"""Cuts a model into segments, each a model whose inputs earlier segments computed.
 
-Whoever looks at what a model makes on the way reads what one segment hands out while it is in the
-cache, and has the next one write over it.
+The outputs of a segment are read while they are in the cache, and the next segment overwrites them.
 """
 
 from __future__ import annotations
@@ -15,14 +14,16 @@ import numpy as np
 import onnx
 
 Groups = Sequence[Sequence[str]]
-Type = tuple[np.dtype[np.generic], Sequence[int]]  # and shape
-Span = tuple[int, int]  # numbers of nodes: of the one that makes a tensor, of its last reader
+Type = tuple[np.dtype[np.generic], Sequence[int]]  # element type and shape
+Span = tuple[int, int]  # indices of nodes: a tensor's producer and its last reader
 
 
 class Segment(NamedTuple):
-    """Some nodes of a model. Of what they are `fed` by segments before, theirs does not say yet
-    what it is. It gives what is `handed` out of the whole, and what is `carried` to segments
-    behind it; a tensor may be both."""
+    """Consecutive nodes as a model.
+
+    Tensors from earlier segments are `incoming`; `to_bytes` adds their types. `outputs` are those
+    of the whole model, and later segments read `outgoing`. A tensor may be both.
+    """
 
     model: onnx.ModelProto
     incoming: tuple[str, ...]
@@ -30,19 +31,19 @@ class Segment(NamedTuple):
     outgoing: tuple[str, ...]
 
     def to_bytes(self, types: Mapping[str, Type]) -> bytes:
-        """The model, what it is fed being of these types."""
+        """The serialized model; `types` gives the types of incoming tensors."""
         inputs = onnx.ModelProto()
         for name in self.incoming:
             dtype, shape = types[name]
             kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
             inputs.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-        # Two messages, one behind the other, are read as what both say: no weight is copied.
+        # Concatenated protobuf messages merge: no weight is copied.
         return self.model.SerializeToString() + inputs.SerializeToString()
 
 
 def segments(model: onnx.ModelProto, together: Groups, most: int) -> list[Segment]:
-    """The model in segments that hand out up to `most` elements, more where a group of outputs that
-    stay together has more. Its nodes keep their order; none has a branch or a body."""
+    """The model in segments of up to `most` output elements, or more where a group of outputs must
+    stay together. The order of nodes is unchanged; no node has a body."""
     graph = model.graph
     makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     last_readers = {name: at for at, node in enumerate(graph.node) for name in node.input}
@@ -56,8 +57,8 @@ def segments(model: onnx.ModelProto, together: Groups, most: int) -> list[Segmen
 def _cuts(
     graph: onnx.GraphProto, ways: Mapping[str, Span], together: Groups, most: int
 ) -> list[int]:
-    """The numbers of nodes that begin another segment. Of the places where a segment is at least
-    half full it ends at the last of those that the fewest tensors cross."""
+    """Indices of the nodes that start a new segment. A segment that is at least half full ends
+    where the fewest tensors cross, at the last such position."""
     count = max(1, len(graph.node))
     sizes = [0] * count
     for output in graph.output:
@@ -79,12 +80,12 @@ def _cuts(
 
 
 def _maker(ways: Mapping[str, Span], name: str) -> int:
-    """What is an output as it was fed, or is constant, the first node counts as making."""
+    """The index of the producer; 0 for an input or a constant."""
     return ways[name][0] if name in ways else 0
 
 
 def _crossed(spans: Iterable[Span], count: int) -> list[int]:
-    """By number of a node, how many spans begin before it and do not end before it."""
+    """By node index, the number of spans that start before it and end at it or later."""
     change = [0] * (count + 1)
     for first, last in spans:
         change[first + 1] += 1

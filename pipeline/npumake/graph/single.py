@@ -1,8 +1,8 @@
-"""Half and double precision as single: an NPU is fed integers, and the rest is float32.
+"""Converts half and double precision to float32: an NPU computes integers, and the rest is float32.
 
-A weight of float16 or bfloat16 is a float32 exactly. What was rounded to 11 or 8 bits on the way
-is not any more, which is closer to what was trained. A float64 loses bits that no code of 8 or 16
-has; what is beyond float32 becomes its largest number.
+float16 and bfloat16 weights are exact in float32, and results are no longer rounded to 11 or 8
+bits, which is closer to training. float64 loses bits beyond any 8- or 16-bit code; values beyond
+float32 saturate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPES = ("dtype", "output_datatype", "output_dtype", "to")  # attributes that na
 
 
 def in_single(graph: Graph) -> None:
-    """Edit in place: inputs, outputs, weights and everything between, in branches too."""
+    """Edits inputs, outputs, weights and inner values in place, also in branches."""
     for scope in (graph.model.graph, *graph.model.graph.subgraphs()):
         for value in _values(scope):
             if value.dtype in OTHERS:
