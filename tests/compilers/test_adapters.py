@@ -98,7 +98,7 @@ def test_without_an_interpreter_that_has_it_the_error_says_how_to_get_one(monkey
     monkeypatch.setenv("NPUMAKE_TORQ_PYTHON", named)
     with pytest.raises(StageError) as caught:
         adapted(ADAPTERS["torq"], b"model", {})
-    assert caught.value.what == "this target needs torq-compiler, which is not here"
+    assert caught.value.what == "this target needs torq-compiler, which is not installed"
     assert "X/bin/pip install torq-compiler" in caught.value.hint
     assert "NPUMAKE_TORQ_PYTHON=X/bin/python" in caught.value.hint
 

@@ -1,4 +1,4 @@
-"""What moves values: the same codes elsewhere, and on another grid only where asked."""
+"""Data movement: the codes move unchanged, and are requantized only where the grids differ."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from npumake.compilers.clamps import clamped, regrid
 from npumake.compilers.tflite_builder import NHWC, Order, TFLiteBuilder, plain
 
 MAX_PAD_AXES = 5  # axes
-MIRRORED = {"reflect": 0, "edge": 1}  # an edge of 1
+MIRRORED = {"reflect": 0, "edge": 1}  # "edge" only with a width of 1
 
 
 def reshape(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Where only axes of size 1 come and go, the others stay as they lie."""
+    """If only axes of size 1 appear or disappear, the others keep their layout."""
     source, name = step.inputs[0], step.outputs[0]
     shape = draft.grid(name).shape
     order = _order_after(draft.grid(source).shape, draft.order(source), shape)
@@ -31,7 +31,8 @@ def reshape(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def _order_after(before: tuple[int, ...], order: Order, after: tuple[int, ...]) -> Order | None:
-    """The order of the axes behind a Reshape that only brings or takes axes of size 1."""
+    """The axis order after a Reshape that only adds or removes axes of size 1; None for
+    others."""
     long, longs = ([a for a, n in enumerate(shape) if n != 1] for shape in (before, after))
     if [before[axis] for axis in long] != [after[axis] for axis in longs]:
         return None
@@ -44,7 +45,7 @@ def _order_after(before: tuple[int, ...], order: Order, after: tuple[int, ...]) 
 
 
 def transpose(draft: TFLiteBuilder, step: Instruction) -> None:
-    """The same tensor, its axes called otherwise."""
+    """The same tensor with its axes renamed."""
     perm, order = step.attributes["perm"], draft.order(step.inputs[0])
     new_order = tuple(perm.index(axis) for axis in order)
     regrid(draft, step, draft.read(step.inputs[0], order), new_order)
@@ -61,13 +62,13 @@ def concat(draft: TFLiteBuilder, step: Instruction) -> None:
             draft.draw("QUANTIZE", [source], [requantized])
             source = requantized
         read.append(source)
-    # LiteRT takes no activation of it: a clamp stands behind.
+    # LiteRT fuses no activation here, so the clamp is a separate operator.
     clamped(draft, step, "CONCATENATION", read, order, {0: ("i", order.index(axis))})
 
 
 def pad(draft: TFLiteBuilder, step: Instruction) -> None:
-    """What repeats elements is a MIRROR_PAD where that is what it has, else a GATHER along each
-    axis. An edge of 1 is what it calls symmetric, which more chips have."""
+    """Repeating modes become a MIRROR_PAD where it has the mode, else a GATHER along each axis. An
+    edge of width 1 is SYMMETRIC, which more chips support."""
     order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
     sizes = draft.grid(step.inputs[0]).shape
     if mode != "constant" and not _is_mirrored(mode, step.attributes["around"], sizes):
@@ -90,7 +91,7 @@ def pad(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def _framed(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
-    """The constant beside what is there, along one axis after the other."""
+    """Concatenates the constant along one axis after the other."""
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index, grid = draft.read(step.inputs[0], order), draft.grid(name)
     fill = step.attributes.get("fill", grid.zero_point)
@@ -131,7 +132,7 @@ def _repeated(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
 def gather_along(
     draft: TFLiteBuilder, step: Instruction, order: Order, places: Mapping[int, np.ndarray]
 ) -> None:
-    """What lies at these places, along one axis after the other."""
+    """The elements at these positions, along one axis after the other."""
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index = draft.read(step.inputs[0], order)
     for axis, where in places.items():
@@ -145,7 +146,7 @@ def gather_along(
 
 
 def gather(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Along one axis; indices that are a scalar take the axis away."""
+    """Along one axis; scalar indices remove the axis."""
     axis, indices = step.attributes["axis"], step.constants["indices"].astype(np.int32)
     rank = len(draft.grid(step.inputs[0]).shape)
     size = draft.grid(step.inputs[0]).shape[axis]

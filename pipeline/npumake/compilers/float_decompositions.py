@@ -1,7 +1,7 @@
-"""A node left in float that TensorFlow Lite has not, written out in those that it has.
+"""Float nodes that TensorFlow Lite lacks, decomposed into operators that it has.
 
-An LSTM, GRU or RNN step by step: TensorFlow Lite's own have other inputs, and no int8 that is ours.
-Any other by its recipe, or as ONNX itself defines it (npumake.passes.decompose).
+LSTM, GRU and RNN are unrolled: TensorFlow Lite's own have other inputs and another int8 scheme.
+Other operators have a recipe or ONNX's own definition (npumake.passes.decompose).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MAX_STEPS = 1024
 def written_out(
     program: Program, graph: Graph, supported: Collection[str]
 ) -> tuple[Program, dict[str, Node]]:
-    """The program in nodes of the `known` operators, as far as that can be, and the nodes of all
-    instructions by name."""
+    """The program in operators of `supported` as far as possible, and the nodes of all instructions
+    by name."""
     nodes = {str(node.name): node for node in graph.nodes()}
     tensors, steps = dict(program.tensors), list[Instruction]()
     for step in program.instructions:
@@ -48,7 +48,7 @@ def written_out(
 def _simpler(
     step: Instruction, node: Node | None, graph: Graph, supported: Collection[str]
 ) -> Graph | None:
-    """The node as a graph of simpler ones; None where it is none, or is simple itself."""
+    """The node as a graph of simpler ones; None if it has no decomposition, or needs none."""
     if step.op != CPU or node is None or node.domain:
         return None
     before = part(graph, [node], node.outputs).to_bytes()
@@ -60,14 +60,14 @@ def _simpler(
         return optimized(alone)
     try:
         alone = decomposed(alone, supported)
-    except GraphError:  # a body that does not fit; the node is refused by its name
+    except GraphError:  # the body does not fit; the error then names the node itself
         return None
     is_known = all(each.op_type in supported and not each.domain for each in alone.nodes())
     return alone if is_known and alone.to_bytes() != before else None
 
 
 def in_float(graph: Graph, node: Node) -> Graph:
-    """The node of a Q/DQ graph alone, its constants and all around it in float."""
+    """The node of a Q/DQ graph alone, with its constants and neighbours in float."""
     makers = [maker for value in node.inputs if (maker := dequantizer(value)) is not None]
     constants = [maker for maker in makers if array(maker.inputs[0]) is not None]
     alone = part(graph, [node], node.outputs)

@@ -1,8 +1,7 @@
-"""Functions in float that TensorFlow Lite has not, spelled out in those that it has.
+"""Float functions that TensorFlow Lite lacks, in operators that it has.
 
-HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x
-Softplus     log(1 + exp(x))                       Softsign    x / (1 + |x|)
-Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
+HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x Softplus     log(1 + exp(x))
+Softsign    x / (1 + |x|) Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from npumake.graph import Node, attribute
 
 
 class Line(NamedTuple):
-    """Operators one after the other, for one node; each makes a tensor like the node's."""
+    """A chain of operators for one node; each output has the shape and type of the node's."""
 
     draft: TFLiteBuilder
     step: Instruction
@@ -35,7 +34,7 @@ class Line(NamedTuple):
         return self.draft.constant(f"{self.step.name}_number", np.full((1,), value, np.float32))
 
     def give(self, kind: str, inputs: Sequence[int]) -> None:
-        """The last of them."""
+        """Adds the last operator, which produces the node's output."""
         self.draft.draw(kind, inputs, [self.draft.make(self.step.outputs[0], self.order)])
 
 

@@ -1,4 +1,4 @@
-"""Node left to the CPU → the operators of TensorFlow Lite that compute it in float32."""
+"""Nodes left to the CPU, as float32 operators of TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNARY = {
     "Sqrt": "SQRT",
     "Tanh": "TANH",
 }
-# Instructions that the lowering of a node in float may be, besides those of codes.
+# Float nodes may lower to these instructions besides those on codes.
 IN_FLOAT = {**OPERATORS, "sum": reduced("SUM")}
 LOWERED = (
     "AveragePool",
@@ -79,7 +79,7 @@ LOWERED = (
 
 
 def draw_float(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Raises GraphError for a node that is not in FLOATS."""
+    """Adds the node's operators. Raises GraphError for an operator that is not in FLOATS."""
     node = draft.nodes[step.name]
     if node.op_type not in FLOATS or node.domain:
         raise refused(step, f"it has no {node.op_type}")
@@ -87,14 +87,14 @@ def draw_float(draft: TFLiteBuilder, step: Instruction) -> None:
         values = array(value)
         if value is not None and values is not None:
             draft.hold_constant(str(value.name), values)
-    if not step.inputs:  # of constants alone, which nothing folds where a branch reads them
+    if not step.inputs:  # reads constants alone, which are not folded where a branch reads them
         names = tuple(str(value.name) for value in node.inputs if value is not None)
         step = replace(step, inputs=names)
     FLOATS[node.op_type](draft, step, node)
 
 
 def _like(op: str) -> Drawing:
-    """As the instruction of that kind, which asks for no grid."""
+    """As the instruction of that kind, which needs no grid."""
 
     def draw(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
         rank = len(draft.grid(step.inputs[0]).shape)
@@ -108,7 +108,7 @@ def _like(op: str) -> Drawing:
 
 
 def _identity(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """A constant that is an output of the model is copied: an output has a tensor of its own."""
+    """A constant output of the model is copied: an output has its own tensor."""
     if step.inputs:
         _like("reshape")(draft, step, node)
         return
@@ -139,7 +139,7 @@ def _unary(kind: str) -> Drawing:
 
 
 def _whole(step: Instruction, node: Node) -> Instruction:
-    """It reads constants too, which an instruction does not."""
+    """The step with the node's constant inputs, which an instruction omits."""
     return replace(step, inputs=tuple(str(v.name) for v in node.inputs if v is not None))
 
 
@@ -174,7 +174,7 @@ def _gelu(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 
 def _pow(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """Of one type: a whole exponent that is known is a number."""
+    """Both sides have one type; a constant integer exponent becomes a scalar."""
     base, exponent = (str(value.name) for value in node.inputs if value is not None)
     types = [draft.grid(name).dtype for name in (base, exponent)]
     if types[0] != types[1]:
@@ -200,10 +200,14 @@ def _matmul(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 
 def _lowered(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """As the instruction the node would be, if there were grids around it."""
+    """As the instruction that the node would be with grids around it."""
     if not RULES[node.op_type].fits(node):
         constant = all(is_constant(value) for value in node.inputs[1:] if value is not None)
-        why = f"it has no such {node.op_type}" if constant else "its weights are computed"
+        why = (
+            f"it has no {node.op_type} with these attributes"
+            if constant
+            else "its weights are computed"
+        )
         raise refused(step, why)
     rule = rules_of("twice")[node.op_type]
     read = replace(draft.grid(step.inputs[0]), scale=1.0)
@@ -221,7 +225,7 @@ def _lowered(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 
 def _not_written_out(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    raise refused(step, hindrance(node, MAX_STEPS) or "it is not written out")
+    raise refused(step, hindrance(node, MAX_STEPS) or "it has no decomposition")
 
 
 FLOATS: Mapping[str, Drawing] = {

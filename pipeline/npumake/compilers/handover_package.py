@@ -1,14 +1,14 @@
-"""A hand-over: a directory from which a vendor's closed tool makes what the board loads.
+"""A hand-over: a directory from which a vendor's closed tool builds the file for the board.
 
-    hb_mapper.yaml         its own YAML; hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
-    model.onnx             the trained model, as it was given: these tools read opsets below ours,
-                           and fold and place by themselves; Caffe's two files, or a .tflite
-    calibration/<n>_<input>/<sample>   in the form the tool reads; one snapshot for Ara2
+    hb_mapper.yaml         the tool's YAML; or hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
+    model.onnx             the trained model unchanged: these tools read older opsets, and fold and
+                           assign nodes themselves; or Caffe's two files, or a .tflite
+    calibration/<n>_<input>/<sample>   in the tool's format; one snapshot for Ara2
     convert.sh             the exact command
-    README.txt             what is what, and what of the project the YAML does not say
+    README.txt             the contents, and project settings that the YAML cannot express
     handover.json          SHA-256 of all of these
 
-Nothing in it is dated or named for this machine: the same project is the same files.
+Nothing in it depends on the date or the machine: the same project gives the same files.
 """
 
 from __future__ import annotations
@@ -32,36 +32,37 @@ from npumake.targets.edgefirst.handover import METADATA
 from npumake.targets.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
 from npumake.targets.tools import handed as document_of
 
-CONFIG_LINES = 100  # of YAML, before it is broken
+CONFIG_LINES = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"
-MODEL, WEIGHTS = "model", "model.caffemodel"  # the first with the suffix it was given
-NO_SAMPLES = ("load", "skip")  # methods that take none
+MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the model
+NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
 
 def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
-    """The files of the model in the hand-over: itself, and Caffe's weights.
+    """The model's files in the hand-over: the model, and Caffe's weights.
 
     Raises ProjectError for a format that the tool does not read.
     """
     (file,) = sources["model.path"]
     suffix = PurePosixPath(file.name).suffix.lower()
     if suffix not in tool.models:
-        what = f"{tool.name} reads no {suffix}"
+        what = f"{tool.name} does not read {suffix} files"
         hint = f"it reads {', '.join(tool.models)}"
         raise ProjectError(what, Route("model.path"), hint)
     return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
 
 
 def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
-    """By input; its number first, since two may differ in signs that no folder's name holds."""
+    """By input. The number comes first: two names may only differ in characters that folders cannot
+    have."""
     return {
         name: f"{index}_{re.sub('[^A-Za-z0-9]+', '_', name)}" for index, name in enumerate(inputs)
     }
 
 
 def own_snapshot(tool: Tool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """One of the project's samples, for a tool that takes one; None where the project brings its
-    own, or its samples are none that fit in one."""
+    """A snapshot of the project's samples for a tool that takes one. None where the project names
+    its own, or a sample does not fit into one."""
     if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
         return None
     return snapshot_file(sets)
@@ -74,7 +75,7 @@ def files(
     sets: Sequence[InputSamples],
     snapshot: SnapshotFile | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
+    """Names and contents of the hand-over, created on demand. Raises PipelineError."""
     handover, command = document_of(tool, request), tool.command(request.named)
     dumped = yaml.safe_dump(handover.document, sort_keys=False, width=CONFIG_LINES)
     yield tool.config, dumped.encode()
@@ -111,7 +112,9 @@ def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str
 def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:
     file = by_name.get(PurePosixPath(name).name)
     if file is None:
-        raise ProjectError(f"the model reads `{name}`, which is not named", Route("model.weights"))
+        raise ProjectError(
+            f"the model reads `{name}`, which the project does not list", Route("model.weights")
+        )
     return file
 
 

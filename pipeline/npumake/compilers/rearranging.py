@@ -1,7 +1,7 @@
-"""What arranges elements anew, or selects among them, as operators of TensorFlow Lite.
+"""Operators that rearrange or select elements, in TensorFlow Lite.
 
-Blocks are turned into channels, and back, by a TRANSPOSE between two RESHAPE. DEPTH_TO_SPACE has
-neither int16 nor ONNX's order CRD, no NPU has it, and in LiteRT it is as fast.
+Depth-to-space and back is a TRANSPOSE between two RESHAPEs. DEPTH_TO_SPACE lacks int16 and ONNX's
+CRD order, no NPU supports it, and LiteRT runs both equally fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def space_to_depth(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def _turned(draft: TFLiteBuilder, step: Instruction, shape: tuple[int, ...], perm: Order) -> None:
-    """An image as it lies, given this shape, its axes moved, and given the output's shape."""
+    """Reshapes an NHWC image to `shape`, permutes the axes, and reshapes to the output."""
     source, name, order = step.inputs[0], step.outputs[0], plain(len(shape))
     blocks = draft.hidden(source, order, f"{name}_blocks", shape)
     draft.reshape(draft.read(source, NHWC), blocks)
@@ -42,7 +42,7 @@ def _turned(draft: TFLiteBuilder, step: Instruction, shape: tuple[int, ...], per
 
 
 def tile(draft: TFLiteBuilder, step: Instruction) -> None:
-    """New axes are 1 first, then all are repeated."""
+    """Adds new axes of size 1, then repeats all axes."""
     source, name = step.inputs[0], step.outputs[0]
     before, after = draft.grid(source).shape, draft.grid(name).shape
     order = draft.order(source) if len(before) == len(after) else plain(len(after))
@@ -61,7 +61,7 @@ def tile(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def take(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Places are counted in the tensor as the program has it, flattened."""
+    """Indices count in the flattened tensor of the program."""
     source, name, places = step.inputs[0], step.outputs[0], step.constants["indices"]
     size = int(np.prod(draft.grid(source).shape))
     flat = draft.hidden(source, plain(1), f"{name}_flat", (size,))
@@ -74,7 +74,7 @@ def take(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
-    """One MAXIMUM or MINIMUM after the other, all on the output's grid."""
+    """A chain of MAXIMUM or MINIMUM, all on the output's grid."""
 
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         name, rank = step.outputs[0], len(draft.grid(step.outputs[0]).shape)
@@ -99,7 +99,7 @@ def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
 
 
 def _on_grid_of(draft: TFLiteBuilder, name: str, source: str, index: int) -> int:
-    """The operand, taken to the grid of `name` where it lies on another."""
+    """The operand, requantized to the grid of `name` if it differs."""
     lies, grid, tensor = draft.grid(source), draft.grid(name), draft.tensors[index]
     if (lies.scale, lies.zero_point) == (grid.scale, grid.zero_point):
         return index

@@ -1,7 +1,7 @@
-"""A ConvTranspose in groups or dilated, as TensorFlow Lite has it: neither.
+"""Grouped or dilated ConvTranspose for TensorFlow Lite, which has neither.
 
-groups      Slice the channels, one ConvTranspose of each group, Concat
-dilation d  a kernel of (k - 1) d + 1 with zeros between its taps, which add nothing
+groups      Slice the channels, one ConvTranspose per group, Concat dilation d  a kernel of (k - 1)
+d + 1 with zeros between its taps
 
     w'[c, o, d t] = w[c, o, t], else 0
 """
@@ -18,7 +18,7 @@ from npumake.bundle.program import Instruction, Program, Tensor
 
 
 def parted(program: Program) -> Program:
-    """The program with every ConvTranspose in one group, and not dilated."""
+    """The program with every ConvTranspose in one group and without dilation."""
     tensors = dict(program.tensors)
     steps: list[Instruction] = []
     for step in program.instructions:
@@ -45,7 +45,7 @@ def _undilated(step: Instruction) -> Instruction:
 
 
 def _in_groups(step: Instruction, tensors: dict[str, Tensor]) -> Iterator[Instruction]:
-    """Slices, ConvTransposes, Concat; what is between them is added to `tensors`."""
+    """Slices, ConvTransposes, Concat; adds the tensors in between to `tensors`."""
     groups = step.attributes["group"]
     if groups == 1:
         yield step

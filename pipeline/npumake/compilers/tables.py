@@ -1,7 +1,7 @@
-"""A function of single codes as its table: 256 codes that a GATHER reads at CAST(q) + 128.
+"""A function of single codes as a table: a GATHER reads 256 codes at CAST(q) + 128.
 
-TensorFlow Lite has int8 kernels for some functions, which fill such a table with floats of the
-machine they run on. Here it is in the file, so that it is the same codes everywhere.
+TensorFlow Lite's int8 kernels fill such a table with floats of the machine they run on. Stored in
+the file, the codes are the same everywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.compilers.tflite_builder import TFLiteBuilder
 
 
 def tabled(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Raises GraphError for codes of other types: int16 would need 65536 of them."""
+    """Raises GraphError for other types than int8: int16 would need 65536 codes."""
     (source,), (output,) = step.inputs, step.outputs
     before, after, order = draft.grid(source), draft.grid(output), draft.order(source)
     if (before.dtype, after.dtype) != ("int8", "int8"):

@@ -1,8 +1,8 @@
-"""The network being drawn. A tensor x of the program lies in the file as x.transpose(order).
+"""The network under construction. The file holds a tensor x of the program as x.transpose(order).
 
-Images lie NHWC, as TensorFlow Lite computes them, and order is (0, 2, 3, 1). A Transpose of the
-program is another order of the same tensor; only where an operator needs an order that a tensor
-does not have yet, a TRANSPOSE is drawn, once, and a RESHAPE where only axes of size 1 move.
+Images are NHWC, as TensorFlow Lite computes them: order (0, 2, 3, 1). A Transpose of the program
+only changes the order. Where an operator needs another order, one TRANSPOSE is added, or a RESHAPE
+if only axes of size 1 move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.graph import Node
 
 Order = tuple[int, ...]
 NHWC: Order = (0, 2, 3, 1)
-# By operator: the version that takes int8, and the number of its options in the schema's union.
+# By operator: the version that supports int8, and the index of its options in the schema's union.
 KINDS: Mapping[str, tuple[int, int]] = {
     "ABS": (1, 0),
     "ADD": (2, 11),
@@ -84,7 +84,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "TRANSPOSE_CONV": (3, 49),
 }
 
-# The versions that take int16, where they are others.
+# The versions that support int16, where they differ.
 WIDE: Mapping[str, int] = {
     "ADD": 3,
     "AVERAGE_POOL_2D": 3,
@@ -117,7 +117,7 @@ def plain(rank: int) -> Order:
 
 
 class TFLiteBuilder:
-    """`nodes` are by name: an instruction is called after its node."""
+    """`nodes` are by name: an instruction has the name of its node."""
 
     def __init__(self, program: Program, nodes: Mapping[str, Node]) -> None:
         self.program = program
@@ -136,11 +136,12 @@ class TFLiteBuilder:
         return Grid(values.shape, str(values.dtype))
 
     def order(self, name: str) -> Order:
-        """How the tensor lies as it was first made; a constant lies as one likes."""
+        """The first axis order of the tensor; a constant can have any."""
         return next(iter(self._held.get(name, {plain(len(self.grid(name).shape)): 0})))
 
     def make(self, name: str, order: Order, called: str = "") -> int:
-        """A tensor of the file for one of the program, which some operator is to fill."""
+        """A tensor of the file for one of the program, as the output of the next
+        operator."""
         index = self.hidden(name, order, called or name)
         self.hold(name, order, index)
         return index
@@ -151,7 +152,7 @@ class TFLiteBuilder:
     def hidden(
         self, name: str, order: Order, called: str, shape: Sequence[int] | None = None
     ) -> int:
-        """A tensor on the grid of `name` that is no tensor of the program."""
+        """A tensor on the grid of `name` that is not in the program."""
         grid = self.grid(name)
         return self.hidden_on(grid, order, called, shape)
 
@@ -187,7 +188,7 @@ class TFLiteBuilder:
     # -- reading ---------------------------------------------------------------------------
 
     def read(self, name: str, order: Order) -> int:
-        """The tensor in this order, transposed where it lies in another."""
+        """The tensor in this order; transposes it if necessary."""
         if name in self.constants:
             return self._laid_constant(name, order)
         layouts = self._held[name]
@@ -203,7 +204,7 @@ class TFLiteBuilder:
         return layouts[order]
 
     def laid(self) -> dict[int, tuple[str, Order]]:
-        """By number in the file, the tensor of the program and the order it lies in."""
+        """By file index, the program's tensor and its axis order."""
         return {
             index: (name, order)
             for name, layouts in self._held.items()
@@ -211,7 +212,8 @@ class TFLiteBuilder:
         }
 
     def read_flat(self, name: str) -> int:
-        """The tensor with its elements in the program's order, its axes of size 1 anywhere."""
+        """The tensor with its elements in the program's order; axes of size 1 may be
+        anywhere."""
         whole = plain(len(self.grid(name).shape))
         for order, index in self._held.get(name, {}).items():
             if self._moved(name, order) == self._moved(name, whole):
@@ -238,12 +240,14 @@ class TFLiteBuilder:
     def _laid_constant(self, name: str, order: Order) -> int:
         layouts = self._held.setdefault(name, {})
         if order not in layouts:
-            values = self.constants[name].transpose(order).copy(order="C")  # keeps a scalar one
+            values = (
+                self.constants[name].transpose(order).copy(order="C")
+            )  # keeps a scalar an array
             layouts[order] = self.constant(name, values, self.grid(name))
         return layouts[order]
 
     def _moved(self, name: str, order: Order) -> list[int]:
-        """The order of the axes that are longer than 1."""
+        """The order of the axes longer than 1."""
         return [axis for axis in order if self.grid(name).shape[axis] != 1]
 
     # -- operators -------------------------------------------------------------------------
@@ -266,7 +270,7 @@ class TFLiteBuilder:
         self.draw("RESHAPE", (index, self.constant(f"shape_{output}", shape)), (output,))
 
     def scales(self, step: Instruction) -> np.ndarray:
-        """The scales of the weights of the node that the instruction computes."""
+        """The weight scales of the instruction's node."""
         return _scale(self.nodes[step.name], 1)
 
 

@@ -1,7 +1,7 @@
-"""Resizes as TensorFlow Lite computes them, in operators that mean the same in TOSA.
+"""Resizes as TensorFlow Lite computes them, in operators with the same meaning in TOSA.
 
-nearest     y[i] = x[read[i]]: TILE of an axis of 1 beside one that is repeated, else GATHER
-bilinear    y = round(2^-20 sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
+nearest     y[i] = x[read[i]]: TILE of a new axis of size 1, else GATHER bilinear    y = round(2^-20
+sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.compilers.resizes import ALIGNED, HALF_PIXEL, NEITHER, READ
 from npumake.compilers.respelling import Sheet, as_codes, as_numbers
 from npumake.kernels import gemmlowp
 
-ROWS, COLUMNS = 1, 2  # axes of an image that lies NHWC
+ROWS, COLUMNS = 1, 2  # axes of an NHWC image
 SPREAD = (ROWS, COLUMNS)
 COORDINATES = {ALIGNED: "align_corners", HALF_PIXEL: "half_pixel", NEITHER: "asymmetric"}
 
@@ -35,7 +35,7 @@ def nearest(sheet: Sheet, operator: FileOperator) -> None:
 
 
 def _places(flags: tuple[bool, bool], before: int, after: int) -> list[int]:
-    """Which input each output is; our writer draws only what READ knows."""
+    """The input index of each output; the writer only emits the flags in READ."""
     places = READ[flags](before, after)
     assert places is not None
     return places
@@ -46,7 +46,7 @@ def _flags(operator: FileOperator, first: int) -> tuple[bool, bool]:
 
 
 def _times(places: Sequence[int], size: int) -> int:
-    """How often each input is read, one after the other; 0 where not all of them are alike."""
+    """How often each input repeats; 0 where the repeats differ."""
     times = len(places) // size
     return times if list(places) == [at // times for at in range(size * times)] else 0
 
@@ -87,7 +87,7 @@ class _Sums(NamedTuple):
         return self.both("MUL", pixels, self.sheet.constant(laid))
 
     def halved(self, index: int, unit: int) -> int:
-        """index / unit, half away from zero: DIV cuts off towards zero."""
+        """index / unit, half away from zero, since DIV truncates."""
         sides = (("MAXIMUM", unit // 2), ("MINIMUM", -unit // 2))
         above, below = (
             self.number("DIV", self.number("ADD", self.number(side, index, 0), half), unit)
@@ -97,7 +97,7 @@ class _Sums(NamedTuple):
 
 
 def bilinear(sheet: Sheet, operator: FileOperator) -> None:
-    """Raises nothing: one of floats is kept, TOSA computes it as TensorFlow Lite does."""
+    """A float Resize is kept: TOSA computes it as TensorFlow Lite does."""
     (index, _), (output,) = operator.inputs, operator.outputs
     codes, after = sheet.tensors[index], sheet.tensors[output].shape
     if codes.dtype != "int8":

@@ -1,23 +1,23 @@
-"""A .tflite model in the words that the TOSA converter translates right.
+"""Rewrites a .tflite model into operators that the TOSA converter translates correctly.
 
-Each row of SPELLINGS replaces an operator of which tosa-converter-for-tflite (seen: 2026.2.0)
-makes other numbers, or none, by others that compute the same codes in TensorFlow Lite too. So the
-model keeps its meaning whichever of them a later converter mends.
+Each row of SPELLINGS replaces an operator that tosa-converter-for-tflite (2026.2.0) translates
+wrongly or not at all. The replacements compute the same codes in TensorFlow Lite, so the model
+stays correct when a later converter fixes them.
 
 QUANTIZE of floats       becomes a cast to int8, which wraps where TensorFlow Lite saturates
                          -> MAXIMUM and MINIMUM in front, at the ends of the grid
-CAST of codes to int32   takes the zero point off, where TensorFlow Lite casts the code
+CAST of codes to int32   subtracts the zero point, where TensorFlow Lite casts the code
                          -> QUANTIZE to int16 with zero point 0, CAST, ADD of the zero point
-CAST of floats           rounds to the nearest whole number, where TensorFlow Lite truncates
+CAST of floats           rounds to the nearest integer, where TensorFlow Lite truncates
                          -> FLOOR of each sign's magnitude in front
-RESIZE_NEAREST_NEIGHBOR  TOSA rounds to the nearest place, TensorFlow Lite down (tensorflow#62386)
+RESIZE_NEAREST_NEIGHBOR  TOSA rounds to the nearest index, TensorFlow Lite down (tensorflow#62386)
                          -> TILE where each input is read k times, else a GATHER along the axis
-RESIZE_BILINEAR          TOSA reads at exact places, TensorFlow Lite and our engine at such of
-                         1/1024 of an input, each rounding of which adds up along the axis
-                         -> both neighbours by GATHER, weighed in int32
-STRIDED_SLICE backwards  gives one element along the axis, or the compiler ends with a stack dump
+RESIZE_BILINEAR          TOSA uses exact coordinates, TensorFlow Lite and our engine multiples of
+                         1/1024, whose rounding adds up along the axis
+                         -> both neighbours by GATHER, weighted in int32
+STRIDED_SLICE backwards  returns one element along the axis, or crashes the compiler
                          -> REVERSE_V2, and a STRIDED_SLICE forwards
-PADV2                    is refused unless its number is a scalar
+PADV2                    is refused unless its fill is a scalar
 """
 
 from __future__ import annotations
@@ -105,5 +105,5 @@ SPELLINGS: Mapping[str, Spelling] = {
 
 
 def for_tosa(model: FlatModel) -> FlatModel:
-    """The same inputs, outputs and codes."""
+    """The rewritten model: same inputs, outputs and codes."""
     return respelled(model, SPELLINGS)

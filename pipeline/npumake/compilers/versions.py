@@ -1,6 +1,6 @@
-"""The version of a compiler that is no distribution of this interpreter, for the key.
+"""Versions of external compilers, for the cache key.
 
-Imports nothing that compiles: it runs in every build, also when there is nothing to do.
+Imports no compilers: it runs in every build, also when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from npumake.errors import StageError
 from npumake.lifetime.parent import CANNOT_RUN, run_supervised
 
 MAX_SECONDS = 60  # seconds
-MAX_CHARACTERS = 80  # characters of what a tool says
+MAX_CHARACTERS = 80  # of a version text
 
 
 def tool_version(command: str, argument: str) -> str:
-    """What the command on PATH says of its version, and the digest of its file: an installation
-    that tells nothing new is told apart all the same. Empty where there is none.
+    """The version of the command on PATH with the digest of its file, so that two installations
+    with the same version text differ. Empty if it is not on PATH.
 
-    Raises StageError where it does not answer.
+    Raises StageError where the command does not answer.
     """
     executable = shutil.which(command)
     if executable is None:
@@ -35,7 +35,7 @@ def tool_version(command: str, argument: str) -> str:
 
 @cache
 def answer(command: Sequence[str], as_of: int) -> str:
-    """The last line that a command says, empty where it fails; asked once for each `as_of`."""
+    """The last line of a command's output, empty where it fails; cached per `as_of`."""
     try:
         done = run_supervised(command, MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -48,4 +48,4 @@ def answer(command: Sequence[str], as_of: int) -> str:
 
 
 def _silent(command: str, why: str) -> StageError:
-    return StageError(f"`{os.path.basename(command)}` does not tell its version: {why}", command)
+    return StageError(f"`{os.path.basename(command)}` does not report its version: {why}", command)

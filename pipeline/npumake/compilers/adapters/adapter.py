@@ -1,9 +1,9 @@
-"""ADAPTERS: by Target.backend, a compiler in an interpreter of its own.
+"""ADAPTERS: by Target.backend, a compiler in a separate interpreter.
 
-What rknn and torq make differs in some bytes each time: a file is known by the key of what it was
-made from, the versions of its compiler in it, and two are never compared by their bytes.
+Outputs of rknn and torq differ in a few bytes per run. Their cache key covers the inputs and the
+compiler's version, and their bytes are never compared.
 
-Imports nothing that computes: it runs in every build, also when there is nothing to do.
+Imports no numerical packages: it runs in every build, also when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))
 
 @dataclass(frozen=True)
 class Adapter:
-    """`distributions` are what the interpreter must have, `makes` the files that the script writes:
-    one, or those of a ZIP. `runs` is the script that runs them, where one does."""
+    """`distributions` must be installed in the interpreter. The script writes the files `makes`:
+    one, or the members of a ZIP. `runs` is the script that runs them, if any."""
 
     name: str
     script: str
@@ -37,7 +37,7 @@ class Adapter:
 
     @property
     def variable(self) -> str:
-        """Of the environment, which names the interpreter."""
+        """The environment variable that names the interpreter."""
         return f"NPUMAKE_{self.name.upper()}_PYTHON"
 
 
@@ -66,7 +66,7 @@ ADAPTERS: Mapping[str, Adapter] = {
 
 
 def versions(adapter: Adapter) -> dict[str, str]:
-    """By distribution; empty where there is no interpreter that has them all."""
+    """By distribution; empty unless the interpreter has them all."""
     interpreter = os.environ.get(adapter.variable)
     if not interpreter or not os.path.isfile(interpreter):
         return {}
@@ -77,15 +77,15 @@ def versions(adapter: Adapter) -> dict[str, str]:
 
 
 def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:
-    """The files that the compiler makes of a model, by name.
+    """The compiled files by name.
 
-    Raises StageError where it is not here, fails, or leaves one of them out.
+    Raises StageError where the compiler is not installed, fails, or omits a file.
     """
     if not versions(adapter):
         needed = " ".join(adapter.distributions)
-        what = f"this target needs {needed}, which is not here"
+        what = f"this target needs {needed}, which is not installed"
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
-        hint = f"it has an interpreter of its own: {how}"
+        hint = f"install it into a separate environment: {how}"
         raise StageError(what, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)

@@ -1,8 +1,8 @@
-"""OpenVINO's IR in a ZIP, run: the other process of npumake.runtime.isolated, for this runtime.
+"""Runs OpenVINO's IR from a ZIP: the child process of npumake.runtime.isolated for this runtime.
 
     run_openvino.py DEVICE FOLDER
 
-FOLDER holds request.json, model.zip and fed_<n>.npz; made_<n>.npz come into it. No pickles.
+FOLDER holds request.json, model.zip and fed_<n>.npz; the script adds made_<n>.npz. No pickles.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import numpy as np
 import openvino
 
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
-EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where the processor has it
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 on processors that have it
 
 
 def limit(request: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""model.onnx → OpenVINO's IR, which the plugin of the device must take: told.json {device}."""
+"""model.onnx → OpenVINO's IR, compiled once by the device's plugin as a check: told.json
+{device}."""
 
 import json
 from pathlib import Path

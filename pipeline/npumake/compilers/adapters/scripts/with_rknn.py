@@ -1,8 +1,8 @@
-"""model.onnx → model.rknn, on the grids of its Q/DQ nodes: told.json {platform}.
+"""model.onnx → model.rknn, with the scales of its Q/DQ nodes: told.json {platform}.
 
-The toolkit reads opsets up to 19. A model of ours is of opset 20, and the same in 19 unless it has
-an operator that 20 changed. It fails at a DequantizeLinear that a Conv and a QuantizeLinear read:
-each gets one of its own.
+The toolkit reads opsets up to 19. Models of opset 20 mean the same in 19, except for operators that
+20 changed. The toolkit fails at a DequantizeLinear with both a Conv and a QuantizeLinear as
+readers, so each reader gets its own.
 """
 
 import json
@@ -19,7 +19,7 @@ CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFull
 
 
 def apart(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes, with a DequantizeLinear for each that reads one."""
+    """The nodes, with a separate DequantizeLinear for each of its readers."""
     dequantizers = {node.output[0]: node for node in nodes if node.op_type == "DequantizeLinear"}
     read: set[str] = set()
     for node in nodes:
