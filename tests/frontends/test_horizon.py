@@ -99,7 +99,7 @@ def test_a_calibrated_model_carries_its_scales():
         (model(axis=7), "4 thresholds for axis 7 of"),
         (
             model(helper.make_node("HzGelu", ["c_calibrated"], ["y"], domain="horizon")),
-            "no meaning of these operators is published: HzGelu",
+            "the meaning of these operators is not published: HzGelu",
         ),
     ],
 )

@@ -48,18 +48,18 @@ GOOD = network()
 WRONG = {
     "an unknown operator": (
         network(second=Op("SVDF", [2], [3])),
-        "no frontend knows the operators SVDF",
+        "no support for the operators SVDF",
     ),
     "a custom operator": (
         network(second=Op("CUSTOM", [2], [3])),
-        "no frontend knows the operators CUSTOM",
+        "no support for the operators CUSTOM",
     ),
     "a tensor that is missing": (network(second=Op("RELU", [9], [3])), "tensor 9 of 4 is missing"),
     "an input left out": (network(conv_inputs=[-1, 1]), "CONV_2D lacks its input 0"),
     "a cycle": (network(conv_inputs=[0, 1, 3]), "`t3` must be constant"),
-    "an operator too early": (network(inputs=[]), "`t0` is read before it is made"),
-    "a tensor made twice": (network(second=Op("RELU", [2], [2])), "`t2` is made twice"),
-    "a constant that is written": (network(second=Op("RELU", [2], [1])), "`t1` is made twice"),
+    "an operator too early": (network(inputs=[]), "`t0` is read before it is computed"),
+    "a tensor made twice": (network(second=Op("RELU", [2], [2])), "`t2` is computed twice"),
+    "a constant that is written": (network(second=Op("RELU", [2], [1])), "`t1` is computed twice"),
     "a computed weight": (network(conv_inputs=[0, 0]), "`t0` must be constant"),
     "a stride of nothing": (network(conv=[(0, "b", 0), (1, "i", 0), (2, "i", 1)]), "a stride"),
     "a stride of millions": (network(conv=[(1, "i", 1 << 30), (2, "i", 1)]), "a stride"),
@@ -119,7 +119,7 @@ WRONG = {
     "an output twice": (network(outputs=[3, 3]), "an output is listed twice"),
     "an input twice": (network(inputs=[0, 0]), "an input is listed twice"),
     "another mark": (GOOD[:4] + b"TFL9" + GOOD[8:], "does not carry the mark TFL3"),
-    "a root beyond the end": (struct.pack("<I", 1 << 31) + GOOD[4:], "lies beyond its end"),
+    "a root beyond the end": (struct.pack("<I", 1 << 31) + GOOD[4:], "lies beyond the end of the file"),
 }
 
 

@@ -251,7 +251,7 @@ TFLITE = {
     ),
     "a cycle": (
         lite(written([T(IMAGE)] * 3, [Op("ADD", [0, 2], [1]), Op("RELU", [1], [2])], [0], [2])),
-        "is read before it is made",
+        "is read before it is computed",
     ),
     "a negative dimension": (
         lite(written([T((1, -4, 4, 1)), T(IMAGE)], [Op("RELU", [0], [1])], [0], [1])),
@@ -299,7 +299,7 @@ CAFFE = {
             net(CONV % "num_output: 4000000000 kernel_size: 1 bias_term: false"),
             caffemodel({"c": [WEIGHT]}),
         ),
-        "the network asks for [4000000000, 3, 1, 1]",
+        "the network needs [4000000000, 3, 1, 1]",
     ),
     "a window of four billion": (
         caffe(
@@ -313,7 +313,7 @@ CAFFE = {
             net(CONV % "num_output: 2 kernel_size: 3 pad: 4294967295 bias_term: false"),
             caffemodel({"c": [WEIGHT]}),
         ),
-        "more than Caffe can hold",
+        "more than Caffe supports",
     ),
     "no weights": (caffe(net(CONV % "num_output: 2 kernel_size: 3"), b""), "it holds no weights"),
     "weights of another network": (

@@ -60,8 +60,7 @@ class Graph:
         return tensors
 
     def find(self, name: str) -> tuple[Node, ...]:
-        """The node of this name, else every node that originates from the trained node of this
-        name."""
+        """The node of this name, else every node that originates from that trained node."""
         own = tuple(node for node in self.nodes() if node.name == name)
         return own or tuple(node for node in self.nodes() if name in origin(node))
 
@@ -92,10 +91,7 @@ class Graph:
         **attributes: Any,
     ) -> Value:
         """Inserts a node behind `after`, before `before`, or first if both are None, and returns
-        its output `name`. Attributes that are None are omitted.
-
-        The node inherits the origin of that neighbour.
-        """
+        its output `name`. It inherits the neighbour's origin. None omits an attribute."""
         name = self.free_name(name)
         output = ir.Value(name=name)
         present = {key: value for key, value in attributes.items() if value is not None}
@@ -199,8 +195,7 @@ class Graph:
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
 
     def forget_shape(self, value: Value, *, and_type: bool = False) -> None:
-        """Drops the value's shape, which its node now changes; `with_shapes` infers it
-        again."""
+        """Drops a shape that is no longer valid; `with_shapes` infers it again."""
         value.shape, value.type = None, None if and_type else value.type
 
     def become(
@@ -227,10 +222,7 @@ class Graph:
 
     def bypass(self, node: Node) -> bool:
         """Removes a node that returns its input unchanged. False where the node connects a graph
-        input, or another graph output, to a graph output.
-
-        The producer of the input inherits the origin.
-        """
+        input, or another graph output, to a graph output. Its producer inherits the origin."""
         x, y = node.inputs[0], node.outputs[0]
         if x is None:
             return False

@@ -39,7 +39,7 @@ def hindrance(node: Node, most: int = MAX_STEPS) -> str | None:
     if x is None or open_dimensions(x):
         return "its input has no fixed size"
     if shape(x)[0] > most:
-        return f"it has {shape(x)[0]} steps; more than {most} are not written out"
+        return f"it has {shape(x)[0]} steps; more than {most} are not unrolled"
     weights = [_input(node, W), _input(node, R), *([] if bias is None else [bias])]
     if any(array(value) is None for value in weights):
         return "its weights are computed"

@@ -1,4 +1,4 @@
-"""Layers that move numbers, pick them, or multiply matrices."""
+"""Layers that move values, select them, or multiply matrices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npumake.graph import TensorSpec, Value, shape
 
 
 def inner_product(site: LayerSite) -> Value:
-    """Everything from `axis` on is one vector, of which each output is a weighted sum."""
+    """y = x W^T + b over the axes from `axis` on, flattened to one vector."""
     x, param = site.bottom(), site.parameters("inner_product_param")
     dims = shape(x)
     axis = site.axis(param.axis, len(dims))
@@ -50,7 +50,7 @@ def concat(site: LayerSite) -> Value:
 
 
 def slice_(site: LayerSite) -> tuple[Value, ...]:
-    """Cut at the slice points, or into equal parts where there are none."""
+    """Cuts at the slice points, or into equal parts without them."""
     x, param = site.bottom(), site.parameters("slice_param")
     dims = shape(x)
     along = param.slice_dim if param.HasField("slice_dim") else param.axis
@@ -70,8 +70,7 @@ def slice_(site: LayerSite) -> tuple[Value, ...]:
 
 
 def crop(site: LayerSite) -> Value:
-    """The part of the first blob that starts at `offset` and is as large as the second, from
-    `axis` on."""
+    """Crops the first blob at `offset` to the size of the second, from `axis` on."""
     x, like = site.bottoms(2)
     param, dims, like_dims = site.parameters("crop_param"), shape(x), shape(like)
     axis = site.axis(param.axis, len(dims))
@@ -93,12 +92,12 @@ def crop(site: LayerSite) -> Value:
 
 
 def reshape(site: LayerSite) -> Value:
-    """0 keeps a dimension, -1 is what is left; only `num_axes` from `axis` on are replaced."""
+    """0 keeps a dimension, -1 infers one; only `num_axes` axes from `axis` on are replaced."""
     x, param = site.bottom(), site.parameters("reshape_param")
     dims, new_dims = shape(x), tuple(param.shape.dim)
     rank = len(dims)
     if len(new_dims) > MAX_AXES:
-        raise site.error(f"makes a blob of {len(new_dims)} dimensions, more than Caffe can hold")
+        raise site.error(f"makes a blob of {len(new_dims)} dimensions, more than Caffe supports")
     start = param.axis if param.axis >= 0 else rank + param.axis + 1
     end = rank if param.num_axes == -1 else start + param.num_axes
     if not 0 <= start <= end <= rank or min(new_dims, default=0) < -1 or new_dims.count(-1) > 1:
@@ -128,7 +127,7 @@ def flatten(site: LayerSite) -> Value:
 
 
 def permute(site: LayerSite) -> Value:
-    """Axes that `order` does not name follow those it does."""
+    """Axes that `order` omits follow at the end."""
     x, order = site.bottom(), tuple(site.parameters("permute_param").order)
     dims = shape(x)
     full = (*order, *(axis for axis in range(len(dims)) if axis not in order))
@@ -138,7 +137,7 @@ def permute(site: LayerSite) -> Value:
 
 
 def pass_through(site: LayerSite) -> Value:
-    """Blocks of pixels become channels: pixel (i, j) of a block, then channel."""
+    """Space to depth: channel order is row in the block, column in the block, channel."""
     x, param = site.bottom(), site.parameters("pass_through_param")
     block, dims = param.block_height, shape(x)
     if (
@@ -155,10 +154,10 @@ def pass_through(site: LayerSite) -> Value:
 
 
 def arg_max(site: LayerSite) -> Value:
-    """The `top_k` places of the largest values, as float: along `axis`, else in each sample.
+    """Indices of the `top_k` largest values, as float: along `axis`, else per sample.
 
-    Without an axis the result is (n, 1, top_k), or (n, 2, top_k) with places over values. Of
-    equal values the last counts, as in Caffe, when only one is asked for.
+    Without an axis the result is (n, 1, top_k), or (n, 2, top_k) with indices above values. For
+    `top_k` = 1 the last of equal values wins, as in Caffe.
     """
     x, param = site.bottom(), site.parameters("argmax_param")
     dims, along = shape(x), param.HasField("axis")
@@ -167,7 +166,7 @@ def arg_max(site: LayerSite) -> Value:
     flat = x if along else site.reshaped(x, (first, prod(dims[1:])))
     size = shape(flat)[axis]
     if not 1 <= param.top_k <= size:
-        raise site.error(f"asks for the {param.top_k} largest of {size}")
+        raise site.error(f"needs the {param.top_k} largest of {size} values")
     out_dims = tuple(param.top_k if a == axis else d for a, d in enumerate(shape(flat)))
     where, values = _largest(site, flat, axis, out_dims)
     if along:
@@ -180,7 +179,7 @@ def arg_max(site: LayerSite) -> Value:
 
 
 def _largest(site: LayerSite, x: Value, axis: int, out_dims: Shape) -> tuple[Value, Value]:
-    """(places, values) of the largest along `axis`."""
+    """(indices, values) of the largest along `axis`."""
     if out_dims[axis] == 1:
         index = site.node(
             "ArgMax", [x], out_dims, "int64", axis=axis, keepdims=1, select_last_index=1
@@ -201,7 +200,7 @@ def _matrix(site: LayerSite, x: Value, axis: int, out_dims: Shape) -> Value:
 
 def _pair(site: LayerSite, x: Value) -> Shape:
     if len(shape(x)) < 2:
-        raise site.error(f"multiplies a blob of shape {list(shape(x))}, which is no matrix")
+        raise site.error(f"multiplies a blob of shape {list(shape(x))}, which is not a matrix")
     return shape(x)
 
 

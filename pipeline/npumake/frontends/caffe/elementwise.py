@@ -1,8 +1,7 @@
-"""Layers that compute number by number, or normalise.
+"""Elementwise layers and normalizations.
 
-Power  (shift + scale x)^power      Exp  base^(shift + scale x)
-Log    log_base(shift + scale x)    BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob
-MVN    (x - mean) / (sqrt(var) + eps)
+Power  (shift + scale x)^power      Exp  base^(shift + scale x) Log    log_base(shift + scale x)
+BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob MVN    (x - mean) / (sqrt(var) + eps)
 Normalize  scale x / sqrt(sum x² + eps)
 """
 
@@ -19,7 +18,7 @@ from npumake.frontends.caffe.site import LayerSite, Shape
 from npumake.graph import Value, shape
 
 PROD, MAX = (ENUMS["EltwiseOp"].split().index(name) for name in ("PROD", "MAX"))
-_REDUCTIONS = ("ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceMean")  # as ENUMS has them
+_REDUCTIONS = ("ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceMean")  # in the order of ENUMS
 _UNARY = {"AbsVal": "Abs", "BNLL": "Softplus", "Sigmoid": "Sigmoid", "TanH": "Tanh"}
 
 
@@ -29,7 +28,7 @@ def unary(site: LayerSite) -> Value:
 
 
 def identity(site: LayerSite) -> tuple[Value, ...]:
-    """The input itself, once per top: Split, and Dropout once it is trained."""
+    """The input, once per top: Split, and Dropout in the test phase."""
     x = site.bottom()
     return tuple(site.node("Identity", [x], shape(x)) for _ in site.layer.tops)
 
@@ -51,7 +50,7 @@ def relu6(site: LayerSite) -> Value:
 
 
 def random_relu(site: LayerSite) -> Value:
-    """The slope of an RReLU is random in training and its mean in test."""
+    """The slope is random in training; the test phase uses its mean."""
     x, param = site.bottom(), site.parameters("rrelu_param")
     return site.node("LeakyRelu", [x], shape(x), alpha=(param.lower + param.upper) / 2)
 
@@ -128,7 +127,7 @@ def eltwise(site: LayerSite) -> Value:
 def batch_norm(site: LayerSite) -> Value:
     x, param = site.bottom(), site.parameters("batch_norm_param")
     if not param.use_global_stats:
-        hint = "remove `use_global_stats: false`: in test the trained statistics are used"
+        hint = "remove `use_global_stats: false`: the test phase uses the trained statistics"
         raise site.error("normalises by the statistics of its batch", hint)
     dims = shape(x)
     if len(dims) < 2:
@@ -147,7 +146,7 @@ def batch_norm(site: LayerSite) -> Value:
 
 
 def scale(site: LayerSite) -> Value:
-    """x times a trained or computed factor, plus a trained bias where there is one."""
+    """x times a trained or computed factor, plus an optional trained bias."""
     param = site.parameters("scale_param")
     x, *factor = site.bottoms(1, 2)
     if factor:
@@ -181,12 +180,12 @@ def softmax(site: LayerSite) -> Value:
 
 
 def reduction(site: LayerSite) -> Value:
-    """Over `axis` and all behind it, which are gone."""
+    """Reduces `axis` and all axes behind it, and drops them."""
     x, param = site.bottom(), site.parameters("reduction_param")
     rank = len(shape(x))
     axis = site.axis(param.axis, rank)
     axes, left, op_type = range(axis, rank), shape(x)[:axis], _REDUCTIONS[param.operation]
-    if op_type == "ReduceSum":  # the only one whose axes are an input at this opset
+    if op_type == "ReduceSum":  # only ReduceSum has its axes as an input at this opset
         inputs = [x, site.numbers("axes", tuple(axes))]
         return site.scaled(site.node(op_type, inputs, left, keepdims=0), param.coeff)
     y = site.node(op_type, [x], left, axes=tuple(axes), keepdims=0)
@@ -231,7 +230,7 @@ def _mean(site: LayerSite, x: Value, across_channels: bool) -> Value:
 
 
 def _base(site: LayerSite, param: Any) -> float:
-    """The base of an exponential or logarithm; -1 stands for e."""
+    """The base of an exponential or logarithm; -1 means e."""
     if param.base == -1.0:
         return e
     if param.base <= 0.0 or param.base == 1.0:
@@ -240,7 +239,7 @@ def _base(site: LayerSite, param: Any) -> float:
 
 
 def _covered(site: LayerSite, param: Any) -> Shape:
-    """The dimensions that a trained scale or bias has: `num_axes` from `axis` on, -1 for all."""
+    """The dimensions of a trained scale or bias: `num_axes` from `axis` on, -1 for all."""
     dims = shape(site.bottom())
     axis = site.axis(param.axis, len(dims))
     end = len(dims) if param.num_axes == -1 else axis + param.num_axes
@@ -250,7 +249,7 @@ def _covered(site: LayerSite, param: Any) -> Shape:
 
 
 def _spread_shape(site: LayerSite, covered: Shape, axis: int) -> Shape:
-    """`covered`, lying from `axis` on, with ones behind so that it broadcasts."""
+    """`covered`, aligned at `axis`, with ones behind so that it broadcasts."""
     dims = shape(site.bottoms(1, 2)[0])
     if not covered:
         return ()

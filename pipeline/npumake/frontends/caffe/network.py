@@ -1,9 +1,9 @@
-"""A Caffe network → Graph: layer by layer, in the order of the file.
+"""Translates a Caffe network to a Graph, layer by layer in file order.
 
-Nodes are called after their layers and tensors after their blobs. A blob that layers rewrite in
-place is several tensors: the last has the name of the blob, as it has for whoever reads it after
-a run; one before it is called `<blob>_before_<the layer that rewrites it>`. Where the blob is an
-input of the network, that keeps the name and the rewritten ones are `<blob>_after_<layer>`.
+Nodes have the names of layers, and tensors those of blobs. A blob that layers rewrite in place
+becomes several tensors. The last keeps the blob's name, and earlier ones are `<blob>_before_<the
+rewriting layer>`. If the blob is a network input, the input keeps the name, and the rewritten ones
+are `<blob>_after_<layer>`.
 """
 
 from __future__ import annotations
@@ -79,14 +79,15 @@ LAYERS: Mapping[str, Converter] = {
     "Upsample": windows.upsampling,
 }
 
-MAX_NAMED = 20  # unknown layers in one message
+MAX_NAMED = 20  # unknown layers listed in one message
 
 
-Version = tuple[str, int]  # a blob, and how often it had been written before
+Version = tuple[str, int]  # a blob, and how many layers wrote it before
 
 
 class LayerInNetwork(NamedTuple):
-    """A layer, with what it reads and makes; `names` are those of the tensors it makes."""
+    """A layer with the blob versions it reads and makes; `names` are the tensor names of the
+    latter."""
 
     layer: CaffeLayer
     reads: tuple[Version, ...]
@@ -100,12 +101,12 @@ def read_caffe(
     weights: Sequence[Beside],
     shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Graph:
-    """The graph of the .prototxt `name` with the weights of a .caffemodel. The inputs named in
-    `shapes` have these, and all behind them what follows, as when Caffe reshapes a network.
+    """The graph of the .prototxt `name` with the weights of a .caffemodel. `shapes` replace input
+    shapes, as when Caffe reshapes a network.
 
-    Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
-    makes or two layers make, shapes that do not fit, and weights that are missing or of another
-    network.
+    Raises GraphError for a damaged file, unknown layer types (all in one error), a blob that no
+    layer or several layers make, shapes that do not fit, and weights that are missing or belong to
+    another network.
     """
     net = parse_net(data, name)
     layers = layers_of(net, name)
@@ -135,18 +136,18 @@ def read_caffe(
 
 def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
     if len(weights) != 1:
-        what = f"the weights of the network are in one other file, and {len(weights)} are named"
+        what = f"a Caffe network has one file of weights; the project names {len(weights)}"
         raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
     (file,) = weights
     return TrainedBlobs(file.part(0, file.size), file.name)
 
 
 def _layer_outputs(site: LayerSite) -> tuple[Value, ...]:
-    """What the layer makes, a tensor for each of its tops."""
+    """One tensor per top of the layer."""
     result = LAYERS[site.layer.type](site)
     values = result if isinstance(result, tuple) else (result,)
     if len(values) != site.tops:
-        raise site.error(f"makes {len(values)} blobs, and {site.tops} are named")
+        raise site.error(f"makes {len(values)} blobs for {site.tops} tops")
     return values
 
 
@@ -165,7 +166,7 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
 
 
 def _inputs(net: Message, layers: list[CaffeLayer], file: str) -> list[TensorSpec]:
-    """What the network is fed: `input:` of the net, then its Input layers."""
+    """The network's inputs: `input:` of the net, then its Input layers."""
     if net.input_shape:
         shapes = [tuple(shape.dim) for shape in net.input_shape]
     else:

@@ -1,13 +1,13 @@
 """Layers that pool regions of interest: rois is (r, 5), each (batch index, x1, y1, x2, y2).
 
-Position-sensitive, with scale c and p x p bins: the region starts at c round(x1), ends at
-c (round(x2) + 1) and is at least 0.1 wide; bin j of it covers the pixels x with
+Position-sensitive, with scale c and p x p bins: a region starts at c round(x1), ends at c
+(round(x2) + 1) and is at least 0.1 wide; its bin j covers the pixels x with
 
     floor(start + j width / p) <= x < ceil(start + (j + 1) width / p)
 
-and is averaged over the channel of its own, (d p + i) p + j for output d and bin (i, j). (R-FCN.)
-As masks M over rows and columns that is a sum of products: out[r,d,i,j] =
-sum over y, x of My[r,i,y] Mx[r,j,x] F[d,i,j,y,x] / (|My[r,i]| |Mx[r,j]|).
+Each bin averages its own channel, (d p + i) p + j for output d and bin (i, j). (R-FCN.) With masks
+M over rows and columns this is a sum of products: out[r,d,i,j] = sum over y, x of My[r,i,y]
+Mx[r,j,x] F[d,i,j,y,x] / (|My[r,i]| |Mx[r,j]|).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _rois(site: LayerSite, x: Value, rois: Value) -> Value:
 
 
 def _masks(site: LayerSite, rois: Value, ends: tuple[int, int], size: int) -> Value:
-    """(r, p, size): which of `size` pixels are in each bin, each bin's shares summing to 1."""
+    """(r, p, size): the weight of each pixel in each bin; the weights of a bin sum to 1."""
     param = site.parameters("psroi_pooling_param")
     r, p, scale = shape(rois)[0], param.group_size, param.spatial_scale
     first, last = (_column(site, rois, column) for column in ends)
@@ -90,7 +90,7 @@ def _masks(site: LayerSite, rois: Value, ends: tuple[int, int], size: int) -> Va
 
 
 def _column(site: LayerSite, rois: Value, column: int) -> Value:
-    """round of one corner of each region, (r, 1, 1); halves go up, as in C."""
+    """One rounded corner coordinate per region, (r, 1, 1); halves round up, as in C."""
     r = shape(rois)[0]
     index = site.numbers("column", [column])
     corner = site.node("Gather", [rois, index], (r, 1), axis=1)

@@ -1,4 +1,4 @@
-"""Layers that slide a window: convolution, pooling and their inverses.
+"""Layers with a sliding window: convolution, pooling and their inverses.
 
 Along one axis, with input i, kernel k, stride s, pad p, dilation d:
 
@@ -8,8 +8,8 @@ Along one axis, with input i, kernel k, stride s, pad p, dilation d:
                    start in the padding behind the input: (o - 1) s >= i + p
 
 So Pooling may read e = (o - 1) s + k - i - p cells behind the input, more or fewer than p. An
-average divides by the cells of its window within the input and p on either side, not by those
-beyond. (Caffe 1.0: base_conv_layer, pooling_layer, spp_layer.)
+average divides by the window's cells within the input and p on either side; cells beyond do not
+count. (Caffe 1.0: base_conv_layer, pooling_layer, spp_layer.)
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def deconvolution(site: LayerSite) -> Value:
 
 
 def pooling(site: LayerSite) -> Value | tuple[Value, ...]:
-    """The maximum or average; a second top is where in its channel each maximum was."""
+    """Maximum or average; the second top holds the index of each maximum in its channel."""
     x, param = site.bottom(), site.parameters("pooling_param")
     if param.pool not in (MAX, AVE):
         raise site.error("pools stochastically, which is not supported", "use MAX or AVE")
@@ -70,7 +70,7 @@ def pooling(site: LayerSite) -> Value | tuple[Value, ...]:
 
 
 def spatial_pyramid(site: LayerSite) -> Value:
-    """2^l x 2^l bins for each level l, flattened and joined."""
+    """2^l x 2^l bins for each level l, flattened and concatenated."""
     x, param = site.bottom(), site.parameters("spp_param")
     n, _, *size = _image(site, x)
     if not 1 <= param.pyramid_height <= min(size).bit_length():
@@ -88,8 +88,8 @@ def spatial_pyramid(site: LayerSite) -> Value:
 
 
 def local_response(site: LayerSite) -> Value:
-    """x / (k + alpha / size * sum of x²)^beta over the channels around each, or around each pixel
-    of a channel, where k is 1."""
+    """x / (k + alpha / size * sum of x²)^beta over neighbouring channels, or over neighbouring
+    pixels of a channel with k = 1."""
     x, param = site.bottom(), site.parameters("lrn_param")
     axes, size, alpha, beta = len(_image(site, x)) - 2, param.local_size, param.alpha, param.beta
     if size % 2 == 0:
@@ -106,7 +106,8 @@ def local_response(site: LayerSite) -> Value:
 
 
 def upsampling(site: LayerSite) -> Value:
-    """Each pixel repeated; with the mask of a Pooling as second bottom, each put back there."""
+    """Repeats each pixel; with a Pooling mask as second bottom, puts it back where the mask
+    says."""
     x, *mask = site.bottoms(1, 2)
     n, c, *size = _image(site, x)
     if len(size) != 2 or (mask and shape(mask[0]) != shape(x)):
@@ -143,7 +144,8 @@ def upsampling(site: LayerSite) -> Value:
 
 
 class SizeField(NamedTuple):
-    """How a size is written: `name` for all axes or each, `short`_h and _w; None is no default."""
+    """The spellings of a size: `name` for all axes or each, `short`_h and _w; None: no
+    default."""
 
     name: str
     short: str
@@ -158,7 +160,7 @@ _CONVOLUTION = (_KERNEL, _STRIDE, _PAD, _DILATION)
 
 
 def _image(site: LayerSite, x: Value) -> Shape:
-    """(n, c, h, w), or of as many spatial axes as there are; at least one."""
+    """(n, c, h, w), with any number of spatial axes, at least one."""
     if len(shape(x)) < 3:
         raise site.error(f"slides over an input of shape {list(shape(x))}, which has no image")
     return shape(x)
@@ -214,7 +216,7 @@ def _pooled(site: LayerSite, x: Value, method: int, sizes: tuple[Shape, ...]) ->
 
 
 def _reach(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Shape, Shape]:
-    """(what is made, how far behind the input it reads: e, or 0)."""
+    """(output shape, cells read behind the input: e, or 0)."""
     k, s, p = sizes
     n, c, *size = shape(x)
     if any(pad >= kernel for pad, kernel in zip(p, k, strict=True)):
@@ -235,7 +237,7 @@ def _pool_axis(i: int, k: int, s: int, p: int) -> tuple[int, int]:
 
 def _averaged(site: LayerSite, x: Value, out_dims: Shape, sizes: tuple[Shape, ...]) -> Value:
     k, s, p, e = sizes
-    if all(e <= p for e, p in zip(e, p, strict=True)):  # no window reaches beyond the padding
+    if all(e <= p for e, p in zip(e, p, strict=True)):  # no window extends beyond the padding
         return site.node(
             "AveragePool",
             [x],

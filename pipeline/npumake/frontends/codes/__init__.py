@@ -1,12 +1,12 @@
-"""Models that were quantized elsewhere, in the one spelling that every later stage reads: Q/DQ.
+"""Converts models that other tools quantized to the one form that later stages read: Q/DQ.
 
-    spelled     Q/DQ of another domain, without a zero point, of 4 bits → ONNX's own, complete
-    qoperators  QLinearConv, QGemm, QLinearAdd …  → DQ, the float operator, Q      QOPERATORS
-    moved       a MaxPool, Reshape or Gather of codes → DQ, the same operator, Q   MOVES
-    dynamic     ConvInteger, MatMulInteger and their kin → floats with the same weights
+    qdq_spelling   Q/DQ of another domain, without zero point, or of 4 bits → ONNX's own, complete
+    qoperators     QLinearConv, QGemm, QLinearAdd …  → DQ, the float operator, Q      QOPERATORS
+    data_movement  a MaxPool, Reshape or Gather of codes → DQ, the same operator, Q   MOVES
+    dynamic        ConvInteger, MatMulInteger and their kin → floats with the same weights
 
-The float operator between Q/DQ computes what the integer one did: the scales and zero points are
-the model's own. It refuses to choose any.
+The float operator between Q/DQ computes what the integer one did: scales and zero points are the
+model's own, and this room never chooses any.
 """
 
 from npumake.errors import GraphError
@@ -16,8 +16,8 @@ from npumake.frontends.codes.qdq_spelling import has_strange_pairs, spell
 from npumake.frontends.codes.qoperators import QOPERATORS, in_pairs
 from npumake.graph import Graph, upgraded
 
-PER_AXIS = 13  # the opset since which Q/DQ takes a scale for each channel
-# Operators that compute in codes: the floats are gone.
+PER_AXIS = 13  # the opset since which Q/DQ has per-channel scales
+# Operators that compute on codes without a float counterpart.
 IN_CODES = (
     *DYNAMIC,
     DYNAMIC_QUANTIZER,
@@ -33,14 +33,14 @@ IN_CODES = (
     "ReduceSumInteger",
     *QOPERATORS,
 )
-HINT = "bring the float model, or one that onnxruntime quantized with QuantFormat.QDQ"
+HINT = "use the float model, or one that onnxruntime quantized with QuantFormat.QDQ"
 
 
 def in_qdq(graph: Graph, name: str) -> Graph:
-    """The graph in Q/DQ form, or as it is where it holds no codes. May edit in place.
+    """The graph in Q/DQ form; the graph itself if it has no codes. May edit in place.
 
-    Raises GraphError for an operator that computes in codes and is in none of the tables, and for
-    Q/DQ of types or blocks that no target has.
+    Raises GraphError for an operator that computes on codes and is in no table, and for Q/DQ types
+    or block scales that no target supports.
     """
     used = {node.op_type for node in graph.nodes()} | _foreign(graph)
     in_codes = any(op.startswith(IN_CODES) for op in used)
@@ -65,5 +65,5 @@ def _known() -> set[str]:
 
 
 def _foreign(graph: Graph) -> set[str]:
-    """Operators in branches and of other domains, which `nodes` does not list."""
+    """Operators in branches and of other domains, which `nodes` omits."""
     return {node.op_type for node in graph.model.graph.all_nodes()}

@@ -1,10 +1,9 @@
-"""Operators of ONNX that move codes as they would move real numbers: DQ in front, Q behind.
+"""ONNX operators that move codes become the same operators on floats: DQ before, Q behind.
 
-In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie
-on one grid, so the pair around the operator rounds nothing. Places (ArgMax) need no Q: what is
-compared keeps its order.
-The grid is that of the Q in front, or of the DQ behind where the codes are
-constant or fed.
+In QOperator form a MaxPool, Transpose or Gather reads codes directly. Both ends share one grid, so
+the added pair rounds nothing. Operators that return indices (ArgMax) need no Q: comparing codes is
+comparing their values. The grid is that of the Q before, or of the DQ behind for constant codes and
+inputs.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ MOVES = frozenset(
     }
 )
 PLACES = frozenset({"ArgMax", "ArgMin"})
-ALL_CODES = frozenset({"Concat"})  # every input is codes; of the others the first
+ALL_CODES = frozenset({"Concat"})  # every input is codes; in other operators only the first
 
 
 def move_reals(graph: Graph) -> None:
-    """Edit in place. Raises GraphError for an operator that computes with codes."""
+    """Edits in place. Raises GraphError for an operator that computes on codes."""
     grids = _known_grids(graph)
     for node in graph.nodes():
         grid = grids.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
@@ -53,7 +52,7 @@ def move_reals(graph: Graph) -> None:
 
 
 def has_moved_codes(graph: Graph) -> bool:
-    """Whether some operator of ONNX moves codes themselves."""
+    """Whether an ONNX operator moves codes directly."""
     quantized = {value for node in graph.nodes(Q) for value in node.outputs}
     read = {node.inputs[0] for node in graph.nodes(DQ) if array(node.inputs[0]) is None}
     return any(
@@ -63,7 +62,8 @@ def has_moved_codes(graph: Graph) -> bool:
 
 
 def _known_grids(graph: Graph) -> dict[Value | None, StoredCodes]:
-    """By tensor of codes its grid, forwards from every Q and back from every DQ."""
+    """The grid of each tensor of codes, propagated forwards from every Q and backwards from every
+    DQ."""
     grids: dict[Value | None, StoredCodes] = {}
     for node in graph.nodes():
         if node.op_type == Q:
@@ -107,7 +107,7 @@ def _rewrite(
 
 
 def _fill_with_reals(graph: Graph, node: Node, grid: StoredCodes) -> None:
-    """Codes are filled with a code, 0 where none is said. Raises GraphError for one computed."""
+    """Dequantizes the fill code of a Pad (default 0). Raises GraphError for a computed one."""
     fill = node.inputs[2] if len(node.inputs) > 2 else None
     code = np.zeros((), np.int32) if fill is None else array(fill)
     scale, zero_point = array(grid.scale), array(grid.zero_point)

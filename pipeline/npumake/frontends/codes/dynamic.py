@@ -1,15 +1,15 @@
-"""Models quantized dynamically, whose activations get a scale at every run: floats again.
+"""Dynamically quantized models, whose activations are scaled at every run, become float models.
 
-No chip measures a tensor before it computes with it. The weights keep their 8 bits, as numbers of
-float32; a calibration then finds the ranges of the activations.
+No chip measures a tensor before computing on it. Weights keep their 8-bit values as float32; a
+calibration then determines the activation ranges.
 
     DynamicQuantizeLinear(x)           x itself, as codes of scale 1 and zero point 0
     ConvInteger, MatMulInteger         Conv, MatMul of x and w - zero point
     MatMulIntegerToFloat, DynamicQuantizeMatMul     MatMul with its weight and bias
-    DynamicQuantizeLSTM                LSTM; its weights lie transposed there
+    DynamicQuantizeLSTM                LSTM with transposed weights
 
-A Mul by the scales and a Cast stay where they stand and are absorbed by the passes. Source: ONNX's
-operators and onnxruntime's docs/ContribOperators.md.
+A Mul by the scales and a Cast stay, and the passes absorb them. Source: ONNX's operators and
+onnxruntime's docs/ContribOperators.md.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from npumake.graph import Graph, Node, Value, array, attribute, type_number
 from npumake.kernels.affine import per_axis
 
 DYNAMIC_QUANTIZER = "DynamicQuantizeLinear"
-HINT = "bring the float model, or one that onnxruntime.quantization.quantize_static made"
+HINT = "use the float model, or one that onnxruntime.quantization.quantize_static made"
 Read = Callable[[Graph, Node], None]
 
 
 def in_floats(graph: Graph) -> None:
-    """Edit in place. Raises GraphError where a weight is computed, or codes are read elsewhere."""
+    """Edits in place. Raises GraphError for a computed weight, and for other readers of the
+    codes."""
     quantizers = {
         node.outputs[0]: node for node in graph.nodes() if node.op_type == DYNAMIC_QUANTIZER
     }
@@ -60,7 +61,7 @@ def _input(node: Node, index: int) -> Value | None:
 def _weight(
     graph: Graph, node: Node, places: tuple[int, int | None, int | None], axis: int
 ) -> np.ndarray:
-    """scale * (w - zero point) of the inputs at these places, channels along `axis`."""
+    """scale * (w - zero point) of the inputs at these positions, with channels along `axis`."""
     codes, scale, zero_point = (None if place is None else _input(node, place) for place in places)
     values = array(codes)
     constants = [None if value is None else array(value) for value in (scale, zero_point)]
@@ -78,7 +79,7 @@ def _weight(
 
 
 def _along(values: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    """One number, or one for each channel."""
+    """A scalar, or one value per channel."""
     return values.reshape(()) if values.size == 1 else per_axis(values.reshape(-1), rank, axis)
 
 
@@ -89,19 +90,21 @@ def _constant(graph: Graph, node: Node, index: int, values: np.ndarray) -> Value
 
 
 def _fed(maker: Node) -> Value:
-    """What a DynamicQuantizeLinear reads."""
+    """The input of a DynamicQuantizeLinear."""
     x = maker.inputs[0]
     assert x is not None
     return x
 
 
 def _reals(graph: Graph, node: Node) -> Value:
-    """What the node reads on its left: x itself, or codes less their zero point."""
+    """The node's float input: x itself, or codes minus their zero point."""
     codes, zero_point = node.inputs[0], _input(node, 2)
     maker = None if codes is None else codes.producer()
     if codes is None or (maker is not None and maker.op_type == DYNAMIC_QUANTIZER):
         if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
-            what = f"`{node.name}` ({node.op_type}) reads codes with the zero point of others"
+            what = (
+                f"`{node.name}` ({node.op_type}) reads codes with the zero point of another tensor"
+            )
             raise GraphError(what, hint=HINT)
         return _fed(maker)
     name, single = str(codes.name), type_number("float32")
@@ -158,8 +161,8 @@ def _with_bias(graph: Graph, node: Node, weight: Value, bias: Value | None) -> N
 
 
 def _lstm(graph: Graph, node: Node) -> None:
-    """(directions, inputs, 4 * hidden) there, (directions, 4 * hidden, inputs) here. A scale is of
-    a direction, or of a direction and a column."""
+    """(directions, inputs, 4 * hidden) → (directions, 4 * hidden, inputs). A scale is per
+    direction, or per direction and column."""
     weights = [_gates(node, *places) for places in ((1, 8, 9), (2, 10, 11))]
     w, r = (
         _constant(graph, node, index, np.ascontiguousarray(values.transpose(0, 2, 1)))

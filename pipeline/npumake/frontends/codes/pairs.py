@@ -1,4 +1,4 @@
-"""Q and DQ nodes, as the tables of this folder read and insert them."""
+"""Q and DQ nodes, as this folder reads and inserts them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StoredCodes(NamedTuple):
 
 
 def codes_at(node: Node, index: int) -> StoredCodes:
-    """The operand at three inputs in a row. Raises GraphError where one is missing."""
+    """The operand in three consecutive inputs. Raises GraphError for a missing one."""
     codes, scale, zero_point = (*node.inputs[index : index + 3], None, None, None)[:3]
     if codes is None or scale is None:
         raise GraphError(f"`{node.name}` ({node.op_type}) lacks an operand or its scale")
@@ -27,7 +27,7 @@ def codes_at(node: Node, index: int) -> StoredCodes:
 
 
 def real(graph: Graph, codes: StoredCodes, before: Node, axis: int | None = None) -> Value:
-    """The dequantized operand; the DQ that is there already, where one is."""
+    """The dequantized operand, from an existing DQ if there is one."""
     scale = array(codes.scale)
     axis = None if scale is not None and scale.size == 1 else axis
     for use in codes.codes.uses():
@@ -50,8 +50,8 @@ def _stands_before(graph: Graph, first: Node, second: Node) -> bool:
 def quantize_result(
     graph: Graph, node: Node, scale: Value, zero_point: Value | None, output: Value | None = None
 ) -> Value:
-    """The node, which made codes, makes real numbers; a Q behind it makes the codes, by their old
-    name, for whoever read them. `made` is the output in question, the first by default."""
+    """Makes a node that returned codes return floats, with a Q behind it. The codes keep their name
+    and readers. `output` defaults to the node's first."""
     output = node.outputs[0] if output is None else output
     readers, name = [use.node for use in tuple(output.uses())], str(output.name)
     inputs = [value for value in (output, scale, zero_point) if value is not None]

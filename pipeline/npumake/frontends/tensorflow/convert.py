@@ -1,7 +1,7 @@
-"""GraphDef → ONNX, by tf2onnx in a process of its own.
+"""GraphDef → ONNX, by tf2onnx in a separate process.
 
-TensorFlow takes seconds to load and answers some files by ending the process; here that is an
-error like any other. The version of the converter is in the key (npumake.make.code.CONVERTERS).
+TensorFlow takes seconds to load and aborts on some files; here an abort is an ordinary error. The
+converter's version is part of the cache key (npumake.make.code.CONVERTERS).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from npumake.frontends.tensorflow.graphdef import GraphDef
 from npumake.lifetime.parent import run_supervised
 from npumake.lifetime.temporaries import temporary_folder
 
-OPSET = 13  # well trodden by tf2onnx; `original_float` upgrades it
+OPSET = 13  # well tested in tf2onnx; `original_float` upgrades it
 GRAPHDEF_FILE, ONNX_FILE = "model.pb", "model.onnx"
 MAX_SECONDS = 900  # seconds
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
 
 
 def converted(graph: GraphDef, name: str) -> bytes:
-    """The bytes of the ONNX model. Raises GraphError without a converter, or where it refuses."""
+    """The ONNX model. Raises GraphError without a converter, or where it fails."""
     if not (find_spec("tf2onnx") and find_spec("tensorflow")):
         raise GraphError(
             "reading TensorFlow needs its converter, which is not installed",
@@ -35,7 +35,7 @@ def converted(graph: GraphDef, name: str) -> bytes:
         source.write_bytes(graph.data)
         try:
             run = run_supervised(
-                # Not the project's directory, and nothing from it: -P keeps it off the path.
+                # -P keeps the project's directory off the module path.
                 [sys.executable, "-P", "-m", "tf2onnx.convert", *_arguments(graph)],
                 MAX_SECONDS,
                 folder,
@@ -49,7 +49,7 @@ def converted(graph: GraphDef, name: str) -> bytes:
 
 
 def _arguments(graph: GraphDef) -> list[str]:
-    """The files by their bare names: the converter writes into the model where it came from."""
+    """Bare file names: the converter stores its input path in the model."""
 
     def tensors(names: tuple[str, ...]) -> str:
         return ",".join(f"{node}:0" for node in names)
@@ -72,4 +72,4 @@ def _reason(stderr: bytes) -> str:
         line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()
     ]
     errors = [line for line in lines if "rror" in line]
-    return (errors or lines or ["it ended without a word"])[-1][:300]
+    return (errors or lines or ["it ended without a message"])[-1][:300]

@@ -1,4 +1,4 @@
-"""Operators that compute with arrays of any rank: elementwise, products and reductions."""
+"""Operators on arrays of any rank: elementwise, products and reductions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npumake.graph import Value
 
 Drawer = Callable[[GraphDraft, TFLiteOperator], None]
 
-# ONNX's numbers of the types, by the names NumPy gives them.
+# ONNX's type numbers, by NumPy name.
 ONNX_TYPES = {
     "float32": 1,
     "uint8": 2,
@@ -36,7 +36,7 @@ assert set(ONNX_TYPES) == set(TYPES.values())
 
 
 def unary(*op_types: str, activation: int = 0, **attributes: float) -> Drawer:
-    """One ONNX operator after the other."""
+    """A chain of ONNX operators."""
 
     def draw(draft: GraphDraft, operator: TFLiteOperator) -> None:
         output = operator.output
@@ -61,7 +61,7 @@ def clip(low: float, high: float) -> Drawer:
 
 
 def binary(op_type: str, activation: int | None = 0) -> Drawer:
-    """`activation` is the option's field; None for an operator that has no such option."""
+    """`activation` is the option's field; None for an operator without that option."""
 
     def draw(draft: GraphDraft, operator: TFLiteOperator) -> None:
         output = operator.output
@@ -73,7 +73,7 @@ def binary(op_type: str, activation: int | None = 0) -> Drawer:
 
 
 def added(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """ADD_N: one after the other."""
+    """ADD_N: a chain of Adds."""
     output = operator.output
     value, *others = (draft.own(operator.input(n)) for n in range(len(operator.inputs)))
     for other in others:
@@ -82,7 +82,7 @@ def added(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def negated(op_type: str) -> Drawer:
-    """Not what `op_type` says of two tensors."""
+    """Not of a binary comparison."""
 
     def draw(draft: GraphDraft, operator: TFLiteOperator) -> None:
         output = operator.output
@@ -94,7 +94,7 @@ def negated(op_type: str) -> Drawer:
 
 
 def select(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """SELECT and SELECT_V2; a condition of rank 1 of the first chooses whole rows."""
+    """SELECT and SELECT_V2; in SELECT a rank-1 condition selects whole rows."""
     output, condition, rank = operator.output, operator.input(0), len(operator.output.shape)
     chosen = draft.own(condition)
     if operator.type == "SELECT" and len(condition.shape) == 1 < rank:
@@ -159,7 +159,7 @@ def cast(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def same_value(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """QUANTIZE and DEQUANTIZE: the grids of the tensors on either side say it all."""
+    """QUANTIZE and DEQUANTIZE: only the grids of input and output matter."""
     source = operator.input(0)
     draft.give(operator.output, draft.own(source if source.values is None else real(source)))
 
@@ -168,12 +168,12 @@ def same_value(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def fully_connected(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """y = x W^T + b over the last axis; all axes before it are one."""
+    """y = x W^T + b over the last axis; all axes before it are flattened."""
     x, weight, output = operator.input(0), operator.input(1), operator.output
     if operator.options.scalar(1, "b", 0):
         raise MalformedError("FULLY_CONNECTED with shuffled weights")
     if len(weight.shape) != 2 or not weight.shape[1]:
-        raise MalformedError(f"the weight `{weight.name}` is no matrix")
+        raise MalformedError(f"the weight `{weight.name}` is not a matrix")
     value, depth = draft.own(x), weight.shape[1]
     if len(x.shape) != 2 or x.shape[1] != depth:
         rows = math.prod(x.shape) // depth
@@ -200,7 +200,7 @@ def batch_matmul(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def reduced(op_type: str) -> Drawer:
-    """Over height and width alone, an image is read channels first."""
+    """Reductions over height and width read the image channels-first."""
 
     def draw(draft: GraphDraft, operator: TFLiteOperator) -> None:
         x, output = operator.input(0), operator.output
@@ -209,7 +209,7 @@ def reduced(op_type: str) -> Drawer:
         is_image = rank == 4 and axes == [1, 2]
         value = draft.first(x) if is_image else draft.own(x)
         inputs, attributes = [value], {"axes": [2, 3] if is_image else axes}
-        if op_type == "ReduceSum":  # whose axes have been an input since opset 13
+        if op_type == "ReduceSum":  # axes are an input since opset 13
             inputs.append(draft.parameter(f"{output.name}_axes", attributes.pop("axes"), "int64"))
         value = draft.node(op_type, inputs, output.name, keepdims=int(keep), **attributes)
         give = draft.give_first if is_image and keep else draft.give

@@ -1,5 +1,5 @@
-"""What a file computes from its constants alone: weights kept in half precision, in codes or
-without their zeros, and the shapes of tensors. It is constant before anything is drawn.
+"""Folds what a file computes from constants alone: half-precision, quantized or sparse weights, and
+shapes of tensors.
 
     float16, codes → DEQUANTIZE → float32      sparse → DENSIFY → dense      any → SHAPE → integers
 """
@@ -17,7 +17,7 @@ FOLDED = ("DEQUANTIZE", "DENSIFY", "SHAPE")
 
 
 def folded(network: TFLiteModel) -> TFLiteModel:
-    """The network whose operators read such tensors as constants; itself where there are none."""
+    """The network with such tensors as constants; the network itself if there are none."""
     constants: dict[TFLiteTensor, TFLiteTensor] = {}
     left = []
     for operator in network.operators:
@@ -34,7 +34,7 @@ def folded(network: TFLiteModel) -> TFLiteModel:
 
 
 def _values(operator: TFLiteOperator) -> np.ndarray | None:
-    """What it makes, if that is known; of its output's own shape."""
+    """The operator's result, if it is constant and has the output's shape."""
     if operator.type not in FOLDED:
         return None
     source, output = operator.input(0), operator.output

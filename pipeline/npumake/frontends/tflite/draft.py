@@ -1,11 +1,11 @@
-"""The graph while it is drawn: every tensor of the file with its value, in one layout or both.
+"""The graph under construction: every tensor of the file with its value, in one layout or both.
 
-TensorFlow Lite keeps images as NHWC, ONNX as NCHW. The interface and whatever does not care keep
-the file's own layout; a spatial operator reads channels first and gives channels first, with a
-Transpose where the layouts meet (npumake.passes.cancel_transposes takes those that cancel away).
+TensorFlow Lite stores images as NHWC, ONNX as NCHW. The interface and layout-independent operators
+keep the file's layout. Spatial operators read and return channels-first, with a Transpose where
+layouts meet (npumake.passes.cancel_transposes removes pairs).
 
-A tensor of integer codes becomes a float value behind a Q/DQ pair on the file's own grid, right
-behind the node that computes it; a constant of codes stays as it is, behind its DQ.
+A quantized tensor becomes a float value behind a Q/DQ pair on the file's grid, directly after its
+node. Quantized constants stay codes behind a DQ.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from npumake.graph import TensorSpec as Made
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
 LAST = (0, 2, 3, 1)  # NCHW -> NHWC
-CODES = ("int8", "uint8")  # what an activation may be quantized to
+CODES = ("int8", "uint8")  # the supported activation types
 CONSTANT_CODES = (*CODES, "int32")
-RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # the fused activations that kernels know; 0 is none
+RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # fused activations; 0 is none
 CLIPS = {RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 
 
 class GraphDraft:
-    """One reading of a network. `room` bounds what its constants may take, in bytes."""
+    """One translation of a network. `room` bounds the bytes of its constants."""
 
     def __init__(self, network: TFLiteModel, room: int) -> None:
         if len(set(network.inputs)) < len(network.inputs):
@@ -40,7 +40,7 @@ class GraphDraft:
             for tensor in network.inputs
         )
         self.room = room
-        self.drawn: list[str] = []  # the nodes by name, those aside that only change the layout
+        self.drawn: list[str] = []  # node names, without those that only change the layout
         self._own: dict[TFLiteTensor, Value] = {}
         self._first: dict[TFLiteTensor, Value] = {}
         for tensor, value in zip(network.inputs, self._building.inputs, strict=True):
@@ -49,7 +49,7 @@ class GraphDraft:
     # -- reading ---------------------------------------------------------------------------
 
     def own(self, tensor: TFLiteTensor) -> Value:
-        """The value of a tensor in the file's layout."""
+        """The tensor in the file's layout."""
         if tensor not in self._own and tensor in self._first:
             value = self._first[tensor]
             name = f"{tensor.name}_nhwc"
@@ -57,13 +57,13 @@ class GraphDraft:
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
-            raise MalformedError(f"tensor `{tensor.name}` is read before it is made")
+            raise MalformedError(f"tensor `{tensor.name}` is read before it is computed")
         return self._own.setdefault(tensor, self._constant(tensor))
 
     def first(self, tensor: TFLiteTensor) -> Value:
-        """The value of an image, channels first."""
+        """The image in channels-first layout."""
         if len(tensor.shape) != 4:
-            raise MalformedError("an image operator reads what is no image of rank 4")
+            raise MalformedError("an image operator reads a tensor that is not of rank 4")
         if tensor.values is not None and tensor not in self._own:
             return self._constant(turned(tensor, FIRST))
         if tensor not in self._first:
@@ -72,7 +72,7 @@ class GraphDraft:
         return self._first[tensor]
 
     def parameter(self, name: str, values: Any, dtype: str) -> Value:
-        """A constant the operator brings itself: axes, pads, bounds."""
+        """A constant that the translation adds: axes, pads, bounds."""
         return self._stored(name, np.array(values, dtype))
 
     # -- making ----------------------------------------------------------------------------
@@ -85,17 +85,18 @@ class GraphDraft:
         return value
 
     def give(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, is the tensor in the file's layout."""
+        """Defines the tensor as `value`, activated and quantized, in the file's layout."""
         self._refuse_second(tensor)
         self._own[tensor] = self._on_grid(tensor, self._activated(tensor, value, activation))
 
     def give_first(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, is the tensor with its channels first."""
+        """Defines the tensor as `value`, activated and quantized, in channels-first
+        layout."""
         self._refuse_second(tensor)
         self._first[tensor] = self._on_grid(tensor, self._activated(tensor, value, activation))
 
     def give_reshaped(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, holds the tensor's numbers in another shape."""
+        """Defines the tensor as `value`, activated, quantized and then reshaped."""
         self._refuse_second(tensor)
         flat = self._on_grid(tensor, self._activated(tensor, value, activation))
         self._own[tensor] = self.reshaped(flat, tensor.shape, f"{tensor.name}_reshaped")
@@ -105,8 +106,8 @@ class GraphDraft:
         return self.node("Reshape", [value, dims], name)
 
     def finished(self, outputs: Sequence[TFLiteTensor]) -> Graph:
-        """The graph with these outputs under their names, every shape known. Raises MalformedError
-        where a shape is not what the file says, and GraphError where shapes do not fit."""
+        """The graph with these outputs and all shapes. Raises MalformedError where a shape
+        contradicts the file, GraphError where shapes do not fit."""
         if len(set(outputs)) < len(outputs):
             raise MalformedError("an output is listed twice")
         whole = self._building.finished({tensor.name: self.own(tensor) for tensor in outputs})
@@ -126,7 +127,7 @@ class GraphDraft:
 
     def _refuse_second(self, tensor: TFLiteTensor) -> None:
         if tensor in self._own or tensor in self._first or tensor.values is not None:
-            raise MalformedError(f"tensor `{tensor.name}` is made twice")
+            raise MalformedError(f"tensor `{tensor.name}` is computed twice")
 
     def _activated(self, tensor: TFLiteTensor, value: Value, activation: int) -> Value:
         name = f"{tensor.name}_activated"
@@ -140,7 +141,7 @@ class GraphDraft:
         return value
 
     def _on_grid(self, tensor: TFLiteTensor, value: Value) -> Value:
-        """Behind the Q/DQ pair that puts the value on the tensor's grid, if it has one."""
+        """The value behind a Q/DQ pair with the tensor's grid, if it has one."""
         grid = tensor.grid
         if grid is None:
             return value
@@ -155,7 +156,7 @@ class GraphDraft:
         return self._added("DequantizeLinear", [codes, scale, zero_point], f"{name}_dequantized")
 
     def _constant(self, tensor: TFLiteTensor) -> Value:
-        """Codes behind their DQ, half precision as single, anything else as it is."""
+        """Codes behind their DQ, half precision as float32, others unchanged."""
         if tensor.dtype == "float16" or (tensor.grid and tensor.dtype not in CONSTANT_CODES):
             tensor = real(tensor)
         assert tensor.values is not None
@@ -171,7 +172,7 @@ class GraphDraft:
     def _stored(self, name: str, values: np.ndarray) -> Value:
         self.room -= values.nbytes
         if self.room < 0:
-            raise MalformedError("it reads the same weights over and over")
+            raise MalformedError("its constants are used too often to expand")
         return self._building.constant(name, values)
 
 

@@ -1,7 +1,7 @@
-"""A network that begins or ends at other tensors than its file says.
+"""Starts or ends a network at tensors other than the file's.
 
-A tensor of the file is what its operator gives, activated and with its channels last: neither need
-be a value of the graph, so that the ends are settled before it is drawn.
+A file's tensor includes its fused activation and is channels-last, so it may not be a value of the
+graph. The ends are therefore applied before the translation.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from npumake.frontends.tflite.schema import TFLiteModel, TFLiteOperator, TFLiteT
 
 
 def between(network: TFLiteModel, begin: Sequence[str], end: Sequence[str]) -> TFLiteModel:
-    """The operators that lead from the tensors `begin`, and from the network's own inputs, to
-    those of `end`, or to the network's own outputs. What no operator makes is left out of `begin`;
-    one such name in `end`, and the outputs stay."""
+    """The operators between `begin` or the network's inputs, and `end` or the network's outputs.
+    Names in `begin` that no operator computes are ignored; if one in `end` is unknown, the outputs
+    stay."""
     tensors = {
         tensor.name: tensor
         for operator in network.operators

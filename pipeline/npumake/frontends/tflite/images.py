@@ -1,6 +1,6 @@
-"""Operators that look at an image: they read and give channels first.
+"""Operators on images: they read and return channels-first.
 
-SAME pads so that out = ceil(in / stride): the odd one at the end,
+SAME pads so that out = ceil(in / stride), with the odd element at the end:
 
     total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - in)
 """
@@ -18,7 +18,7 @@ from npumake.frontends.tflite.tensors import bias_on, integers, real, turned, va
 from npumake.graph import Value
 
 SAME, VALID = 0, 1
-MAX_WINDOW_SIZE = 2**16  # stride, dilation or window: what is larger is damage
+MAX_WINDOW_SIZE = 2**16  # stride, dilation or window; larger ones are damage
 
 
 def conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -40,8 +40,8 @@ def transpose_conv(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def transpose_conv_bias(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """MediaPipe's own: image, weights, bias; its options are int32 padding, width and height of
-    the stride. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc."""
+    """MediaPipe's operator: image, weights, bias. Options are int32: padding, then width and height
+    of the stride. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc."""
     numbers = np.frombuffer(operator.custom, "<i4", len(operator.custom) // 4)
     if len(numbers) != 3:
         raise MalformedError(f"{operator.type} has {len(operator.custom)} bytes of options")
@@ -57,7 +57,7 @@ def _turned_conv(
     strides: Sequence[int],
     activation: int,
 ) -> None:
-    """Weights (O, H, W, I) -> (I, O, H, W). The output's shape is given, and with it the pads."""
+    """Weights (O, H, W, I) -> (I, O, H, W). The output's shape determines the pads."""
     output, weight = operator.output, turned(operator.input(1), (3, 0, 1, 2))
     excess = [
         (n - 1) * s + k - m
@@ -126,7 +126,7 @@ def rearranged(op_type: str) -> Callable[[GraphDraft, TFLiteOperator], None]:
 
 
 def pad(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """PAD and PADV2: zeros, or a constant of the operator's own."""
+    """PAD and PADV2: zeros, or a constant fill."""
     filler = operator.optional(2)
     filled = None if filler is None else float(values_of(real(filler)).reshape(-1)[0])
     _padded(draft, operator, "constant", filled)
@@ -158,7 +158,7 @@ def _padded(draft: GraphDraft, operator: TFLiteOperator, mode: str, filled: floa
 def _convolved(
     draft: GraphDraft, operator: TFLiteOperator, weight: TFLiteTensor, groups: int, activation: int
 ) -> None:
-    """`activation` is its field of the options; the dilations follow."""
+    """`activation` is the index of its option; the dilations follow."""
     x, output, options = operator.input(0), operator.output, operator.options
     kernel, strides = weight.shape[2:], _strides(options, 1)
     dilations = _window(options, activation + 1)
@@ -184,7 +184,7 @@ def _operands(
 def weights(
     draft: GraphDraft, x: TFLiteTensor, weight: TFLiteTensor, bias: TFLiteTensor | None
 ) -> list[Value]:
-    """Weight and bias: codes where what they meet are codes, else real numbers."""
+    """Weight and bias: codes if the input and the weight are quantized, else floats."""
     if x.grid is None or weight.grid is None:
         return [draft.own(real(tensor)) for tensor in (weight, bias) if tensor is not None]
     biases = [] if bias is None else [bias_on(bias, x.grid, weight.grid)]
@@ -192,7 +192,7 @@ def weights(
 
 
 def _groups(x: TFLiteTensor, weight: TFLiteTensor) -> int:
-    """A convolution whose weights see a part of the channels is grouped."""
+    """The number of groups, from the channels that a filter reads."""
     depth = weight.shape[-1] if weight.shape else 0
     if len(x.shape) != 4 or not depth or x.shape[3] % depth:
         raise MalformedError(f"the weight `{weight.name}` does not fit the channels of `{x.name}`")
@@ -200,12 +200,12 @@ def _groups(x: TFLiteTensor, weight: TFLiteTensor) -> int:
 
 
 def _strides(options: Table, field: int) -> list[int]:
-    """Height first; the schema names the width first."""
+    """(height, width); the schema stores the width first."""
     return [_small(options.scalar(field + n, "i", 0)) for n in (1, 0)]
 
 
 def _window(options: Table, field: int) -> list[int]:
-    """Dilations or a pool's window, 1 where they are left out."""
+    """Dilations or a pool's window; 1 if absent."""
     return [_small(options.scalar(field + n, "i", 1)) for n in (1, 0)]
 
 
@@ -234,7 +234,7 @@ def _pads(
 
 def _whole(tensor: TFLiteTensor) -> tuple[int, ...]:
     if len(tensor.shape) != 4:
-        raise MalformedError(f"tensor `{tensor.name}` is no image of rank 4")
+        raise MalformedError(f"tensor `{tensor.name}` is not an image of rank 4")
     return tensor.shape
 
 

@@ -1,4 +1,4 @@
-"""Operators that only move values: shapes, slices, pieces put together."""
+"""Operators that only move values: reshapes, slices, concatenations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ END = 2**31 - 1  # beyond every axis
 
 
 def reshape(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says which."""
+    """RESHAPE, SQUEEZE and EXPAND_DIMS, from the output's shape."""
     source, output = operator.input(0), operator.output
     if source.shape and output.shape and math.prod(source.shape) != math.prod(output.shape):
-        raise MalformedError(f"{operator.type} makes {list(output.shape)} of {list(source.shape)}")
+        raise MalformedError(
+            f"{operator.type} cannot make {list(output.shape)} of {list(source.shape)}"
+        )
     draft.give(output, draft.reshaped(draft.own(source), output.shape, output.name))
 
 
@@ -57,7 +59,7 @@ def unpack(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def split(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """SPLIT names the axis first, SPLIT_V last; the outputs' shapes say where to cut."""
+    """SPLIT has the axis first, SPLIT_V last; the outputs' shapes give the cuts."""
     axis_at, x_at = (0, 1) if operator.type == "SPLIT" else (2, 0)
     x = operator.input(x_at)
     axis, begin = integers(operator.input(axis_at))[0] % max(len(x.shape), 1), 0
@@ -77,7 +79,7 @@ def slice_(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def strided_slice(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """A bit of a mask stands for an axis: its bound is open, or the axis is taken out."""
+    """A mask bit per axis: an open bound, or an axis to remove."""
     x, output = operator.input(0), operator.output
     open_begin, open_end, ellipsis, new, shrunk = (
         operator.options.scalar(field, "i", 0) for field in range(5)
@@ -133,7 +135,7 @@ def broadcast(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def space_to_batch(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """(N, H * a, W * b, C) -> (a * b * N, H, W, C), zeros around the image first."""
+    """(N, H * a, W * b, C) -> (a * b * N, H, W, C), after zero padding."""
     x, output = operator.input(0), operator.output
     (a, b), pads = _blocks(operator)
     n, h, w, c = (*output.shape, 0, 0, 0, 0)[:4]
@@ -146,7 +148,7 @@ def space_to_batch(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def batch_to_space(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """(a * b * N, H, W, C) -> (N, H * a, W * b, C), a border of the image taken off."""
+    """(a * b * N, H, W, C) -> (N, H * a, W * b, C), then cropped."""
     x, output = operator.input(0), operator.output
     (a, b), crops = _blocks(operator)
     n, h, w, c = (*x.shape, 0, 0, 0, 0)[:4]
