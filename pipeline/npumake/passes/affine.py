@@ -27,7 +27,8 @@ class Affine(NamedTuple):
 
 
 def affine(node: Node) -> Affine | None:
-    """What the node computes; None when that is something else, or has a gain that is no number."""
+    """The node as gain * x + shift; None for any other node, or for a gain or shift that is not
+    finite."""
     rule = RULES.get(node.op_type)
     if rule is None or node.domain or len(node.outputs) != 1:
         return None
@@ -78,8 +79,8 @@ def _binary(node: Node) -> Affine | None:
 
 
 def per_channel(constant: np.ndarray | None, like: Value) -> np.ndarray | None:
-    """A constant that broadcasts to `like` with one number per channel, of shape (channels,); None
-    when it does not, or is no number with a fraction."""
+    """A constant that broadcasts to `like` with one value per channel, as shape (channels,); None
+    for any other, or for an integer constant."""
     if constant is None or like.shape is None or constant.dtype.kind != "f":
         return None
     rank = len(like.shape)
@@ -104,7 +105,7 @@ BINARY: dict[str, _Rule] = {  # x first
     "Mul": lambda c: (c, 0.0),
     "Sub": lambda c: (1.0, -c),
 }
-SWAPPED: dict[str, _Rule] = {  # the constant first
+SWAPPED: dict[str, _Rule] = {  # constant first
     "Add": lambda c: (1.0, c),
     "Mul": lambda c: (c, 0.0),
     "Sub": lambda c: (-1.0, c),

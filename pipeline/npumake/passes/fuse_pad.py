@@ -1,8 +1,8 @@
-"""A Pad of zeros done by the window that alone reads it.
+"""Fuses a Pad into the only window that reads it.
 
-A Conv pads with zeros itself. An AveragePool does too, when it counts its padding; its own pads
-must then count or be none. A MaxPool pads with what never wins: the Pad must add lowest numbers,
-or zeros to what is never negative.
+A Conv pads with zeros itself. An AveragePool does too if it counts its padding; its own pads must
+count or be zero. A MaxPool ignores its padding, so the Pad must add lowest values, or zeros to a
+non-negative tensor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOWEST = float(np.finfo(np.float32).min)
 class _Pair(NamedTuple):
     pad: Node
     window: Node
-    pads: list[int]  # of the window, both counted
+    pads: list[int]  # sum of both
 
 
 def fuse_pad(graph: Graph) -> int:
@@ -47,13 +47,13 @@ def _pair(pad: Node) -> _Pair | None:
     pads = [p1 + p2 for p1, p2 in zip(own, added, strict=True)]
     kernel = attribute(window, "kernel_shape", ())
     if window.op_type != "Conv" and any(p >= k for p, k in zip(pads, kernel * 2, strict=True)):
-        return None  # a window in the padding alone, which engines refuse
+        return None  # engines refuse a window that lies in the padding alone
     return _Pair(pad, window, pads)
 
 
 def _spatial(pad: Node) -> list[int] | None:
-    """What is added, every begin and then every end, if that is constant, not cut away, and only
-    behind batch and channel."""
+    """The pads, every begin and then every end, if they are constant, non-negative and
+    spatial."""
     pads = array(pad.inputs[1])
     out_shape = pad.outputs[0].shape
     if pads is None or out_shape is None or attribute(pad, "mode", "constant") != "constant":
@@ -69,7 +69,7 @@ def _spatial(pad: Node) -> list[int] | None:
 
 
 def _value(pad: Node) -> float | None:
-    """The number it adds; None when that is computed."""
+    """The fill value; None if it is computed."""
     fill = pad.inputs[2] if len(pad.inputs) > 2 else None
     if fill is None:
         return 0.0
@@ -86,7 +86,7 @@ def _never_wins(pad: Node, window: Node) -> bool:
     value, x = _value(pad), pad.inputs[0]
     if value is None or x is None or attribute(window, "ceil_mode", 0):
         return False
-    if len(window.outputs) > 1:  # places of the maxima, counted in what was padded
+    if len(window.outputs) > 1:  # indices of maxima count in the padded tensor
         return False
     return value <= LOWEST or (value == 0.0 and _is_positive(producer(x)))
 

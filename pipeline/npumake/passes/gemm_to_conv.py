@@ -1,8 +1,8 @@
-"""A Gemm as a 1x1 Conv over an image of one pixel, for a target that has only the Conv.
+"""A Gemm as a 1x1 Conv over a one-pixel image, for a target without Gemm.
 
 (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
 
-Not in PASSES: a target asks for it. The Conv keeps the name of the Gemm.
+Not in PASSES: targets request it. The Conv keeps the name of the Gemm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def gemm_to_conv(graph: Graph) -> int:
 
 
 def _weight(gemm: Node) -> np.ndarray | None:
-    """(outputs, inputs), when the Gemm is a plain W x + b with one bias per output."""
+    """(outputs, inputs) if the Gemm is W x + b with one bias per output, else None."""
     weight = array(gemm.inputs[1])
     bias = gemm.inputs[2] if len(gemm.inputs) > 2 else None
     x, y = gemm.inputs[0], gemm.outputs[0]

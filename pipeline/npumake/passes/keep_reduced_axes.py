@@ -1,8 +1,8 @@
-"""A reduction that drops its axes as one that keeps them, for a target that has only that.
+"""A reduction with keepdims=0 as one with keepdims=1 and a Reshape, for a target with only that.
 
-Reduce(x, axes, keepdims=0) -> Reshape(Reduce(x, axes, keepdims=1), the shape it had)
+Reduce(x, axes, keepdims=0) -> Reshape(Reduce(x, axes, keepdims=1), the original shape)
 
-Not in PASSES: a target asks for it.
+Not in PASSES: targets request it.
 """
 
 from __future__ import annotations

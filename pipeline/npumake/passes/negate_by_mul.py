@@ -1,8 +1,8 @@
-"""Negation and subtraction in the operators of chips that have neither.
+"""Negation and subtraction for chips that have neither.
 
 -x -> x * -1        x - c -> x + (-c)        a - b -> a + b * -1
 
-Exact: a float has a sign bit. Not in PASSES: a target asks for it.
+Exact: a float has a sign bit. Not in PASSES: targets request it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Arithmetic in the operators that chips have.
+"""Normalizes arithmetic to operators that chips support.
 
-c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c)
-x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)     x ** -1 -> Reciprocal(x)
-n * 0 -> 0, of integers, which are never NaN
+c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c) x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)
+x ** -1 -> Reciprocal(x) n * 0 -> 0, for integers, which are never NaN
 
-A constant stands second, where the other passes look for it. 1 / c is rounded once more than x / c:
-the last bit of a float may differ.
+Constants come second, where other passes expect them. 1 / c adds a rounding to x / c: the last bit
+of a float may differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Clamps in the one operator that is computed along with the node before it.
+"""Normalizes clamps to Clip, which the node before can fuse.
 
-max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      of c one number
-Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(b, d))    where what is left is no single number
+max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      for a scalar c Clip(Clip(x, a, b), c,
+d) -> Clip(x, max(a, c), min(b, d))    unless a single number remains
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _merged(graph: Graph, outer: Node) -> bool:
 
 
 def _limits(node: Node) -> tuple[float, float] | None:
-    """Of a Clip with constant bounds."""
+    """The bounds of a Clip, infinite if omitted; None if computed."""
     limits = []
     for value, is_open in zip([*node.inputs[1:], None, None], (-np.inf, np.inf), strict=False):
         c = array(value)

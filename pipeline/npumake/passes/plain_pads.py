@@ -1,7 +1,7 @@
-"""A Pad that names every axis and only adds: its own axes filled up, what it cuts off a Slice.
+"""Normalizes a Pad to all axes and non-negative pads; a Slice does the cropping.
 
-Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value)
-Pad(x, [-1, 2])            ->  Pad(Slice(x, 1:), [0, 2])        of constant values
+Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value) Pad(x, [-1, 2])            ->
+Pad(Slice(x, 1:), [0, 2])        for constant pads
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ def _rewritten(graph: Graph, node: Node) -> bool:
 
 
 def _axes(node: Node) -> np.ndarray | None:
-    """Those it names; None where it pads all of them, or where they are computed."""
+    """The named axes; None if it pads all, or if they are computed."""
     return array(node.inputs[3]) if len(node.inputs) > 3 else None

@@ -1,10 +1,10 @@
-"""A Softmax between two reshapes, taken along the axis it means.
+"""A Softmax between two reshapes becomes one along its actual axis.
 
-Before opset 13 a Softmax flattened what it was given, and upgraded it reads
+Before opset 13 Softmax flattened its input; an upgraded one is
 
-    Flatten (N, C)  ->  Softmax along C  ->  Reshape to the shape before
+    Flatten (N, C)  ->  Softmax along C  ->  Reshape to the original shape
 
-Where C is one axis of that shape, and only axes of one element follow it, that axis says the same.
+If C is one axis of that shape and only axes of size 1 follow it, that axis is equivalent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _rewritten(graph: Graph, softmax: Node) -> bool:
 
 
 def _axis(x: Value, flat: Value, y: Value, along: int) -> int | None:
-    """The axis of x that `along` is of `flat`, if x, reshaped, is `flat`, and again, is `made`."""
+    """The axis of x that corresponds to `along` of `flat`, where x reshapes to `flat` and back to
+    `y`."""
     if any(open_dimensions(value) for value in (x, flat, y)) or shape(x) != shape(y):
         return None
     dims, whole = shape(x), shape(flat)

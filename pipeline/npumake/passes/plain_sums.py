@@ -1,9 +1,9 @@
-"""A Sum of any number of tensors as sums of two, which chips have.
+"""A Sum of many tensors as binary Adds, which chips support.
 
 Sum(a, b, c) -> (a + b) + c        Mean(a, b, c) -> ((a + b) + c) * (1 / 3)
 
-A Mean is rewritten where a target asks for it: there are vendors' tools that refuse one, and what
-they are given is the trained model. 1 / n is rounded once more than a division by n.
+A Mean is rewritten where a target requests it: some vendors' tools refuse one, and they receive the
+trained model. 1 / n adds a rounding to a division by n.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def mean(write: Writing) -> bool:
 
 
 def _is_rewritten(node: Node) -> bool:
-    """One that reads a single tensor is an identity."""
+    """False for a single input, which is an identity."""
     return len(node.inputs) > 1 and is_float(node.outputs[0])
 
 

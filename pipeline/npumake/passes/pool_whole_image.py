@@ -1,8 +1,8 @@
-"""A pool whose one window is the whole image, as the global pool that has no kernel.
+"""A pool over the whole image becomes the global pool.
 
 AveragePool(x), kernel (H, W), no pads -> GlobalAveragePool(x)      MaxPool -> GlobalMaxPool
 
-Not in PASSES: a target asks for it.
+Not in PASSES: targets request it.
 """
 
 from __future__ import annotations

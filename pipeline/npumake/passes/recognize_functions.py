@@ -1,13 +1,12 @@
-"""Several elementwise nodes that together are one function ONNX has a name for.
+"""Recognizes elementwise nodes that together compute one ONNX function.
 
-A network writes x * clip(x + 3, 0, 6) / 6 in a dozen ways. All of them are a function of one
-number, so they are recognised by what they compute, not by how: f and g are taken for the same
-when on POINTS, dense around zero and up to 1e12 on both sides,
+Networks write x * clip(x + 3, 0, 6) / 6 in a dozen ways. All are functions of one number, so they
+are compared by value: f equals g if on POINTS, dense around zero and up to 1e12 on both sides,
 
     |f(x) - g(x)| <= 1e-6 |g(x)| + 1e-7      in float64
 
-A HardSigmoid has parameters, which two of its values give: beta = f(0), alpha = (f(h) - f(0)) / h.
-SiLU is not among the functions: below opset 24, Sigmoid and Mul are all its names.
+The parameters of a HardSigmoid follow from two values: beta = f(0), alpha = (f(h) - f(0)) / h. SiLU
+is not included: below opset 24 it has no operator of its own.
 """
 
 from __future__ import annotations
@@ -22,22 +21,24 @@ from npumake.engine import functions
 from npumake.graph import Graph, Node, Value, array, is_float, is_given, producer
 
 _FAR = np.logspace(-8, 12, 241)
-STEP = 2.0**-7  # h: small enough to stay on the slope, exact in binary
+STEP = 2.0**-7  # h: small enough for the slope, exact in binary
 POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _FAR, -_FAR])
-# Points that tell most functions apart, looked at before the others; 0 and h are the first.
+# Few points that distinguish most functions, tried first; 0 and h come first.
 ALL = np.arange(len(POINTS))
 AHEAD = np.array([0, 1, 602, 902, 1102, 1302, 1502, 1802, 2500])
 RTOL, ATOL = 1e-6, 1e-7
-MAX_AHEAD = 4096  # values that are remembered
+MAX_AHEAD = 4096  # cached values
 MAX_NODES = 16  # of one function; the longest known spelling of Gelu has 9
 
 
-Ahead = dict[Value, dict[Value, np.ndarray]]  # by x what is made of it at the points AHEAD
+Ahead = dict[
+    Value, dict[Value, np.ndarray]
+]  # by x, the values computed from it at the points AHEAD
 
 
 class Known(NamedTuple):
     op_type: str
-    opset: int  # the first that has it
+    opset: int  # the first opset with the function
     function: Callable[[np.ndarray], np.ndarray]
     attributes: dict[str, Any]
 
@@ -51,7 +52,7 @@ KNOWN = (
 
 
 class _Cone(NamedTuple):
-    """Nodes, the last in the graph first, whose result is a function of `x` alone."""
+    """Nodes whose result depends on `x` alone; the last node of the graph comes first."""
 
     nodes: tuple[Node, ...]
     x: Value
@@ -69,7 +70,7 @@ def recognize_functions(graph: Graph) -> int:
         ]
         if len(ahead) > MAX_AHEAD:
             ahead.clear()
-        for cone, function in matches[-1:]:  # the largest
+        for cone, function in matches[-1:]:  # the largest match
             graph.become(top, function.op_type, [cone.x], **function.attributes)
             graph.absorb(top, *cone.nodes[1:])
             covered.update(cone.nodes)
@@ -78,9 +79,9 @@ def recognize_functions(graph: Graph) -> int:
 
 
 def _cones(top: Node) -> Iterator[_Cone]:
-    """Ever larger sets of nodes that end in `top`, whose inner results nobody else reads."""
+    """Growing sets of nodes that end in `top` and whose inner results are only read inside."""
     nodes = [top] if _is_elementwise(top) else []
-    leaves: dict[Value, None] = {}  # what they read, in the order they do
+    leaves: dict[Value, None] = {}  # their inputs, in reading order
     while nodes and len(nodes) <= MAX_NODES:
         leaves.pop(nodes[-1].outputs[0], None)
         leaves |= dict.fromkeys(value for value in _operands(nodes[-1]) if not is_given(value))
@@ -101,7 +102,7 @@ def _is_inner(maker: Node, nodes: list[Node]) -> bool:
 
 
 def _is_elementwise(node: Node) -> bool:
-    """A known operator on floats, its constants numbers that hold for every element."""
+    """A known operator on floats whose constants are scalars."""
     if node.op_type not in ELEMENTWISE or node.domain or not is_float(node.outputs[0]):
         return False
     constants = [value.const_value for value in _operands(node) if is_given(value)]
@@ -142,7 +143,7 @@ def _expected(index: int) -> np.ndarray:
 
 
 def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
-    """The one that goes through f(0) and f(h), the first two points, if f is it."""
+    """The HardSigmoid through f(0) and f(h), the first two points, if it equals f."""
     beta, at_step = map(float, values[:2])
     alpha = (at_step - beta) / STEP
     if not 0.0 < beta < 1.0 or alpha == 0.0:
@@ -154,7 +155,7 @@ def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
 
 
 def _computed(cone: _Cone, values: dict[Value, np.ndarray]) -> np.ndarray:
-    """f in float64 at what is made of `x`, as all that is made on the way."""
+    """f in float64, given the `values` of `x`; inner results are added to `values`."""
 
     def value_of(value: Value) -> np.ndarray:
         if value not in values:

@@ -1,6 +1,6 @@
-"""One step of an LSTM, a GRU and an RNN as products, sums and functions; gates in ONNX's order.
+"""One step of an LSTM, GRU or RNN as products, sums and functions, with gates in ONNX's order.
 
-x stands for W x_t + b, which is computed for all steps at once; h and c for what was before.
+x stands for W x_t + b, which is computed for all steps at once; h and c are the previous state.
 
     LSTM    i, o, f, g of  x + R h        c' = f c + i g        h' = o tanh(c')
     GRU     z, r of  x + R h              n = tanh(x_n + R_n (r h))
@@ -8,8 +8,8 @@ x stands for W x_t + b, which is computed for all steps at once; h and c for wha
             h' = n + z (h - n)
     RNN     h' = tanh(x + R h)
 
-Without a state before the first step what is multiplied by it is left out. The functions are
-sigmoid and tanh unless the node names others.
+Without an initial state the first step omits the products with it. The functions default to sigmoid
+and tanh.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from npumake.passes.writing import Writing
 
 
 class RecurrentWeights(NamedTuple):
-    """The weights R (G H, H) of one direction with G gates, and what is added to R h of a gate only
-    there: (H,), None unless a GRU resets behind it."""
+    """The weights R (G H, H) of one direction with G gates. `behind` (H,) is the bias of R h that a
+    GRU resets; None otherwise."""
 
     recurrent: np.ndarray
     behind: np.ndarray | None
@@ -36,7 +36,7 @@ class RecurrentWeights(NamedTuple):
 
 
 class RecurrentState(NamedTuple):
-    """h and c (N, H); None before the first step where nothing is given."""
+    """h and c (N, H); None before the first step without an initial state."""
 
     hidden: Value | None
     cell: Value | None = None
@@ -44,7 +44,7 @@ class RecurrentState(NamedTuple):
 
 Step = Callable[
     [Value, RecurrentState, str], RecurrentState
-]  # x (N, G H), what was before, a name → what is then
+]  # x (N, G H), the previous state, a name → the next state
 
 
 def _lstm(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
@@ -97,7 +97,7 @@ def _gru(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) ->
 def _reset(
     write: Writing, weights: RecurrentWeights
 ) -> Callable[[Value, Value | None, str], Value | None]:
-    """What a GRU remembers of h behind the gate r."""
+    """The GRU's R_n h, reset by the gate r."""
     recurrent = write.constant(weights.recurrent[2 * weights.size :].T, "R_n")
     behind = None if weights.behind is None else write.constant(weights.behind, "b_n")
 
@@ -136,7 +136,7 @@ def _summed(write: Writing, x: Value, hidden: Value | None, recurrent: Value, na
 
 class RecurrentKind(NamedTuple):
     gates: int
-    functions: tuple[str, ...]  # unless the node names others
+    functions: tuple[str, ...]  # defaults
     step: Callable[[Writing, RecurrentWeights, Sequence[str]], Step]
 
 

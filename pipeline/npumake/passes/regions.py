@@ -1,4 +1,4 @@
-"""Regions: elementwise nodes that read one another, whose axes may be laid out in any one order."""
+"""Regions: connected elementwise nodes, whose axes can be permuted together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ ELEMENTWISE = frozenset(
         *("Relu", "Round", "Sin", "Sqrt", "Sub"),
     }
 )
-PARAMETERS = {"Clip": 1, "DequantizeLinear": 1, "QuantizeLinear": 1}  # inputs from here on are not
+PARAMETERS = {
+    "Clip": 1,
+    "DequantizeLinear": 1,
+    "QuantizeLinear": 1,
+}  # inputs from this index on are parameters
 
 
 def region(start: Node) -> dict[Node, None]:
-    """The elementwise nodes of its rank connected with `start`, in the order they were met."""
+    """The elementwise nodes of equal rank connected with `start`, in order of discovery."""
     members, waiting, same = {start: None}, [start], rank(start)
     while waiting:
         node = waiting.pop()
@@ -33,7 +37,7 @@ def region(start: Node) -> dict[Node, None]:
 
 
 def rank(node: Node) -> int | None:
-    """The rank of what an elementwise node computes and reads; None for any other node."""
+    """The common rank of an elementwise node's inputs and output; None for other nodes."""
     if node.op_type not in ELEMENTWISE or node.domain or len(node.outputs) != 1:
         return None
     out_shape = node.outputs[0].shape
@@ -53,7 +57,7 @@ def rank(node: Node) -> int | None:
 
 
 def _is_scalar(node: Node) -> bool:
-    """Whether its parameters are one number for all elements."""
+    """Whether all its parameters are scalars."""
     parameters = (array(value) for value in node.inputs[1:] if value is not None)
     return all(values is not None and values.size == 1 for values in parameters)
 

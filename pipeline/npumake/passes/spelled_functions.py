@@ -1,12 +1,10 @@
-"""Functions of single values, and selections, in simpler ones.
+"""Elementwise functions and selections in simpler operators.
 
-Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x)
-Asinh        sign(x) log(|x| + sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1))
-Atanh        log((1 + x) / (1 - x)) / 2          Sign   (x > 0) - (x < 0)
-Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1)
-ReduceLogSumExp   log(sum(exp(x - max))) + max
-Round        floor(x), one more beyond the middle, at the middle to the even one
-Hardmax, OneHot   where the places 0, 1, 2 ... equal the one
+Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x) Asinh        sign(x) log(|x|
++ sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1)) Atanh        log((1 + x) / (1 - x)) / 2
+Sign   (x > 0) - (x < 0) Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1) ReduceLogSumExp
+log(sum(exp(x - max))) + max Round        floor(x), plus one above the middle, to even at the middle
+Hardmax, OneHot   where the indices 0, 1, 2 ... equal the index
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ def _tan(write: Writing) -> bool:
 
 
 def _sign(write: Writing, x: Value) -> tuple[Value, Value]:
-    """Whether above zero, and below, as numbers."""
+    """x > 0 and x < 0, as floats."""
     zero = write.number(0.0)
     above, below = (
         write.insert("Cast", [write.insert(kind, [x, zero], f"is_{kind}")], kind, to=1)
@@ -87,7 +85,7 @@ def _atanh(write: Writing) -> bool:
 
 
 def _elu(write: Writing) -> bool:
-    """LiteRT's reference kernels have none, and the others none of an alpha."""
+    """LiteRT's reference kernels lack Elu, and its others lack alpha."""
     x, zero = _x(write), write.number(0.0)
     grown = write.insert("Exp", [write.insert("Min", [x, zero], "below")], "grown")
     less = write.insert("Sub", [grown, write.number(1.0)], "less")
@@ -104,7 +102,7 @@ def _cast_like(write: Writing) -> bool:
 
 
 def _round(write: Writing) -> bool:
-    """Half to even: up from above the middle, and at the middle of an odd number and the next."""
+    """Half to even: up above the middle, and at the middle if the floor is odd."""
     x, half = _x(write), write.number(0.5)
     floor = write.insert("Floor", [x], "floor")
     above = write.insert("Sub", [x, floor], "above")
@@ -121,7 +119,7 @@ def _round(write: Writing) -> bool:
 
 
 def _axes(write: Writing) -> list[int] | None:
-    """Those that a reduction names, all where it names none; None where they are computed."""
+    """The reduced axes, all by default; None if computed."""
     node, rank = write.node, len(shape(_x(write)))
     axes_input = node.inputs[1] if len(node.inputs) > 1 else None
     axes = array(axes_input)
@@ -153,7 +151,7 @@ def _arg_min(write: Writing) -> bool:
 
 
 def _arg_max(write: Writing) -> bool:
-    """The last of equal ones is the first of them from behind."""
+    """The last of equal maxima is the first in reversed order."""
     x, node = _x(write), write.node
     axis = attribute(node, "axis", 0) % len(shape(x))
     if not attribute(node, "select_last_index", 0):
@@ -168,7 +166,7 @@ def _arg_max(write: Writing) -> bool:
 
 
 def _top_k(write: Writing) -> bool:
-    """The smallest are the largest of the negatives."""
+    """The smallest values are the largest of the negated ones."""
     node = write.node
     if attribute(node, "largest", 1) or not is_float(node.inputs[0]):
         return False

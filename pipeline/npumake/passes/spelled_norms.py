@@ -5,7 +5,7 @@ d = x - mean(x)        y = d / sqrt(mean(d * d) + epsilon) * scale + bias
     InstanceNormalization      over the axes behind batch and channel
     GroupNormalization         of (N, G, C / G ...); its scale is per group before opset 21
     LayerNormalization         over the axes from `axis` on
-    BatchNormalization         of mean and variance that are computed
+    BatchNormalization         with computed mean and variance
     LpNormalization            x / sum |x|  or  x / sqrt(sum x * x), 0 where x is 0
     MeanVarianceNormalization  d / (sqrt(mean(d * d)) + 1e-9)
     LRN                        x / (bias + alpha * mean of the squares of near channels) ** beta
@@ -21,7 +21,7 @@ import numpy as np
 from npumake.graph import Value, array, attribute, shape
 from npumake.passes.writing import Writing
 
-PER_CHANNEL = 21  # the first opset whose GroupNormalization has a scale per channel
+PER_CHANNEL = 21  # the first opset with a scale per channel in GroupNormalization
 SMALLEST = float(np.finfo(np.float32).tiny)
 
 
@@ -54,7 +54,7 @@ def _normalized(write: Writing, x: Value, axes: Sequence[int]) -> Value:
 
 
 def _along(write: Writing, value: Value | None, dims: Sequence[int], name: str) -> Value | None:
-    """A scale or bias in the shape in which it is broadcast."""
+    """A scale or bias, reshaped to broadcast."""
     if value is None:
         return None
     values = array(value)
@@ -64,7 +64,7 @@ def _along(write: Writing, value: Value | None, dims: Sequence[int], name: str) 
 
 
 def _finished(write: Writing, y: Value, scale: Value | None, bias: Value | None) -> bool:
-    """y * scale + bias, the last of it the node."""
+    """y * scale + bias, ending in the node."""
     if bias is None:
         return write.become(*(("Mul", [y, scale]) if scale is not None else ("Identity", [y])))
     scaled = y if scale is None else write.insert("Mul", [y, scale], "scaled")
@@ -93,7 +93,7 @@ def _group_norm(write: Writing) -> bool:
 
 
 def _layer_norm(write: Writing) -> bool:
-    """With the mean and 1 / the root, where they are read."""
+    """Also computes the mean and 1 / root outputs if they are read."""
     x, node = _x(write), write.node
     rank = len(shape(x))
     apart, mean, variance = _apart(write, x, range(attribute(node, "axis", -1) % rank, rank))
@@ -138,7 +138,7 @@ def _mean_variance(write: Writing) -> bool:
 
 
 def _lrn(write: Writing) -> bool:
-    """Channels in a column, over which an average slides that counts its pads."""
+    """An average pool slides over the channels, with counted pads."""
     x, node = _x(write), write.node
     size, dims = attribute(node, "size"), shape(x)
     squares = write.insert("Mul", [x, x], "squares")

@@ -1,9 +1,9 @@
-"""A Resize as one product with a constant matrix for each axis that it changes.
+"""A Resize as one product with a constant matrix per resized axis.
 
-y = M_h x M_w'        M[i, j]  how much of input j is in output i
+y = M_h x M_w'        M[i, j]  the weight of input j in output i
 
-What onnxruntime makes of the unit vectors is M: any mode, coordinates and antialias. Where
-tf_crop_and_resize reads outside, the value that it says is there instead:
+onnxruntime resizes the unit vectors to obtain M, for any mode, coordinates and antialias. Where
+tf_crop_and_resize reads outside, its extrapolation value applies:
 
 y = inside * (M_h x M_w') + (1 - inside) * value
 """
@@ -20,8 +20,8 @@ from npumake.engine.quantized_node import constant_parameters
 from npumake.graph import Building, Node, TensorSpec, Value, array, attribute, shape
 from npumake.passes.writing import Writing
 
-SAME = 1e-6  # of two sizes
-MAX_MATRIX_ELEMENTS = 1 << 22  # numbers of a matrix
+SAME = 1e-6  # relative difference of equal sizes
+MAX_MATRIX_ELEMENTS = 1 << 22  # of a matrix
 CROP = "tf_crop_and_resize"
 ATTRIBUTES = (
     *("antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside"),
@@ -63,8 +63,8 @@ def _filled(write: Writing, y: Value, inside: np.ndarray) -> bool:
 
 
 def _scales(node: Node, before: tuple[int, ...]) -> list[float]:
-    """By axis as the node says them, else by the sizes, one for all where these keep an aspect
-    ratio."""
+    """By axis: the declared scales, else from the sizes, one for all where the aspect ratio is
+    kept."""
     scales = litert.scales(node)
     sizes = array(node.inputs[3]) if len(node.inputs) > 3 else None
     policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
@@ -84,7 +84,7 @@ Span = tuple[float, float] | None
 
 
 def _regions(node: Node, rank: int) -> list[Span] | None:
-    """What a crop takes of each axis; None where that is computed."""
+    """The cropped interval of each axis; None if it is computed."""
     spans: list[Span] = [None] * rank
     if attribute(node, "coordinate_transformation_mode", "half_pixel") != CROP:
         return spans
@@ -99,7 +99,7 @@ def _regions(node: Node, rank: int) -> list[Span] | None:
 def _along(
     node: Node, sizes: tuple[int, int], scale: float, span: Span
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """M (n, m) of one axis, and which of the m outputs are inside (m,)."""
+    """M (n, m) of one axis, and which of the m outputs lie inside, (m,)."""
     n, m = sizes
     matrix, outside = (
         _resized(node, np.asarray(x, np.float32), (scale, m), span, value)
@@ -113,7 +113,8 @@ def _along(
 def _resized(
     node: Node, x: np.ndarray, to: tuple[float, int], span: Span, value: float
 ) -> np.ndarray:
-    """x (k, n), its second axis resized by a scale to a size as the node would."""
+    """x (k, n) resized along its second axis by the scale to the size, with the node's
+    attributes."""
     building = Building([TensorSpec("x", x.shape)])
     (scale, size), n = to, x.shape[1]
     by_sizes = abs(scale * n - size) < SAME * size
@@ -138,7 +139,7 @@ def _resized(
 
 
 def _product(write: Writing, x: Value, axis: int, matrix: np.ndarray) -> Value:
-    """x M along that axis, which is last meanwhile."""
+    """x M along the axis, which is last in between."""
     rank, factor = len(shape(write.node.outputs[0])), write.constant(matrix, "matrix")
     order = [a for a in range(rank) if a != axis] + [axis]
     back = [order.index(a) for a in range(rank)]

@@ -1,13 +1,13 @@
-"""Windows of one dimension as those over an image of one row, and uneven averages as sums.
+"""One-dimensional windows over an image of one row, and uneven averages as weighted sums.
 
 x (N, C, L)    Reshape -> (N, C, 1, L)    window 1 x k    Reshape -> (N, O, M)
 
-An average is a sum that is weighed: a Conv with ones for each channel, times 1 / n at each place.
+The sum is a Conv with ones per channel, times 1 / n at each position.
 
 AveragePool  sum of the window / n       LpPool  (sum |x| ** p) ** (1 / p)
 
-n counts what the window covers of the input, and of the pads where they count; it differs at the
-border. Exact but for the order of the sum.
+n counts the window's elements in the input, and in the pads if they count; it differs at the
+border. Exact except for the order of the sum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.passes.writing import Writing
 
 
 class _Window:
-    """That of the node, with the pads that its last windows reach into."""
+    """The node's window, with the effective pads of its last positions."""
 
     def __init__(self, write: Writing, x: Value) -> None:
         node, self.spatial = write.node, shape(x)[2:]
@@ -47,7 +47,7 @@ class _Window:
 
 
 def _is_plain(write: Writing, window: _Window) -> bool:
-    """Whether every window has as many elements, and none of them is apart."""
+    """Whether every window has the same number of adjacent elements."""
     counts = window.counts(bool(attribute(write.node, "count_include_pad", 0)))
     return max(window.dilations) == 1 and bool((counts == prod(window.kernel)).all())
 
@@ -76,7 +76,7 @@ WIDENED = {"dilations": [1], "kernel_shape": [1], "output_padding": [0], "stride
 
 
 def _lifted(write: Writing) -> bool:
-    """A row of a window along one axis."""
+    """The one-dimensional window as a two-dimensional one over a row."""
     node, (x, *weights) = write.node, write.node.inputs
     assert x is not None
     if len(shape(x)) != 3 or len(node.outputs) > 1:

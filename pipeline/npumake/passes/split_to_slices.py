@@ -1,4 +1,4 @@
-"""A Split as one Slice per part: the move that chips and the integer engine have.
+"""A Split as one Slice per part, which chips and the integer engine support.
 
 Part i of sizes n_0, n_1 … is  x[n_0 + … + n_{i-1} : n_0 + … + n_i]  along the axis.
 """
@@ -38,7 +38,7 @@ def _rewrite(graph: Graph, split: Node) -> None:
 
 
 def _slice(graph: Graph, split: Node, part: Value, where: tuple[int, int, int]) -> None:
-    """`part` is made by a Slice from the first of `where` to the second, along the third."""
+    """Produces `part` by a Slice; `where` is (begin, end, axis)."""
     name = f"{split.name}_{split.outputs.index(part)}"
     bounds = [
         graph.constant(f"{name}_{key}", np.array([number]))
@@ -49,5 +49,5 @@ def _slice(graph: Graph, split: Node, part: Value, where: tuple[int, int, int]) 
         write_for(maker, split.op_type)
     tensor = str(part.name)
     graph.replace_uses(part, output)
-    if not output.is_graph_output():  # which has taken over the name already
+    if not output.is_graph_output():  # which already has the name
         graph.rename(output, tensor, holder=part)

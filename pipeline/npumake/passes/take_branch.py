@@ -1,4 +1,4 @@
-"""An If whose condition is known beforehand is the branch that is taken."""
+"""Replaces an If with a constant condition by the selected branch."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""An LSTM, GRU or RNN written out step by step, for a unit that has none.
+"""Unrolls an LSTM, GRU or RNN step by step, for an NPU that has none.
 
-W x_t + b of all steps is one Gemm; the steps are those of npumake.passes.recurrent_steps. x is
-(T, N, I); the outputs are (T, D, N, H), (D, N, H) and, of an LSTM, (D, N, H) again. Directions are
-written out one after the other. Source: the operators of ONNX.
+W x_t + b of all steps is one Gemm; the steps are those of npumake.passes.recurrent_steps. x is (T,
+N, I); the outputs are (T, D, N, H), (D, N, H) and, for an LSTM, (D, N, H) again. Directions are
+unrolled one after the other. Source: the ONNX operator specification.
 
-Not in PASSES: a target asks for it. A unit computes it in integers, each step on grids of its own.
+Not in PASSES: targets request it. An NPU computes the steps in integers, each with its own scales.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from npumake.passes.writing import Writing
 MAX_STEPS = 256
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)
 UNUSUAL = ("activation_alpha", "activation_beta", "clip", "input_forget", "layout")
-# As operators of their own they compute what they do within a step.
+# Functions that compute the same as separate operators.
 FUNCTIONS = frozenset({"HardSigmoid", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"})
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 def unroll_recurrent(graph: Graph, most: int = MAX_STEPS) -> int:
-    """Writes out those of at most so many steps that nothing hinders."""
+    """Unrolls nodes of at most this many steps, unless `hindrance` gives a reason not to."""
     nodes = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
     for node in nodes:
         _Unrolling(graph, node).rewrite()
@@ -34,7 +34,7 @@ def unroll_recurrent(graph: Graph, most: int = MAX_STEPS) -> int:
 
 
 def hindrance(node: Node, most: int = MAX_STEPS) -> str | None:
-    """Why the node cannot be written out, in words; None where it can."""
+    """The reason why the node cannot be unrolled, else None."""
     x, bias = _input(node, X), _input(node, B)
     if x is None or open_dimensions(x):
         return "its input has no fixed size"
@@ -55,14 +55,14 @@ def _input(node: Node, index: int) -> Value | None:
 
 
 def _functions(node: Node) -> tuple[str, ...]:
-    """Of all directions, one behind the other."""
+    """The activation functions of all directions in order."""
     names: Sequence[str] = attribute(node, "activations", ())
     ways = len(DIRECTIONS[attribute(node, "direction", "forward")])
     return tuple(names) or KINDS[node.op_type].functions * ways
 
 
 class _Unrolling:
-    """One node being written out, in front of it."""
+    """One node while it is unrolled."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node, self.kind = graph, node, KINDS[node.op_type]
@@ -88,7 +88,7 @@ class _Unrolling:
         self.graph.remove(self.node)
 
     def _run(self, number: int, back: bool) -> tuple[dict[int, Value], RecurrentState]:
-        """h_t by t, and the last state, of one direction."""
+        """h_t by t, and the last state, for one direction."""
         weights, weighed = self._weights(number)
         count = len(self.kind.functions)
         functions = _functions(self.node)[number * count : (number + 1) * count]
@@ -106,7 +106,7 @@ class _Unrolling:
         return hidden, state
 
     def _weights(self, number: int) -> tuple[RecurrentWeights, Value]:
-        """What a step holds, and W x + b of all steps (T N, G H)."""
+        """The weights of a step, and W x + b of all steps (T N, G H)."""
         w, r, b = (array(_input(self.node, index)) for index in (W, R, B))
         assert w is not None
         assert r is not None

@@ -1,4 +1,4 @@
-"""What is written in front of a node that is spelled out, its names after the node's."""
+"""Inserts nodes before a node that is being decomposed, named after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npumake.graph import Graph, Node, Value
 
 @dataclass(frozen=True)
 class Writing:
-    """What is written in front of a node, its names after the node's."""
+    """Inserts nodes before `node`, named after it."""
 
     graph: Graph
     node: Node
@@ -40,11 +40,11 @@ class Writing:
         return self.constant(np.array(value, np.float32), name)
 
     def reduced(self, kind: str, value: Value, axes: Sequence[int]) -> Value:
-        """Over these axes, which stay with one element each."""
+        """Reduces these axes, with keepdims."""
         at = self.constant(np.array(axes, np.int64), "axes")
         return self.insert(kind, [value, at], f"{kind.lower()}", keepdims=1)
 
     def become(self, kind: str, read: Sequence[Value | None], **attributes: object) -> bool:
-        """The node itself is the last of what is written."""
+        """Makes the node the last operator of its decomposition."""
         self.graph.become(self.node, kind, read, **attributes)
         return True
