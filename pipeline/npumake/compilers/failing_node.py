@@ -15,7 +15,7 @@ from npumake.compilers.process import CompilerError, SlowError, limited
 from npumake.errors import StageError
 
 MAX_SECONDS = 120.0  # for all trials
-ONE_TRIAL = 30.0  # seconds; a slower trial fails for another reason than the network
+TRIAL_SECONDS = 30.0  # seconds; a slower trial fails for another reason than the network
 HINT = "replace the node, or build for another target: `tflite` takes the same network"
 
 
@@ -32,7 +32,7 @@ class _Trials:
     def fail(self, start: int, end: int) -> bool:
         """Whether the compiler fails at these operators alone."""
         try:
-            with limited(max(min(ONE_TRIAL, self.left), 1.0)):
+            with limited(max(min(TRIAL_SECONDS, self.left), 1.0)):
                 self.compiles(written(*stretch(self.model, start, end)))
         except CompilerError:
             return True

@@ -32,7 +32,7 @@ from npumake.targets.edgefirst.handover import METADATA
 from npumake.targets.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
 from npumake.targets.tools import handed as document_of
 
-CONFIG_LINES = 100  # line width of the YAML
+YAML_WIDTH = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"
 MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the model
 NO_SAMPLES = ("load", "skip")  # calibration methods without samples
@@ -77,7 +77,7 @@ def files(
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the hand-over, created on demand. Raises PipelineError."""
     handover, command = document_of(tool, request), tool.command(request.named)
-    dumped = yaml.safe_dump(handover.document, sort_keys=False, width=CONFIG_LINES)
+    dumped = yaml.safe_dump(handover.document, sort_keys=False, width=YAML_WIDTH)
     yield tool.config, dumped.encode()
     yield from _model(request, sources)
     if tool.sample is not None and request.folders is not None:

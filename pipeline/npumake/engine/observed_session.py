@@ -33,8 +33,8 @@ from npumake.graph.segments import Segment, Type
 # The reordered run gains up to 1 ns per value. It costs milliseconds, and 4 ns per byte to rewrite
 # the weights.
 MIN_VALUES = 1 << 25
-PER_BYTE = 8
-WRITTEN = 1 << 20  # elements of a segment: 4 MB, which two threads keep in the cache
+VALUES_PER_BYTE = 8
+SEGMENT_ELEMENTS = 1 << 20  # elements of a segment: 4 MB, which two threads keep in the cache
 
 # Runs the model, and yields the buffer after each segment.
 Write = Callable[[Feeds], Iterator[np.ndarray]]
@@ -74,7 +74,7 @@ def watching(
     if not is_plain(graph):
         require(graph, operators)
         return _whole(MixedSession(Graph.from_bytes(model), operators))
-    if values >= MIN_VALUES + PER_BYTE * len(model) and _is_flat(graph):
+    if values >= MIN_VALUES + VALUES_PER_BYTE * len(model) and _is_flat(graph):
         try:
             return _in_haste(model, [[str(output) for output in group] for group in groups])
         except GraphError:  # onnxruntime accepts the model with fewer fusions
@@ -107,7 +107,7 @@ def _in_haste(model: bytes, together: Sequence[Sequence[str]]) -> Watching:
     compute the longest path first, and read the other outputs after they left the cache. The bits
     are the same."""
     block = _channels_of_a_block()
-    parts, blocked = short_paths_first(rewritten(model), block, together, WRITTEN)
+    parts, blocked = short_paths_first(rewritten(model), block, together, SEGMENT_ELEMENTS)
     opened = _opened(parts)
     segments = tuple(segment.outputs for segment in opened)
     return Watching(segments, dict.fromkeys(blocked, block), partial(_writing, opened))

@@ -3,7 +3,7 @@
     behind[t]   the nodes that depend on tensor t, as a model
     cut[t]      the inputs of this model, t included: computed once, and kept
 
-Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET bytes form a
+Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
 group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory
 does not grow with the graph. Changing each of n tensors costs half the graph per tensor on average.
 """
@@ -22,14 +22,13 @@ from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, SerializedGraph, SerializedNode
 
-BUDGET = 256 << 20
-Change = Callable[
-    [str, np.ndarray], np.ndarray
-]  # the name of a tensor and its values → its new values
-Answers = list[list[np.ndarray]]
+BUDGET_BYTES = 256 << 20
+# The name of a tensor and its values → its new values.
+Change = Callable[[str, np.ndarray], np.ndarray]
+Outputs = list[list[np.ndarray]]
 
 
-class Leg(NamedTuple):
+class Downstream(NamedTuple):
     """A tensor by name, the nodes downstream of it in order, and their inputs."""
 
     name: str
@@ -37,20 +36,20 @@ class Leg(NamedTuple):
     cut: list[str]
 
 
-def legs(written: SerializedGraph, names: Sequence[str]) -> list[Leg]:
+def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
     """The downstream part of each named tensor that a node reads or that is an output."""
-    candidates = (_leg(written, name) for name in names)
-    return [leg for leg in candidates if leg.pieces or leg.name in written.outputs]
+    candidates = (_downstream(written, name) for name in names)
+    return [part for part in candidates if part.pieces or part.name in written.outputs]
 
 
-def _leg(written: SerializedGraph, name: str) -> Leg:
+def _downstream(written: SerializedGraph, name: str) -> Downstream:
     reached, pieces, cut = {name}, [], {name: None}
     for piece in written.pieces:
         if not reached.isdisjoint(piece.reads):
             pieces.append(piece)
             reached.update(piece.makes)
             cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
-    return Leg(name, pieces, list(cut))
+    return Downstream(name, pieces, list(cut))
 
 
 def changed(
@@ -59,64 +58,67 @@ def changed(
     change: Change,
     feeds: Sequence[Feeds],
     operators: Operators,
-    budget: int = BUDGET,
-) -> Iterator[tuple[str, Answers]]:
+    budget: int = BUDGET_BYTES,
+) -> Iterator[tuple[str, Outputs]]:
     """(name, outputs) for each named tensor that a node reads or that is an output: the graph's
     outputs for `feeds` after `change` of that tensor."""
     written = SerializedGraph(graph)
-    for group in _together(written, legs(written, names), len(feeds), budget):
+    for group in _together(written, downstream_parts(written, names), len(feeds), budget):
         values_of_samples = _values_at_cuts(written, group, feeds, operators)
-        answers = partial(
-            _answers, written, change=change, samples=values_of_samples, operators=operators
+        outputs_of = partial(
+            _outputs, written, change=change, samples=values_of_samples, operators=operators
         )
-        yield from zip((leg.name for leg in group), side_by_side(answers, group), strict=True)
+        yield from zip((part.name for part in group), side_by_side(outputs_of, group), strict=True)
 
 
 def _together(
-    written: SerializedGraph, candidates: Sequence[Leg], samples: int, budget: int
-) -> Iterator[list[Leg]]:
-    """Consecutive legs in groups whose cuts fit into the budget; at least one leg each."""
-    group: list[Leg] = []
+    written: SerializedGraph, candidates: Sequence[Downstream], samples: int, budget: int
+) -> Iterator[list[Downstream]]:
+    """Consecutive parts in groups whose cuts fit into the budget; at least one part each."""
+    group: list[Downstream] = []
     cuts: set[str] = set()
-    for leg in candidates:
-        wider = cuts.union(leg.cut)
+    for part in candidates:
+        wider = cuts.union(part.cut)
         if group and 4 * samples * sum(map(written.size, wider)) > budget:
             yield group
-            group, wider = [], set(leg.cut)
-        group, cuts = [*group, leg], wider
+            group, wider = [], set(part.cut)
+        group, cuts = [*group, part], wider
     if group:
         yield group
 
 
 def _values_at_cuts(
-    written: SerializedGraph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
+    written: SerializedGraph,
+    group: Sequence[Downstream],
+    feeds: Sequence[Feeds],
+    operators: Operators,
 ) -> list[Values]:
-    """For each sample, the inputs of the legs and the outputs of the unchanged graph."""
-    watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
+    """For each sample, the inputs of the parts and the outputs of the unchanged graph."""
+    watched = dict.fromkeys([*written.outputs, *(name for part in group for name in part.cut)])
     outputs = [name for name in watched if name not in written.inputs]
     session = written_session(written, written.model(written.pieces, outputs), operators)
     return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
 
 
-def _answers(
+def _outputs(
     written: SerializedGraph,
-    leg: Leg,
+    part: Downstream,
     change: Change,
     samples: Sequence[Values],
     operators: Operators,
-) -> Answers:
-    inside = {name for piece in leg.pieces for name in piece.makes}
+) -> Outputs:
+    inside = {name for piece in part.pieces for name in piece.makes}
     outputs = [name for name in written.outputs if name in inside]
-    model = written.model(leg.pieces, outputs) if outputs else b""
+    model = written.model(part.pieces, outputs) if outputs else b""
     session = written_session(written, model, operators) if outputs else None
 
-    def ran(values: Values) -> list[np.ndarray]:
-        new = {**values, leg.name: change(leg.name, values[leg.name])}
+    def rerun(values: Values) -> list[np.ndarray]:
+        new = {**values, part.name: change(part.name, values[part.name])}
         if session is not None:
             new |= _run(session, new)
         return [new[name] for name in written.outputs]
 
-    return [*map(ran, samples)]
+    return [*map(rerun, samples)]
 
 
 def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:

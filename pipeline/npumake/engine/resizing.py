@@ -29,7 +29,7 @@ def lower(site: QuantizedNode) -> LoweredStep:
     node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
     linear = attribute(node, "mode", "nearest") == "linear"
     scales = changed(node)
-    unit = 2.0 ** -(resize.KEPT_BITS * len(scales)) if linear else 1.0
+    unit = 2.0 ** -(resize.FRACTION_BITS * len(scales)) if linear else 1.0
     constants = factor(site.operands[0].scale / site.scale * unit)
     for axis, scale in scales.items():
         n, m = before[axis], after[axis]

@@ -29,7 +29,7 @@ from npumake.engine.floats import (
 from npumake.graph import Building, Value
 from npumake.kernels.arrays import Int64
 
-BEYOND = 1 << 62  # elements, more than any axis has
+BEYOND_ANY_AXIS = 1 << 62  # elements, more than any axis has
 
 
 def translated(
@@ -151,7 +151,7 @@ def _gather(call: TranslatedCall) -> Value:
 def _slice(call: TranslatedCall) -> Value:
     """An end before index 0 becomes an end further below 0 than the axis is long."""
     axes, starts, ends, steps = zip(*call.step.attributes["spans"], strict=True)
-    far = [-BEYOND if end is None else end for end in ends]
+    far = [-BEYOND_ANY_AXIS if end is None else end for end in ends]
     columns = [call.constant(np.array(column), np.int64) for column in (starts, far, axes, steps)]
     return finished(call, call.add("Slice", call.read[0], *columns), call.largest())
 

@@ -36,8 +36,8 @@ INPUT_TYPES = frozenset(
         *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64),
     }
 )
-ENDLESS = frozenset({"max", "min", "value"})  # float attributes that may be infinite
-WIDE = frozenset(
+MAY_BE_INFINITE = frozenset({"max", "min", "value"})  # float attributes that may be infinite
+MAY_EXCEED_INT32 = frozenset(
     {"axes", "ends", "seed", "starts", "value_int", "value_ints"}
 )  # attributes that may exceed int32
 WORDS = {
@@ -95,13 +95,13 @@ def _odd_number(name: str, numbers: Sequence[object]) -> str:
     whole = [number for number in numbers if isinstance(number, int)]
     if name in COUNTS and min(whole, default=1) < 1:
         return "less than 1"
-    if name not in WIDE and max(map(abs, whole), default=0) >= 1 << 31:
+    if name not in MAY_EXCEED_INT32 and max(map(abs, whole), default=0) >= 1 << 31:
         return "beyond 32 bits"
     return ""
 
 
 def _is_allowed(number: float, name: str) -> bool:
-    return math.isfinite(number) or (name in ENDLESS and not math.isnan(number))
+    return math.isfinite(number) or (name in MAY_BE_INFINITE and not math.isnan(number))
 
 
 def _odd_word(op: str, name: str, value: object) -> str:

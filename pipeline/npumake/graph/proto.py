@@ -16,8 +16,8 @@ import onnx
 from npumake.errors import GraphError
 from npumake.graph.wire import bytes_without_weights
 
-MAX_DENSE = 1 << 28  # bytes after expanding sparse weights
-MAX_INLINED = 100_000  # nodes after inlining functions
+MAX_DENSE_BYTES = 1 << 28  # bytes after expanding sparse weights
+MAX_INLINED_NODES = 100_000  # nodes after inlining functions
 MAX_CALLS = 50  # depth of nested function calls
 
 _GRIDS = b"DequantizeLinear"
@@ -54,8 +54,8 @@ def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def densify(proto: onnx.ModelProto) -> None:
-    """Makes sparse weights dense, in place. Raises GraphError beyond MAX_DENSE."""
-    room = MAX_DENSE
+    """Makes sparse weights dense, in place. Raises GraphError beyond MAX_DENSE_BYTES."""
+    room = MAX_DENSE_BYTES
     for graph in graphs(proto):
         for sparse in graph.sparse_initializer:
             room = _room(sparse, room)
@@ -80,7 +80,7 @@ def open_unknown_sizes(proto: onnx.ModelProto) -> None:
 
 def refuse_endless_calls(proto: onnx.ModelProto) -> None:
     """Raises GraphError for functions that call each other in a cycle, or inline to more than
-    MAX_INLINED nodes (each may call the one before it twice)."""
+    MAX_INLINED_NODES nodes (each may call the one before it twice)."""
     bodies = {(f.domain, f.name, f.overload): f for f in proto.functions}
     sizes: dict[FunctionId, int] = {}
     open_calls: set[FunctionId] = set()
@@ -90,8 +90,8 @@ def refuse_endless_calls(proto: onnx.ModelProto) -> None:
         for node in _nested(body):
             called = (node.domain, node.op_type, node.overload)
             total += measured(called) if called in bodies else 1
-        if total > MAX_INLINED:
-            raise GraphError(f"written out, its functions are more than {MAX_INLINED} nodes")
+        if total > MAX_INLINED_NODES:
+            raise GraphError(f"written out, its functions are more than {MAX_INLINED_NODES} nodes")
         return total
 
     def measured(called: FunctionId) -> int:
@@ -194,7 +194,7 @@ def _room(sparse: onnx.SparseTensorProto, room: int) -> int:
     needed = prod(sparse.dims) * kind.itemsize
     if min(sparse.dims, default=1) < 0 or needed > room:
         what = f"the sparse weight `{sparse.values.name}` of shape {list(sparse.dims)}"
-        raise GraphError(f"{what} is more than {MAX_DENSE >> 20} MiB when it is written out")
+        raise GraphError(f"{what} is more than {MAX_DENSE_BYTES >> 20} MiB when it is written out")
     return room - needed
 
 

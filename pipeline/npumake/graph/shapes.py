@@ -22,7 +22,7 @@ from npumake.kernels.window import extent
 POOLS = ("AveragePool", "MaxPool")
 UNINFERRED = ("GroupNormalization",)
 FROM_NUMBERS = ("ConstantOfShape", "Expand", "Pad", "Range", "Tile")
-MAX_FOLLOWED = 1 << 20  # elements of a tensor whose values inference follows, about 0.1 s
+MAX_FOLLOWED_ELEMENTS = 1 << 20  # elements of a tensor whose values inference follows, about 0.1 s
 MAX_ELEMENTS = 1 << 30  # of one tensor: a gigabyte of 8 bits, the largest documented limit
 
 
@@ -100,7 +100,7 @@ def _from_numbers(model: ir.Model) -> list[ir.Node]:
 
 
 def _is_long(value: ir.Value) -> bool:
-    return any(size > MAX_FOLLOWED for size in _sizes(value))
+    return any(size > MAX_FOLLOWED_ELEMENTS for size in _sizes(value))
 
 
 def _refuse_huge(model: ir.Model) -> None:

@@ -36,18 +36,18 @@ Ahead = dict[
 ]  # by x, the values computed from it at the points AHEAD
 
 
-class Known(NamedTuple):
+class FunctionPattern(NamedTuple):
     op_type: str
     opset: int  # the first opset with the function
     function: Callable[[np.ndarray], np.ndarray]
     attributes: dict[str, Any]
 
 
-KNOWN = (
-    Known("HardSwish", 14, functions.hard_swish, {}),
-    Known("Gelu", 20, functions.gelu, {}),
-    Known("Gelu", 20, functions.gelu_tanh, {"approximate": "tanh"}),
-    Known("Mish", 18, functions.mish, {}),
+PATTERNS = (
+    FunctionPattern("HardSwish", 14, functions.hard_swish, {}),
+    FunctionPattern("Gelu", 20, functions.gelu, {}),
+    FunctionPattern("Gelu", 20, functions.gelu_tanh, {"approximate": "tanh"}),
+    FunctionPattern("Mish", 18, functions.mish, {}),
 )
 
 
@@ -113,7 +113,7 @@ def _same_shape(a: Value, b: Value) -> bool:
     return a.shape is not None and b.shape is not None and tuple(a.shape) == tuple(b.shape)
 
 
-def _function(graph: Graph, cone: _Cone, ahead: Ahead) -> Known | None:
+def _function(graph: Graph, cone: _Cone, ahead: Ahead) -> FunctionPattern | None:
     values = ahead.setdefault(cone.x, {cone.x: POINTS[AHEAD]})
     if _function_at(AHEAD, graph, cone, values) is None:
         return None
@@ -122,12 +122,12 @@ def _function(graph: Graph, cone: _Cone, ahead: Ahead) -> Known | None:
 
 def _function_at(
     points: np.ndarray, graph: Graph, cone: _Cone, known_values: dict[Value, np.ndarray]
-) -> Known | None:
+) -> FunctionPattern | None:
     with np.errstate(all="ignore"):
         values = _computed(cone, known_values)
     if not np.isfinite(values).all():
         return None
-    for index, function in enumerate(KNOWN):
+    for index, function in enumerate(PATTERNS):
         if graph.opset >= function.opset and _agree(values, _expected(index)[points]):
             return function
     return _hard_sigmoid(values, POINTS[points])
@@ -139,10 +139,10 @@ def _agree(values: np.ndarray, expected: np.ndarray) -> bool:
 
 @cache
 def _expected(index: int) -> np.ndarray:
-    return KNOWN[index].function(POINTS)
+    return PATTERNS[index].function(POINTS)
 
 
-def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
+def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> FunctionPattern | None:
     """The HardSigmoid through f(0) and f(h), the first two points, if it equals f."""
     beta, at_step = map(float, values[:2])
     alpha = (at_step - beta) / STEP
@@ -150,7 +150,9 @@ def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
         return None
     expected = functions.hard_sigmoid(points, alpha, beta)
     attributes = {"alpha": alpha, "beta": beta}
-    function = Known("HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes)
+    function = FunctionPattern(
+        "HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes
+    )
     return function if _agree(values, expected) else None
 
 

@@ -20,7 +20,7 @@ from npumake.engine.quantized_node import constant_parameters
 from npumake.graph import Building, Node, TensorSpec, Value, array, attribute, shape
 from npumake.passes.writing import Writing
 
-SAME = 1e-6  # relative difference of equal sizes
+SIZE_TOLERANCE = 1e-6  # relative difference of equal sizes
 MAX_MATRIX_ELEMENTS = 1 << 22  # of a matrix
 CROP = "tf_crop_and_resize"
 ATTRIBUTES = (
@@ -117,7 +117,7 @@ def _resized(
     attributes."""
     building = Building([TensorSpec("x", x.shape)])
     (scale, size), n = to, x.shape[1]
-    by_sizes = abs(scale * n - size) < SAME * size
+    by_sizes = abs(scale * n - size) < SIZE_TOLERANCE * size
     attributes: Mapping[str, object] = {name: attribute(node, name) for name in ATTRIBUTES}
     region = None
     if span is not None or attributes["coordinate_transformation_mode"] == CROP:

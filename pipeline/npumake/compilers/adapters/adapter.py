@@ -20,7 +20,7 @@ from npumake.compilers.versions import answer
 from npumake.errors import StageError
 from npumake.lifetime.temporaries import temporary_folder
 
-ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+VERSIONS_SCRIPT = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def versions(adapter: Adapter) -> dict[str, str]:
     interpreter = os.environ.get(adapter.variable)
     if not interpreter or not os.path.isfile(interpreter):
         return {}
-    command = (interpreter, "-I", "-c", ASK, *adapter.distributions)
+    command = (interpreter, "-I", "-c", VERSIONS_SCRIPT, *adapter.distributions)
     words = answer(command, os.stat(interpreter).st_mtime_ns).split()
     has_all = len(words) == len(adapter.distributions)
     return dict(zip(adapter.distributions, words, strict=True)) if has_all else {}

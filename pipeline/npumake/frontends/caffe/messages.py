@@ -23,7 +23,7 @@ from npumake.errors import GraphError, Place
 
 Message = Any  # the classes are created below, without static types
 
-MAX_TEXT = 4 << 20  # bytes; the largest published networks need a fifth of it
+MAX_TEXT_BYTES = 4 << 20  # bytes; the largest published networks need a fifth of it
 MAX_DEPTH = 32  # of nested braces; Caffe's own messages nest 5 deep
 
 ENUMS = {
@@ -127,8 +127,8 @@ _SCALARS = {
 
 def parse_net(data: bytes, name: str) -> Message:
     """The `Net` of a .prototxt. Raises GraphError, with line and column."""
-    if len(data) > MAX_TEXT:
-        raise GraphError(f"the network is longer than {MAX_TEXT >> 20} MiB of text", name)
+    if len(data) > MAX_TEXT_BYTES:
+        raise GraphError(f"the network is longer than {MAX_TEXT_BYTES >> 20} MiB of text", name)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

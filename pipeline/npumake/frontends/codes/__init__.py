@@ -16,7 +16,7 @@ from npumake.frontends.codes.qdq_spelling import has_strange_pairs, spell
 from npumake.frontends.codes.qoperators import QOPERATORS, in_pairs
 from npumake.graph import Graph, upgraded
 
-PER_AXIS = 13  # the opset since which Q/DQ has per-channel scales
+PER_AXIS_OPSET = 13  # the opset since which Q/DQ has per-channel scales
 # Operators that compute on codes without a float counterpart.
 IN_CODES = (
     *DYNAMIC,
@@ -50,8 +50,8 @@ def in_qdq(graph: Graph, name: str) -> Graph:
         raise GraphError(
             f"the model is quantized by its operators: {', '.join(unknown)}", name, HINT
         )
-    if graph.opset < PER_AXIS:
-        graph = upgraded(graph, PER_AXIS)
+    if graph.opset < PER_AXIS_OPSET:
+        graph = upgraded(graph, PER_AXIS_OPSET)
     graph = spell(graph)
     in_floats(graph)
     in_pairs(graph)

@@ -27,7 +27,7 @@ NIBBLES = {"int4": "int8", "uint4": "uint8"}
 BYTES = frozenset({"int8", "uint8"})
 WORDS = frozenset({"int16", "uint16"})
 SUMS = frozenset({"int32"})  # of a bias
-SINCE = 20  # opset 21 only adds types to this one
+SAME_MEANING_OPSET = 20  # opset 21 only adds types to this one
 HINT = "quantize it again with int8 or int16, and one scale for each tensor or channel"
 
 
@@ -49,7 +49,7 @@ def spell(graph: Graph) -> Graph:
         _widen(graph, node)
     types = {kind for node in pairs_of(graph) if (kind := _type(node)) is not None}
     if types & WORDS:
-        graph = graph if graph.opset >= SINCE else upgraded(graph)
+        graph = graph if graph.opset >= SAME_MEANING_OPSET else upgraded(graph)
         allow_int16(graph)
     return graph
 

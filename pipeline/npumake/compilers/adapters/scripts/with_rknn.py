@@ -14,7 +14,7 @@ import onnx
 from rknn.api import RKNN
 
 TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
-NEWEST = 19
+MAX_OPSET = 19
 CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFullMatch"}
 
 
@@ -35,10 +35,10 @@ def apart(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 model = onnx.load("model.onnx")
 changed = sorted({node.op_type for node in model.graph.node} & CHANGED)
 if changed:
-    raise SystemExit(f"{', '.join(changed)}: of opset 20, and RKNN reads {NEWEST} at most")
+    raise SystemExit(f"{', '.join(changed)}: of opset 20, and RKNN reads {MAX_OPSET} at most")
 for opset in model.opset_import:
     if opset.domain in ("", "ai.onnx"):
-        opset.version = min(opset.version, NEWEST)
+        opset.version = min(opset.version, MAX_OPSET)
 nodes = list(apart(list(model.graph.node)))
 del model.graph.node[:]
 model.graph.node.extend(nodes)
