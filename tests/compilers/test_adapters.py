@@ -37,7 +37,7 @@ if sys.argv[2] == "-c":
     sys.exit()
 assert os.path.basename(sys.argv[2]) == {script!r}, sys.argv
 assert open({takes!r}, "rb").read() == b"model"
-assert json.load(open("told.json")) == {told!r}
+assert json.load(open("options.json")) == {told!r}
 print("as it was told")
 {act}
 """

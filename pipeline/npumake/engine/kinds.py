@@ -27,10 +27,10 @@ ANY_NUMBER = 1 << 16
 
 @dataclass(frozen=True)
 class InstructionKind:
-    """`shape` gives that of the result, or raises MisfitError.
+    """What a kernel accepts. `shape` returns the output shape, or raises MisfitError.
 
-    `factors` are the prefixes of the mantissas and shifts that broadcast to the result. Where there
-    are `channels`, the axis of them, factors and bias are one number or one per channel."""
+    `factors` are prefixes of mantissas and shifts that broadcast to the output. With `channels`,
+    the channel axis, factors and bias are scalars or one number per channel."""
 
     shape: Callable[[Call], Shape]
     reads: tuple[int, int] = (1, 1)  # at least, at most

@@ -46,7 +46,7 @@ def transposed_convolved(call: Call) -> Shape:
         (size - 1) * s + extent(k, d)
         for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
     ]
-    refuse_unstorable((n, group * outputs, *whole_sizes), "what it adds up in")
+    refuse_unstorable((n, group * outputs, *whole_sizes), "its accumulator")
     out_sizes = [
         size - b - e for size, b, e in zip(whole_sizes, pads[:rank], pads[rank:], strict=True)
     ]
@@ -89,7 +89,7 @@ def _windows(call: Call, spatial: list[int], kernel: list[int]) -> list[int]:
     pads = wholes(call, "pads", 2 * rank)
     strides, dilations = _steps(call, rank)
     padded = [size + b + e for size, b, e in zip(spatial, pads[:rank], pads[rank:], strict=True)]
-    refuse_unstorable((*call.inputs[0].shape[:2], *padded), "what it pads")
+    refuse_unstorable((*call.inputs[0].shape[:2], *padded), "its padded input")
     reach = [extent(k, d) for k, d in zip(kernel, dilations, strict=True)]
     refuse(any(n < r for n, r in zip(padded, reach, strict=True)), f"{kernel} does not fit")
     return [(n - r) // s + 1 for n, r, s in zip(padded, reach, strides, strict=True)]

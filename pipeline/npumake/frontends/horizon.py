@@ -31,17 +31,17 @@ def in_onnx(graph: Graph) -> None:
         raise GraphError(what, hint=hint)
     for node in nodes:
         RESPELLED[node.op_type](graph, node)
-    _tell_strangers(nodes)
+    _report_unknown_attributes(nodes)
     if nodes:
         graph.drop_unused()
 
 
-def _tell_strangers(nodes: list[Node]) -> None:
+def _report_unknown_attributes(nodes: list[Node]) -> None:
     names = {name for node in nodes for name in node.attributes}
-    if strangers := sorted(names - ATTRIBUTES):
+    if unknown := sorted(names - ATTRIBUTES):
         tell(
             "the meaning of these attributes of HzCalibration is not published: "
-            + ", ".join(strangers)
+            + ", ".join(unknown)
         )
 
 

@@ -24,7 +24,7 @@ OPERATORS = "npumake.operators"
 
 
 def keep_float(node: ir.Node) -> None:
-    """Assigns the node to the CPU, whatever its neighbours are."""
+    """Assigns the node to the CPU, independent of its neighbours."""
     node.metadata_props[FLOAT] = "1"
 
 
@@ -98,7 +98,7 @@ def border_rounding(graph: Graph) -> str:
 
 
 def annotate(graph: Graph, notes: Sequence[str]) -> None:
-    """Adds notes for whoever builds or opens the graph."""
+    """Adds notes for users who build or open the graph."""
     if notes:
         graph.set_metadata({NOTES: json.dumps(list(notes))})
 

@@ -89,7 +89,7 @@ def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[
         raise StageError(what, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
-        (folder / "told.json").write_text(json.dumps(dict(options)), encoding="utf-8")
+        (folder / "options.json").write_text(json.dumps(dict(options)), encoding="utf-8")
         script = ["-I", str(SCRIPTS / adapter.script)]
         interpreter = os.path.abspath(os.environ[adapter.variable])
         status, stdout, stderr = finished([interpreter, *script], folder)

@@ -206,7 +206,7 @@ def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) ->
 def _versions(
     layers: list[CaffeLayer], inputs: list[str], file: str
 ) -> tuple[list[LayerInNetwork], tuple[Version, ...]]:
-    """The layers over blobs written once, and what nobody reads: the outputs."""
+    """The layers over blob versions, and the unread versions: the outputs."""
     writers = _writers(layers, inputs, file)
     latest = dict.fromkeys(inputs, 0)
     unread: dict[str, None] = {}
@@ -226,7 +226,7 @@ def _versions(
 
 
 def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str, list[str | None]]:
-    """Who writes each blob, in order; an input is written first by nobody."""
+    """The layers that write each blob, in order; the first writer of an input is empty."""
     writers: dict[str, list[str | None]] = {name: [None] for name in inputs}
     for layer in layers:
         for top in layer.tops:

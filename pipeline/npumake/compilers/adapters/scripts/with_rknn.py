@@ -1,4 +1,4 @@
-"""model.onnx → model.rknn, with the scales of its Q/DQ nodes: told.json {platform}.
+"""model.onnx → model.rknn, with the scales of its Q/DQ nodes: options.json {platform}.
 
 The toolkit reads opsets up to 19. Models of opset 20 mean the same in 19, except for operators that
 20 changed. The toolkit fails at a DequantizeLinear with both a Conv and a QuantizeLinear as
@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 from rknn.api import RKNN
 
-TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
+OPTIONS = json.loads(Path("options.json").read_text(encoding="utf-8"))
 MAX_OPSET = 19
 CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFullMatch"}
 
@@ -47,7 +47,7 @@ onnx.save(model, "older.onnx")
 
 rknn = RKNN(verbose=False)
 steps = {
-    "config": {"target_platform": TOLD["platform"]},
+    "config": {"target_platform": OPTIONS["platform"]},
     "load_onnx": {"model": "older.onnx"},
     "build": {"do_quantization": False},
     "export_rknn": {"export_path": "model.rknn"},
