@@ -54,7 +54,7 @@ def test_what_is_bounded_is_taken(text):
             "(float[4] x) => (float[4] y) <int64[1] n = {100000000000}, float[1] w = {1}> "
             "{ z = Expand(w, n)  s = ReduceSum(z)  y = Add(x, s) }",
             {},
-            "more than the 1,073,741,824 numbers",
+            "more than the 1,073,741,824 elements",
         ),
         (
             "(float[4] x) => (float[4] y) <int64[1] n = {1000000000}, float[1] w = {1}> "

@@ -133,9 +133,7 @@ def test_missing_weights_name_the_layer():
 
 def test_weights_of_another_shape_are_refused():
     error = refused(INPUT + CURRENT, caffemodel(WEIGHTS | {"f": [np.zeros((5, 35)), np.zeros(5)]}))
-    assert error.what == (
-        "a weight blob of layer `f` has shape [5, 35]; the network needs [5, 36]"
-    )
+    assert error.what == ("a weight blob of layer `f` has shape [5, 35]; the network needs [5, 36]")
 
 
 def test_too_few_blobs_are_refused():

@@ -142,14 +142,14 @@ ONNX = {
         "IR version 99; the newest is",
     ),
     "a negative dimension": (onnx_file(edited(negative)), "input `x` has the shape [1, -4]"),
-    "a dimension of 2^62": (onnx_file(shaped(1, 1 << 62)), "more than the 1,073,741,824 numbers"),
+    "a dimension of 2^62": (onnx_file(shaped(1, 1 << 62)), "more than the 1,073,741,824 elements"),
     "dimensions whose product overflows": (
         onnx_file(shaped(*[1 << 33] * 4)),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "an input of a terabyte": (
         onnx_file(shaped(1, 1 << 38)),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a weight of a terabyte without bytes": (onnx_file(holding(weight([1 << 38]))), "not a valid"),
     "a weight of dimensions that overflow": (
@@ -167,7 +167,7 @@ ONNX = {
                 "{ c = ConstantOfShape(n)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a tile that fills the memory": (
         onnx_file(
@@ -176,7 +176,7 @@ ONNX = {
                 "float[1,1] w = {1}> { c = Tile(w, n)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a range that fills the memory": (
         onnx_file(
@@ -185,7 +185,7 @@ ONNX = {
                 "int64 d = {1}> { c = Range(a, b, d)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "weights up the folders": (onnx_file(outside("../../secret")), "lies outside the folder"),
     "weights at a root": (onnx_file(outside("/etc/passwd")), "lies outside the folder"),
@@ -274,7 +274,7 @@ TFLITE = {
                 [2],
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
 }
 
