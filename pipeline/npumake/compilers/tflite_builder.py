@@ -125,7 +125,7 @@ class TFLiteBuilder:
         self.tensors: list[FileTensor] = []
         self.operators: list[FileOperator] = []
         self.constants: dict[str, np.ndarray] = {}  # of the program, by tensor
-        self._held: dict[str, dict[Order, int]] = {}
+        self._layouts: dict[str, dict[Order, int]] = {}
 
     # -- tensors ---------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class TFLiteBuilder:
 
     def order(self, name: str) -> Order:
         """The first axis order of the tensor; a constant can have any."""
-        return next(iter(self._held.get(name, {plain(len(self.grid(name).shape)): 0})))
+        return next(iter(self._layouts.get(name, {plain(len(self.grid(name).shape)): 0})))
 
     def make(self, name: str, order: Order, called: str = "") -> int:
         """A tensor of the file for one of the program, as the output of the next
@@ -147,7 +147,7 @@ class TFLiteBuilder:
         return index
 
     def hold(self, name: str, order: Order, index: int) -> None:
-        self._held.setdefault(name, {}).setdefault(order, index)
+        self._layouts.setdefault(name, {}).setdefault(order, index)
 
     def hidden(
         self, name: str, order: Order, called: str, shape: Sequence[int] | None = None
@@ -191,7 +191,7 @@ class TFLiteBuilder:
         """The tensor in this order; transposes it if necessary."""
         if name in self.constants:
             return self._laid_constant(name, order)
-        layouts = self._held[name]
+        layouts = self._layouts[name]
         if order not in layouts:
             first, index = next(iter(layouts.items()))
             output = self.hidden(name, order, f"{name}_{''.join(map(str, order))}")
@@ -207,7 +207,7 @@ class TFLiteBuilder:
         """By file index, the program's tensor and its axis order."""
         return {
             index: (name, order)
-            for name, layouts in self._held.items()
+            for name, layouts in self._layouts.items()
             for order, index in layouts.items()
         }
 
@@ -215,7 +215,7 @@ class TFLiteBuilder:
         """The tensor with its elements in the program's order; axes of size 1 may be
         anywhere."""
         whole = plain(len(self.grid(name).shape))
-        for order, index in self._held.get(name, {}).items():
+        for order, index in self._layouts.get(name, {}).items():
             if self._moved(name, order) == self._moved(name, whole):
                 return index
         return self.read(name, whole)
@@ -238,7 +238,7 @@ class TFLiteBuilder:
         return laid
 
     def _laid_constant(self, name: str, order: Order) -> int:
-        layouts = self._held.setdefault(name, {})
+        layouts = self._layouts.setdefault(name, {})
         if order not in layouts:
             values = (
                 self.constants[name].transpose(order).copy(order="C")

@@ -42,7 +42,7 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     return SAME if same else None
 
 
-def _inserted_zeros(
+def _input_and_padding(
     draft: TFLiteBuilder, step: Instruction, window: _Window, fill: float, written: bool = False
 ) -> tuple[int, int]:
     """The window's input and its padding mode. Pads other than SAME, or those to be `written`, are
@@ -85,7 +85,7 @@ def conv(draft: TFLiteBuilder, step: Instruction) -> None:
     outputs, depth = weight.shape[:2]
     group = step.attributes["group"]
     window = _window(step, list(weight.shape[2:]))
-    index, padding = _inserted_zeros(draft, step, window, draft.grid(step.inputs[0]).zero_point)
+    index, padding = _input_and_padding(draft, step, window, draft.grid(step.inputs[0]).zero_point)
     is_depthwise = depth == 1 and group > 1
     kind = "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D"
     laid, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
@@ -222,7 +222,7 @@ def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         averages = kind == "AVERAGE_POOL_2D"
         fill = grid.zero_point if averages else _lowest(grid.dtype)
         counted = averages and step.constants["count"].min() == math.prod(window.kernel)
-        index, padding = _inserted_zeros(draft, step, window, fill, written=counted)
+        index, padding = _input_and_padding(draft, step, window, fill, written=counted)
         if averages and not counted and padding == VALID:
             raise refused(step, f"it averages with uncounted pads of {window.pads}")
         (height, width), (down, right) = window.strides, window.kernel

@@ -50,21 +50,21 @@ class ExactSession:
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._threads = at_once or threads()
-        self._kept = {*self.output_names, *self.input_names, *watched}
+        self._available = {*self.output_names, *self.input_names, *watched}
         stretches = list(_stretches(program))
         self.in_floats = tuple(floats is not None for floats, steps in stretches for _ in steps)
         self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """Returns the named tensors, outputs or inner ones, as ReferenceSession.run does."""
-        if not self._kept.issuperset(names or ()):
+        if not self._available.issuperset(names or ()):
             return self._reference.run(names, feeds)  # the reference keeps every inner tensor
         values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
     def _planned(self, stretches: Sequence[_Stretch]) -> Iterator[ParallelTurn]:
         last = _last_readers(self.program) | dict.fromkeys(
-            self._kept, len(self.program.instructions)
+            self._available, len(self.program.instructions)
         )
         end = 0
         for floats, steps in stretches:
@@ -127,7 +127,7 @@ class _Floats:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._building = Building((), reserved=program.tensors)
-        self._held: dict[str, Value] = {}
+        self._steps: dict[str, Value] = {}
 
     def takes(self, step: Instruction) -> bool:
         """Adds the instruction if it has a translation within its bounds; False ends the group."""
@@ -135,8 +135,8 @@ class _Floats:
             return False
         try:
             self._read(step.inputs)
-            self._held[step.outputs[0]] = translated(
-                self._building, step, self._program, self._held
+            self._steps[step.outputs[0]] = translated(
+                self._building, step, self._program, self._steps
             )
         except InexactError:
             return False
@@ -144,16 +144,16 @@ class _Floats:
 
     def _read(self, names: Iterable[str]) -> None:
         for name in names:
-            if name not in self._held:
+            if name not in self._steps:
                 grid = self._program.tensors[name]
                 value = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
-                self._held[name] = steps_of(self._building, value, grid)
+                self._steps[name] = steps_of(self._building, value, grid)
 
     def graph(self, outputs: Iterable[str]) -> Graph:
         """Codes in, codes out."""
         tensors = self._program.tensors
         graph = self._building.to_graph(
-            {n: codes_of(self._building, self._held[n], n, tensors[n]) for n in outputs}
+            {n: codes_of(self._building, self._steps[n], n, tensors[n]) for n in outputs}
         )
         for value in graph.inputs:
             if not value.uses():  # only the instruction that ended the group reads it

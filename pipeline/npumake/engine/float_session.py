@@ -72,8 +72,8 @@ class MixedSession:
     """A graph with custom nodes, with the interface of an onnxruntime session."""
 
     def __init__(self, graph: Graph, operators: Operators, fusion: Fusion = "integers") -> None:
-        self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
-        self.input_names = tuple(self._fed)
+        self._input_types = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
+        self.input_names = tuple(self._input_types)
         self.output_names = tuple(str(value.name) for value in graph.outputs)
         self.inputs, self.outputs = (
             tuple(port(str(v.name), shape(v), str(dtype(v))) for v in values)
@@ -104,8 +104,10 @@ class MixedSession:
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
         types = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
-        if types != self._fed:
-            raise GraphError(f"the model is fed {_described(types)}, not {_described(self._fed)}")
+        if types != self._input_types:
+            raise GraphError(
+                f"the model is fed {_described(types)}, not {_described(self._input_types)}"
+            )
 
 
 def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:

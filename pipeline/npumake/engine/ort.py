@@ -100,7 +100,7 @@ class Bound:
         self._session, self._binding = session, session.io_binding()
         self._arrays = outputs, read  # keeps them alive: the binding stores only addresses
         inputs = [port.name for port in session.get_inputs()]
-        self._fed = [name for name in inputs if name not in read]
+        self._input_names = [name for name in inputs if name not in read]
         self._written = [o.name for o in session.get_outputs() if o.name not in inputs]
         for name in self._written:
             self._binding.bind_output(name, "cpu", 0, *_address(outputs[name]))
@@ -114,7 +114,7 @@ class Bound:
             *_refusals(),
         )  # raised with bound arrays
         try:
-            for name in self._fed:
+            for name in self._input_names:
                 # np.ascontiguousarray would turn a scalar into an array of shape (1,).
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:

@@ -46,7 +46,9 @@ def in_qdq(graph: Graph, name: str) -> Graph:
     in_codes = any(op.startswith(IN_CODES) for op in used)
     if not (in_codes or has_strange_pairs(graph) or has_moved_codes(graph)):
         return graph
-    if unknown := sorted(op for op in used if op.startswith(IN_CODES) and op not in _known()):
+    if unknown := sorted(
+        op for op in used if op.startswith(IN_CODES) and op not in _known_operators()
+    ):
         raise GraphError(
             f"the model is quantized by its operators: {', '.join(unknown)}", name, HINT
         )
@@ -60,7 +62,7 @@ def in_qdq(graph: Graph, name: str) -> Graph:
     return graph
 
 
-def _known() -> set[str]:
+def _known_operators() -> set[str]:
     return {*QOPERATORS, *DYNAMIC, DYNAMIC_QUANTIZER}
 
 

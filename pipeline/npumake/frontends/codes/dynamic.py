@@ -89,7 +89,7 @@ def _constant(graph: Graph, node: Node, index: int, values: np.ndarray) -> Value
     return graph.constant(f"{str(value.name).removesuffix('_quantized')}_real", values)
 
 
-def _fed(maker: Node) -> Value:
+def _quantizer_input(maker: Node) -> Value:
     """The input of a DynamicQuantizeLinear."""
     x = maker.inputs[0]
     assert x is not None
@@ -106,7 +106,7 @@ def _reals(graph: Graph, node: Node) -> Value:
                 f"`{node.name}` ({node.op_type}) reads codes with the zero point of another tensor"
             )
             raise GraphError(what, hint=HINT)
-        return _fed(maker)
+        return _quantizer_input(maker)
     name, single = str(codes.name), type_number("float32")
     real = graph.insert("Cast", [codes], f"{name}_steps", before=node, to=single)
     if zero_point is None:
@@ -142,7 +142,7 @@ def _matmul_to_float(graph: Graph, node: Node) -> None:
         what = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
         raise GraphError(what, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
-    graph.set_inputs(node, {0: _fed(maker)})
+    graph.set_inputs(node, {0: _quantizer_input(maker)})
     _with_bias(graph, node, _constant(graph, node, 1, weight), _input(node, 6))
 
 

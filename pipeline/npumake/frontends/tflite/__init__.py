@@ -35,9 +35,9 @@ def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
         draft = GraphDraft(network, room=64 * len(data) + (1 << 20))
         nodes_by_outputs: dict[tuple[TFLiteTensor, ...], list[str]] = {}
         for operator in network.operators:
-            before = len(draft.drawn)
+            before = len(draft.node_names)
             OPERATORS[operator.type](draft, operator)
-            nodes_by_outputs[operator.outputs] = draft.drawn[before:]
+            nodes_by_outputs[operator.outputs] = draft.node_names[before:]
         graph = draft.finished(network.outputs)
         number_operators(graph, [nodes_by_outputs.get(each.outputs, []) for each in file.operators])
         return graph

@@ -40,7 +40,7 @@ class GraphDraft:
             for tensor in network.inputs
         )
         self.room = room
-        self.drawn: list[str] = []  # node names, without those that only change the layout
+        self.node_names: list[str] = []  # node names, without those that only change the layout
         self._own: dict[TFLiteTensor, Value] = {}
         self._first: dict[TFLiteTensor, Value] = {}
         for tensor, value in zip(network.inputs, self._building.inputs, strict=True):
@@ -81,7 +81,7 @@ class GraphDraft:
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
         value = self._added(op_type, inputs, name, **attributes)
-        self.drawn.append(str(value.producer().name))  # type: ignore[union-attr]
+        self.node_names.append(str(value.producer().name))  # type: ignore[union-attr]
         return value
 
     def give(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
