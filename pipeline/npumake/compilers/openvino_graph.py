@@ -108,7 +108,9 @@ def named(error: CompilerError, graph: Graph) -> StageError:
     reports the Q behind it."""
     makers = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
     blamed = [
-        makers[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, makers)
+        makers[name]
+        for kind, name in NAMED.findall(error.what)
+        if _is_node_output(kind, name, makers)
     ]
     if not blamed:
         return error
@@ -116,7 +118,7 @@ def named(error: CompilerError, graph: Graph) -> StageError:
     return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
 
 
-def _is_known(kind: str, name: str, makers: dict[str, str]) -> bool:
+def _is_node_output(kind: str, name: str, makers: dict[str, str]) -> bool:
     return kind not in (Q, DQ) and name in makers
 
 
