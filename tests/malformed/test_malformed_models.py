@@ -239,8 +239,8 @@ ONNX = {
 }
 
 TFLITE = {
-    "empty": (lite(b""), "does not carry the mark"),
-    "another format": (lite(DIGITS), "does not carry the mark"),
+    "empty": (lite(b""), "lacks the identifier"),
+    "another format": (lite(DIGITS), "lacks the identifier"),
     "the mark alone": (lite(b"\x00\x00\x00\x00TFL3"), "TFLite"),
     "cut off": (lite(LITE[: len(LITE) // 2]), "TFLite"),
     "a root beyond the end": (lite(at(LITE, 0, "I", 1 << 30)), "TFLite"),
@@ -333,7 +333,7 @@ CAFFE = {
     ),
     "two files of weights": (
         project("n.prototxt", net(CONV % "num_output: 2"), a_bin=b"", b_bin=b""),
-        "in one other file, and 2 are named",
+        "one file of weights; the project names 2",
     ),
 }
 
@@ -348,7 +348,7 @@ TENSORFLOW = {
     ),
     "an input nobody makes": (
         project("m.pb", pb(("y", "Relu", ("gone",)))),
-        "reads what nothing makes",
+        "reads a node that does not exist",
     ),
     "a variable": (
         project("m.pb", pb(("x", "Placeholder", ()), ("v", "VariableV2", ()))),
