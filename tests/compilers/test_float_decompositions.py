@@ -206,7 +206,7 @@ def test_a_hint_to_use_the_cpu_is_tried_before():
         q = QuantizeLinear(x, s, z) r = DequantizeLinear(q, s, z) f = DequantizeLinear(w, t, far)
         c = Conv(r, f) m = QuantizeLinear(c, s, z) y = DequantizeLinear(m, s, z) }"""
     graph = parse_text(text).with_shapes()
-    with pytest.raises(GraphError, match="are not int8") as caught:
+    with pytest.raises(GraphError, match="do not fit int8") as caught:
         tflite_file(lowered(graph, "twice"), graph)
     assert has_float(graph, "c")
     assert "cpu: [c]" in caught.value.hint

@@ -165,7 +165,7 @@ def test_a_target_and_its_tool_agree_on_the_command_and_the_product(name):
 def test_a_hand_over_that_leads_elsewhere_is_refused(tmp_path, name):
     with zipfile.ZipFile(tmp_path / "h.zip", "w") as archive:
         archive.writestr(name, b"")
-    with pytest.raises(CacheError, match="no file of a hand-over"):
+    with pytest.raises(CacheError, match="not part of a hand-over"):
         Handover.load(tmp_path / "h.zip")
 
 
