@@ -206,9 +206,9 @@ def test_samples_of_another_type_are_refused(tmp_path):
 
 def test_a_large_file_is_remarked_and_no_error(tmp_path, monkeypatch):
     path = write(tmp_path)
-    monkeypatch.setattr(snapshot, "LARGE", path.stat().st_size - 1)
+    monkeypatch.setattr(snapshot, "WARNING_BYTES", path.stat().st_size - 1)
     assert len(read_snapshot(path, SIZE).remarks) == 1
-    monkeypatch.setattr(snapshot, "LARGE", path.stat().st_size)
+    monkeypatch.setattr(snapshot, "WARNING_BYTES", path.stat().st_size)
     assert read_snapshot(path, SIZE).remarks == ()
 
 

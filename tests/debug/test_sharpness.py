@@ -61,7 +61,7 @@ WRONG = [
 def tried(model: Path, fed: Input, files: list[Path], how: Files = PICTURE) -> tuple[Tried, ...]:
     graph = read(model, "*", fed)
     ((name, given),) = model_inputs(graph, {"*": fed}).items()
-    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.taken.offset)
+    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.spec.offset)
 
 
 @cache

@@ -23,17 +23,17 @@ def end_at(graph: Graph, names: Sequence[str]) -> None:
     nothing the model computes, or that comes twice.
     """
     values, nodes = graph.values(), {str(node.name): node for node in graph.nodes()}
-    made = {name: value for name, value in values.items() if value.producer() is not None}
-    found: list[Value] = []
+    computed = {name: value for name, value in values.items() if value.producer() is not None}
+    outputs: list[Value] = []
     for index, name in enumerate(names):
-        ends = [made[name]] if name in made else _results(nodes, name)
-        if not ends or any(end in found for end in ends):
+        ends = [computed[name]] if name in computed else _results(nodes, name)
+        if not ends or any(end in outputs for end in ends):
             what = "is an output already" if ends else "is neither a node nor a tensor it computes"
-            hint = "" if ends else did_you_mean(name, {*made, *nodes})
+            hint = "" if ends else did_you_mean(name, {*computed, *nodes})
             raise ProjectError(f"`{name}` {what}", Route(f"model.outputs.{index}"), hint)
-        found += ends
+        outputs += ends
     needed_before = [value for value in graph.inputs if value.uses()]
-    graph.expose(str(value.name) for value in found)
+    graph.expose(str(value.name) for value in outputs)
     graph.drop_unused()
     for value in needed_before:
         if not value.uses():
@@ -73,11 +73,11 @@ def remove_node(graph: Graph, name: str, where: Route) -> None:
 
 def obstacle(node: Node) -> str:
     """Why the node cannot be removed; empty when it can."""
-    given = [value for value in node.inputs if value is not None and array(value) is None]
-    made = [value for value in node.outputs if value.uses() or value.is_graph_output()]
-    if len(given) != 1 or len(made) != 1:
-        return f"it has {len(given)} computed inputs and {len(made)} outputs"
-    (source,), (result,) = given, made
+    inputs = [value for value in node.inputs if value is not None and array(value) is None]
+    outputs = [value for value in node.outputs if value.uses() or value.is_graph_output()]
+    if len(inputs) != 1 or len(outputs) != 1:
+        return f"it has {len(inputs)} computed inputs and {len(outputs)} outputs"
+    (source,), (result,) = inputs, outputs
     if node.inputs[0] is not source:
         return "it does not compute with its first input alone"
     if source.is_graph_input() and result.is_graph_output():

@@ -49,10 +49,10 @@ def as_codes(graph: Graph, layouts: Layouts) -> Graph:
         value = graph.values()[name]
         real = _put_in_front(graph, value, "Cast", f"{name}_real", to=type_number("float32"))
         graph.feed_as(value, "int8", shape(value))
-        found = {REAL: str(real.name)}
+        entry = {REAL: str(real.name)}
         if order := ORDERS.get(layouts[name]):
-            found |= _with_turn(graph, value, order)
-        noted[name] = found
+            entry |= _with_turn(graph, value, order)
+        noted[name] = entry
     return _noting(graph, noted)
 
 
@@ -62,11 +62,11 @@ def as_built(graph: Graph) -> Graph:
     if not noted:
         return graph
     graph = graph.copy()
-    for name, found in noted.items():
+    for name, entry in noted.items():
         value = graph.values()[name]
         for key in (TURNED, REAL):
-            if key in found:
-                (node,) = graph.find(found[key])
+            if key in entry:
+                (node,) = graph.find(entry[key])
                 graph.feed_past(node, value)
     graph.set_metadata({NOTE: "{}"})
     return graph.with_shapes()
@@ -90,17 +90,17 @@ def _with_turn(graph: Graph, value: Value, order: Sequence[int]) -> dict[str, st
     """Fed with its axes in `order`, which a Transpose takes back."""
     kind = "int8" if value.dtype is not None and value.dtype.name == "INT8" else "float32"
     perm = _inverse(order)
-    made = _put_in_front(graph, value, "Transpose", f"{value.name}_turned", perm=perm)
+    output = _put_in_front(graph, value, "Transpose", f"{value.name}_turned", perm=perm)
     graph.feed_as(value, kind, _turned(shape(value), order))
-    return {TURNED: str(made.name)}
+    return {TURNED: str(output.name)}
 
 
 def _put_in_front(graph: Graph, value: Value, op_type: str, name: str, **attributes: Any) -> Value:
     """What the node makes of the input, read by all that read the input."""
     readers = [use.node for use in tuple(value.uses())]
-    made = graph.insert(op_type, [value], name, **attributes)
-    graph.replace_readers(value, made, readers)
-    return made
+    output = graph.insert(op_type, [value], name, **attributes)
+    graph.replace_readers(value, output, readers)
+    return output
 
 
 def _inverse(order: Sequence[int]) -> list[int]:

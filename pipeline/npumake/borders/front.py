@@ -18,9 +18,9 @@ class Front:
         self._last: Node | None = None
 
     def add(self, op_type: str, inputs: Sequence[Value], name: str, **attributes: Any) -> Value:
-        made = self.graph.insert(op_type, inputs, name, self._last, **attributes)
-        self._last = made.producer()
-        return made
+        output = self.graph.insert(op_type, inputs, name, self._last, **attributes)
+        self._last = output.producer()
+        return output
 
     def integers(self, name: str, *numbers: int) -> Value:
         """A constant of int32 numbers."""
@@ -35,8 +35,8 @@ class Front:
 
     def resize(self, value: Value, sizes: Sequence[int], mode: str, name: str) -> Value:
         """`value` in these sizes: `linear` between pixel centres, `nearest` repeats pixels."""
-        wanted = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
+        target = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
         nothing = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
         how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         attributes = how if mode == "nearest" else {}
-        return self.add("Resize", [value, nothing, nothing, wanted], name, mode=mode, **attributes)
+        return self.add("Resize", [value, nothing, nothing, target], name, mode=mode, **attributes)

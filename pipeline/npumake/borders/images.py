@@ -43,8 +43,8 @@ def model_order(graph: Graph) -> tuple[str, ...]:
 
 
 def _noted(graph: Graph) -> Mapping[str, list[int] | None]:
-    found: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
-    return found
+    shapes: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
+    return shapes
 
 
 def mark_batch(graph: Graph, batch: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from npumake.borders.images import model_order, trained_shapes
-from npumake.data.formats import Taken
+from npumake.data.formats import InputSpec
 from npumake.data.input_samples import ModelInput
 from npumake.graph import Graph, dtype, shape
 from npumake.project.feeding import feeding
@@ -22,14 +22,14 @@ def model_inputs(graph: Graph, inputs: Mapping[str, Input]) -> dict[str, ModelIn
     shapes = {str(value.name): shape(value) for value in graph.inputs}
     shapes.update(trained_shapes(graph))
     order = model_order(graph)
-    said = {name: inputs[key] for name, key in entries(inputs, order).items()}
-    forms = {name: feeding(name, said.get(name, Input()), shapes[name]) for name in order}
+    sections = {name: inputs[key] for name, key in entries(inputs, order).items()}
+    forms = {name: feeding(name, sections.get(name, Input()), shapes[name]) for name in order}
     return {
         name: ModelInput(
             name,
-            said.get(name, Input()),
+            sections.get(name, Input()),
             form,
-            Taken(form.shape, types[form.inputs(name)[0]], form.offset),
+            InputSpec(form.shape, types[form.inputs(name)[0]], form.offset),
         )
         for name, form in forms.items()
     }

@@ -111,10 +111,10 @@ class Bundle:
         return cls._read(io.BytesIO(data), lambda: memoryview(data), name)
 
     @classmethod
-    def _read(cls, file: BinaryIO, held: Callable[[], memoryview], name: str) -> Bundle:
+    def _read(cls, file: BinaryIO, content: Callable[[], memoryview], name: str) -> Bundle:
         """The bundle in `file`, whose bytes `held` gives; the constants are views of these."""
         try:
-            members = _members(file, held())
+            members = _members(file, content())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 what = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
@@ -128,10 +128,10 @@ class Bundle:
             provenance = _document(members["provenance.json"])
             settings = dict(manifest.get("compile", {}))
             security = _security(dict(manifest.get("security", {})), program)
-            found = cls(target, program, provenance, batch, code, beside, settings, security)
-            if manifest != _manifest(found, members):
+            bundle = cls(target, program, provenance, batch, code, beside, settings, security)
+            if manifest != _manifest(bundle, members):
                 raise ValueError("the manifest does not describe the other members")
-            return found
+            return bundle
         except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -158,22 +158,22 @@ class Bundle:
             return cls._read(file, mapped, path.name)
 
 
-def _batch(given: Json) -> int:
-    if type(given) is not int or not 1 <= given <= MAX_BATCH:
-        raise ValueError(f"a batch of {given}")
-    return given
+def _batch(value: Json) -> int:
+    if type(value) is not int or not 1 <= value <= MAX_BATCH:
+        raise ValueError(f"a batch of {value}")
+    return value
 
 
-def _security(given: Json, program: Program) -> dict[str, dict[str, str]]:
-    known = {
+def _security(entries: Json, program: Program) -> dict[str, dict[str, str]]:
+    allowed = {
         "inputs": (program.inputs, INPUT_POLICIES),
         "outputs": (program.outputs, OUTPUT_POLICIES),
     }
-    for role, (names, policies) in known.items():
-        for name, policy in dict(given.get(role, {})).items():
+    for role, (names, policies) in allowed.items():
+        for name, policy in dict(entries.get(role, {})).items():
             if name not in names or policy not in policies:
                 raise ValueError(f"`{name}` has no security policy {policy!r}")
-    return given
+    return entries
 
 
 def _manifest(bundle: Bundle, members: Mapping[str, bytes]) -> dict[str, Json]:
@@ -238,11 +238,11 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
             raise ValueError("a member lies outside the file")
         if any(".." in name or "\\" in name or "//" in name for name in inside):
             raise ValueError("the name of a member leads elsewhere")
-        found: dict[str, Any] = {
+        contents: dict[str, Any] = {
             name: archive.read(name) for name in (*MEMBERS, *inside, *beside) if name != WEIGHTS
         }
         archive.open(WEIGHTS).close()  # refuses a header that contradicts the directory
-        return found | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}
+        return contents | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}
 
 
 def _view(data: memoryview, entry: zipfile.ZipInfo) -> memoryview:
@@ -250,7 +250,7 @@ def _view(data: memoryview, entry: zipfile.ZipInfo) -> memoryview:
     header = data[entry.header_offset :][: HEADER.size]
     *_, name, extra = HEADER.unpack(header)
     start = entry.header_offset + HEADER.size + name + extra
-    found = data[start : start + entry.file_size]
-    if zlib.crc32(found) != entry.CRC:
+    content = data[start : start + entry.file_size]
+    if zlib.crc32(content) != entry.CRC:
         raise ValueError(f"{entry.filename} is damaged")
-    return found
+    return content

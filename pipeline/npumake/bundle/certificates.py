@@ -28,7 +28,7 @@ PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519Public
 
 T = TypeVar("T", bound=x509.ExtensionType)
 
-LARGEST = 1 << 14  # bytes of a certificate or key
+MAX_BYTES = 1 << 14  # bytes of a certificate or key
 RSA_BITS = (2048, 8192)
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
 HASHES = ("sha256", "sha384", "sha512")
@@ -50,9 +50,11 @@ def certificate_from(data: bytes, where: str) -> x509.Certificate:
     try:
         _refuse_large(data)
         pem = b"-----BEGIN" in data
-        found = (x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate)(data)
-        _refuse_weak(found.public_key())
-        return found
+        certificate = (x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate)(
+            data
+        )
+        _refuse_weak(certificate.public_key())
+        return certificate
     except MALFORMED as error:
         raise ProjectError(f"not a certificate that can be used: {error}", where) from None
 
@@ -61,15 +63,15 @@ def private_key_from(data: bytes, where: str) -> PrivateKey:
     """A private key, PEM without a password. Raises ProjectError, which tells nothing of it."""
     try:
         _refuse_large(data)
-        found = serialization.load_pem_private_key(data, password=None)
+        key = serialization.load_pem_private_key(data, password=None)
     except TypeError:
         hint = "openssl pkey -in FILE -out WITHOUT_PASSWORD"
         raise ProjectError("the signature key is behind a password", where, hint) from None
     except (ValueError, UnsupportedAlgorithm):
         raise ProjectError("not a private key in PEM", where) from None
-    if not isinstance(found, PrivateKey):
+    if not isinstance(key, PrivateKey):
         raise ProjectError("the signature key is not of RSA, ECDSA or Ed25519", where)
-    return found
+    return key
 
 
 def refuse_unissued(
@@ -116,12 +118,13 @@ def called(name: x509.Name) -> str:
 
 def _objection(model: x509.Certificate, vendor: x509.Certificate, at: datetime) -> str:
     """Why the chain does not hold; empty where it does."""
-    for role, one in (("vendor", vendor), ("model", model)):
-        if at < one.not_valid_before_utc:
-            return f"the {role} certificate is not valid before {one.not_valid_before_utc:%Y-%m-%d}"
-        if at > one.not_valid_after_utc:
-            return f"the {role} certificate expired on {one.not_valid_after_utc:%Y-%m-%d}"
-        for extension in one.extensions:
+    for role, certificate in (("vendor", vendor), ("model", model)):
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if at < begins:
+            return f"the {role} certificate is not valid before {begins:%Y-%m-%d}"
+        if at > ends:
+            return f"the {role} certificate expired on {ends:%Y-%m-%d}"
+        for extension in certificate.extensions:
             if extension.critical and extension.oid not in READ:
                 name = extension.oid.dotted_string
                 return f"the {role} certificate has a critical extension not known here, {name}"
@@ -168,8 +171,8 @@ def extension_of(certificate: x509.Certificate, kind: type[T]) -> T | None:
 
 
 def _refuse_large(data: bytes) -> None:
-    if len(data) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
 
 
 def _refuse_weak(key: object) -> None:

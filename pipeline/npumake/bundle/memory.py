@@ -28,7 +28,7 @@ ALIGNMENT = 64
 # Instructions whose result at a place needs their operands at this place alone.
 IN_PLACE = frozenset({"add", "add_twice", "div", "lookup", "mul", "prelu", "rescale", "reshape"})
 # Looking for gaps is quadratic: in a larger program every block has a place of its own.
-MOST_BLOCKS = 4096
+MAX_BLOCKS = 4096
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def planned(program: Program) -> MemoryPlan:
     """The same for the same program, whatever the machine."""
     blocks = blocks_of(program)
     least = max(live_bytes(blocks, len(program.instructions)))
-    if len(blocks) > MOST_BLOCKS:
+    if len(blocks) > MAX_BLOCKS:
         return _memory(_in_a_row(blocks), least)
     plans = [_memory(_packed(sorted(blocks, key=order)), least) for order in ORDERS]
     return min(plans, key=lambda plan: plan.peak)
@@ -76,25 +76,27 @@ def lives(program: Program) -> dict[str, tuple[int, int]]:
         first |= dict.fromkeys(step.outputs, index)
         last |= dict.fromkeys(step.outputs, index)
     last |= dict.fromkeys(program.outputs, len(program.instructions))
-    held = {name for step in program.instructions if step.op == "constant" for name in step.outputs}
-    return {name: (first[name], last[name]) for name in first if name not in held}
+    constants = {
+        name for step in program.instructions if step.op == "constant" for name in step.outputs
+    }
+    return {name: (first[name], last[name]) for name in first if name not in constants}
 
 
 def blocks_of(program: Program) -> list[TensorBlock]:
     """Every tensor that is no constant in one block, in the order they are made."""
-    found: dict[str, TensorBlock] = {}
+    blocks: dict[str, TensorBlock] = {}
     span = lives(program)
     makers = {name: step for step in program.instructions for name in step.outputs}
     for name, (first, last) in span.items():
-        taken = _taken_over(name, makers.get(name), program, span)
-        if taken is None:
+        operand = _operand_in_place(name, makers.get(name), program, span)
+        if operand is None:
             size = -(-tensor_bytes(program.tensors[name]) // ALIGNMENT) * ALIGNMENT
-            found[name] = TensorBlock([name], size, first, last)
+            blocks[name] = TensorBlock([name], size, first, last)
         else:
-            found[name] = found[taken]
-            found[name].names.append(name)
-            found[name].last = last
-    return [block for name, block in found.items() if block.names[0] == name]
+            blocks[name] = blocks[operand]
+            blocks[name].names.append(name)
+            blocks[name].last = last
+    return [block for name, block in blocks.items() if block.names[0] == name]
 
 
 def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
@@ -103,33 +105,33 @@ def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
     for block in blocks:
         change[block.first + 1] += block.size
         change[block.last + 2] -= block.size
-    total, found = 0, []
+    total, totals = 0, []
     for more in change[:-1]:
         total += more
-        found.append(total)
-    return found
+        totals.append(total)
+    return totals
 
 
-def _taken_over(
+def _operand_in_place(
     name: str, maker: Instruction | None, program: Program, span: Mapping[str, tuple[int, int]]
 ) -> str | None:
     """The operand in whose place the tensor is computed."""
     if maker is None or maker.op not in IN_PLACE:
         return None
-    made, step = program.tensors[name], span[name][0]
+    result, step = program.tensors[name], span[name][0]
     for read in maker.inputs:
         if read not in span or span[read][1] != step:
             continue
-        given = program.tensors[read]
-        if given.dtype == made.dtype and _same_places(given, made, maker.op):
+        operand = program.tensors[read]
+        if operand.dtype == result.dtype and _same_places(operand, result, maker.op):
             return read
     return None
 
 
-def _same_places(given: Tensor, made: Tensor, op: str) -> bool:
+def _same_places(operand: Tensor, result: Tensor, op: str) -> bool:
     if op == "reshape":
-        return math.prod(given.shape) == math.prod(made.shape)
-    return given.shape == made.shape
+        return math.prod(operand.shape) == math.prod(result.shape)
+    return operand.shape == result.shape
 
 
 def _by_size(block: TensorBlock) -> tuple[int, int, list[str]]:
@@ -143,21 +145,21 @@ def _by_time(block: TensorBlock) -> tuple[int, int, list[str]]:
 ORDERS = (_by_size, _by_time)
 
 
-def _memory(placed: list[tuple[int, TensorBlock]], least: int) -> MemoryPlan:
-    offsets = {name: start for start, block in placed for name in block.names}
-    peak = max((start + block.size for start, block in placed), default=0)
+def _memory(placements: list[tuple[int, TensorBlock]], least: int) -> MemoryPlan:
+    offsets = {name: start for start, block in placements for name in block.names}
+    peak = max((start + block.size for start, block in placements), default=0)
     return MemoryPlan({name: offsets[name] for name in sorted(offsets)}, peak, least)
 
 
 def _packed(order: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
-    placed: list[tuple[int, TensorBlock]] = []
+    placements: list[tuple[int, TensorBlock]] = []
     for block in order:
-        around = sorted((start, other.size) for start, other in placed if block.meets(other))
+        around = sorted((start, other.size) for start, other in placements if block.meets(other))
         gaps = [gap for gap in _gaps(around) if gap[1] >= block.size]
         end = max((start + size for start, size in around), default=0)
         start = min(gaps, key=lambda gap: (gap[1], gap[0]))[0] if gaps else end
-        placed.append((start, block))
-    return placed
+        placements.append((start, block))
+    return placements
 
 
 def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -58,12 +58,16 @@ def unpack(data: bytes, file: str) -> dict[str, Bundle]:
             document = json.loads(archive.read(PACK))
             if (document["format"], document["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a pack of another version: {document['version']}", file)
-            found = {str(name): archive.read(_member(name)) for name in document["models"]}
-        if {name: digest.of_bytes(held) for name, held in found.items()} != document["sha256"]:
+            models = {str(name): archive.read(_member(name)) for name in document["models"]}
+        if {name: digest.of_bytes(content) for name, content in models.items()} != document[
+            "sha256"
+        ]:
             raise ValueError("a bundle in it was changed")
     except DAMAGE as error:
         raise GraphError(f"not a packed model, or damaged: {error}", file) from error
-    return {name: Bundle.from_bytes(held, f"{name} in {file}") for name, held in found.items()}
+    return {
+        name: Bundle.from_bytes(content, f"{name} in {file}") for name, content in models.items()
+    }
 
 
 def bundles(path: Path) -> dict[str, Bundle]:
@@ -91,14 +95,14 @@ def single(path: Path) -> Bundle:
 
 def chosen(path: Path, name: str | None) -> Bundle:
     """The bundle of that name; where the file holds only one it may be left out."""
-    found = bundles(path)
-    if name is None and len(found) == 1:
-        return next(iter(found.values()))
-    if name not in found:
+    models = bundles(path)
+    if name is None and len(models) == 1:
+        return next(iter(models.values()))
+    if name not in models:
         what = "a packed model, and none of its models is named" if name is None else ""
-        hint = did_you_mean(name or "", found)
+        hint = did_you_mean(name or "", models)
         raise GraphError(what or f"no model `{name}`", path.name, hint)
-    return found[name]
+    return models[name]
 
 
 def _member(name: str) -> str:

@@ -71,21 +71,21 @@ def packed(program: Program) -> Packed:
     return Packed(document, bytes(weights), models)
 
 
-def unpacked(given: Packed) -> Program:
+def unpacked(members: Packed) -> Program:
     """The program of which `packed` gives these members.
 
     Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
     read-only views of `weights`: no shape makes this take more memory than there are bytes.
     """
-    document = given.document
+    document = members.document
     program = Program(
         _many(str, document["inputs"]),
         _many(str, document["outputs"]),
         {name: _tensor(tensor) for name, tensor in _a(dict, document["tensors"]).items()},
-        tuple(_instruction(step, given) for step in _a(list, document["instructions"])),
+        tuple(_instruction(step, members) for step in _a(list, document["instructions"])),
     )
     _refuse_loose_ends(program)
-    if packed(program) != given:
+    if packed(program) != members:
         raise ValueError("the program is not written as a bundle writes it")
     return program
 
@@ -102,7 +102,7 @@ def _tensor(tensor: Json) -> Tensor:
     )
 
 
-def _instruction(step: Json, given: Packed) -> Instruction:
+def _instruction(step: Json, members: Packed) -> Instruction:
     op, constants = _a(str, step["op"]), _a(dict, step["constants"])
     if op == "onnx" and set(constants) != {"model"}:
         raise ValueError("a CPU subgraph is one model")
@@ -111,35 +111,35 @@ def _instruction(step: Json, given: Packed) -> Instruction:
         _a(str, step["name"]),
         _many(str, step["inputs"]),
         _many(str, step["outputs"]),
-        {role: _constant(place, op, given) for role, place in constants.items()},
+        {role: _constant(place, op, members) for role, place in constants.items()},
         _a(dict, step["attributes"]),
         _many(str, step["origin"]),
     )
 
 
-def _constant(place: Json, op: str, given: Packed) -> np.ndarray:
+def _constant(place: Json, op: str, members: Packed) -> np.ndarray:
     if op == "onnx":
-        return np.frombuffer(given.models[_a(str, place)], np.uint8)
+        return np.frombuffer(members.models[_a(str, place)], np.uint8)
     offset, dtype, sizes = _a(list, place)
     shape = _shape(sizes)
     if dtype not in DTYPES:
         raise ValueError(f"no constant is {dtype}")
     little = np.dtype(dtype).newbyteorder("<")
-    held = memoryview(given.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
+    content = memoryview(members.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
     # NumPy refuses to see more in `held` than there is.
-    return np.ndarray(shape, little, held).astype(dtype, copy=False)
+    return np.ndarray(shape, little, content).astype(dtype, copy=False)
 
 
 def _refuse_loose_ends(program: Program) -> None:
     """Whatever is read was fed or made before, and is described; nothing is made twice."""
-    known = set(program.inputs)
+    names = set(program.inputs)
     for step in program.instructions:
-        if not known.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
+        if not names.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
             raise ValueError(f"`{step.name}` makes what was there before")
-        if not known.issuperset(step.inputs):
+        if not names.issuperset(step.inputs):
             raise ValueError(f"`{step.name}` reads what nothing made")
-        known.update(step.outputs)
-    if not known.issuperset(program.outputs) or not known <= set(program.tensors):
+        names.update(step.outputs)
+    if not names.issuperset(program.outputs) or not names <= set(program.tensors):
         raise ValueError("the program gives or makes what it does not describe")
 
 

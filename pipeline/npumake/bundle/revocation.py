@@ -21,7 +21,7 @@ from npumake.bundle.certificates import (
 )
 from npumake.errors import GraphError, ProjectError
 
-LARGEST = 1 << 20  # bytes of a list
+MAX_BYTES = 1 << 20  # bytes of a list
 
 RevocationList = x509.CertificateRevocationList
 
@@ -29,8 +29,8 @@ RevocationList = x509.CertificateRevocationList
 def revocation_list_from(data: bytes, where: str) -> RevocationList:
     """A list, PEM or DER. Raises ProjectError for anything else."""
     try:
-        if len(data) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
         pem = b"-----BEGIN" in data
         return (x509.load_pem_x509_crl if pem else x509.load_der_x509_crl)(data)
     except MALFORMED as error:
@@ -67,7 +67,9 @@ def _objection(vendor: x509.Certificate, revoked: RevocationList, at: datetime) 
     if ends is None or at > ends:
         when = "and says no date" if ends is None else f"since {ends:%Y-%m-%d}"
         return f"the list of revoked certificates is out of date {when}"
-    unknown = [one.oid.dotted_string for one in revoked.extensions if one.critical]
+    unknown = [
+        extension.oid.dotted_string for extension in revoked.extensions if extension.critical
+    ]
     if unknown:
         return f"the list of revoked certificates has a critical extension, {unknown[0]}"
     return ""
@@ -81,9 +83,13 @@ def _signed(vendor: x509.Certificate, revoked: RevocationList) -> bool:
 
 
 def _revocation(model: x509.Certificate, revoked: RevocationList) -> str:
-    found = revoked.get_revoked_certificate_by_serial_number(model.serial_number)
-    if found is None:
+    entry = revoked.get_revoked_certificate_by_serial_number(model.serial_number)
+    if entry is None:
         return ""
-    given = [one.value for one in found.extensions if isinstance(one.value, x509.CRLReason)]
-    why = f" ({given[0].reason.name.replace('_', ' ')})" if given else ""
-    return f"the certificate of its signer was revoked on {found.revocation_date_utc:%Y-%m-%d}{why}"
+    reasons = [
+        extension.value
+        for extension in entry.extensions
+        if isinstance(extension.value, x509.CRLReason)
+    ]
+    why = f" ({reasons[0].reason.name.replace('_', ' ')})" if reasons else ""
+    return f"the certificate of its signer was revoked on {entry.revocation_date_utc:%Y-%m-%d}{why}"

@@ -43,7 +43,7 @@ from npumake.bundle.certificates import (
     refuse_unissued,
     signature,
 )
-from npumake.bundle.revocation import LARGEST as MOST_REVOKED
+from npumake.bundle.revocation import MAX_BYTES as MAX_LIST_BYTES
 from npumake.bundle.revocation import RevocationList, refuse_revoked, revocation_list_from
 from npumake.digest import Json
 from npumake.errors import GraphError, ProjectError
@@ -54,7 +54,7 @@ CIPHER = "AES-256-GCM-SIV"
 SIGNER, MODEL, SIGNATURE = "signer.der", "model", "signature"
 NONCE = bytes(12)
 KEY_BYTES = 32
-LARGEST = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
+MAX_MODEL_BYTES = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Keys:
         ProjectError."""
         key = None if encryption_key is None else _encryption_key(encryption_key)
         file = revocation_list
-        data = b"" if file is None else _bytes(file, MOST_REVOKED + 1)
+        data = b"" if file is None else _bytes(file, MAX_LIST_BYTES + 1)
         revoked = None if file is None else revocation_list_from(data, str(file))
         return cls(_certificate(vendor_certificate), key, revoked=revoked)
 
@@ -128,7 +128,7 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
         "cipher": None if keys.encryption is None else CIPHER,
         "security": Bundle.from_bytes(bundle, name).policies,
     }
-    if len(bundle) > LARGEST:
+    if len(bundle) > MAX_MODEL_BYTES:
         raise GraphError("the model is too large to be secured", name)
     certificate, model = signer.certificate.public_bytes(Encoding.DER), bundle
     about = {**document, "sha256": {SIGNER: digest.of_bytes(certificate)}}
@@ -136,9 +136,9 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
         model = AESGCMSIV(keys.encryption).encrypt(NONCE, bundle, digest.canonical(about))
     seal = digest.canonical(_with_model(about, model))
     members = {SEAL: seal, SIGNER: certificate, MODEL: model}
-    made = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
-    opened(made, keys, name)
-    return made
+    data = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
+    opened(data, keys, name)
+    return data
 
 
 def is_secure(file: BinaryIO) -> bool:
@@ -184,9 +184,9 @@ def verified(seal: Seal, keys: Keys, name: str) -> None:
     if keys.revoked is not None:
         refuse_revoked(seal.signer, keys.vendor, keys.revoked, at, name)
     text, members = seal.members[SEAL], seal.members
-    held = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
+    digests = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
     signed = is_signed(seal.signer, members[SIGNATURE], _message(text))
-    if not signed or held != seal.document["sha256"]:
+    if not signed or digests != seal.document["sha256"]:
         raise GraphError("it was changed since it was signed", name)
 
 
@@ -215,7 +215,7 @@ def _deciphered(seal: Seal, keys: Keys, name: str) -> bytes:
         return model
     if keys.encryption is None:
         raise GraphError("the model is encrypted, and no encryption key is given", name)
-    if len(model) < 16 or len(model) > LARGEST + 16:
+    if len(model) < 16 or len(model) > MAX_MODEL_BYTES + 16:
         raise GraphError("an encrypted model of no possible size", name)
     digests = {SIGNER: seal.document["sha256"][SIGNER]}
     about = digest.canonical({**seal.document, "sha256": digests})
@@ -259,13 +259,13 @@ def _certificate(file: str | Path) -> x509.Certificate:
 def _encryption_key(file: str | Path) -> bytes:
     data = _bytes(file)
     try:
-        found = data if len(data) == KEY_BYTES else bytes.fromhex(data.decode("ascii"))
+        key = data if len(data) == KEY_BYTES else bytes.fromhex(data.decode("ascii"))
     except ValueError:
-        found = b""
-    if len(found) != KEY_BYTES:
+        key = b""
+    if len(key) != KEY_BYTES:
         what = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
         raise ProjectError(what, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
-    return found
+    return key
 
 
 def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:

@@ -35,22 +35,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     push.add_argument("--all", action="store_true", help="and every artifact that is current here")
 
 
-def run(given: argparse.Namespace) -> int:
-    return ACTIONS[given.action](given)
+def run(arguments: argparse.Namespace) -> int:
+    return ACTIONS[arguments.action](arguments)
 
 
-def _keygen(given: argparse.Namespace) -> int:
+def _keygen(arguments: argparse.Namespace) -> int:
     from npumake.cache.remote.envelope import key_text
     from npumake.cache.remote.keys import generate
 
-    file = given.output or user_folder() / KEY_FILE
+    file = arguments.output or user_folder() / KEY_FILE
     public = key_text(generate(file))
     print(f"private key: {file}, which signs what this machine uploads; show it to nobody")
     print(f"trust.yaml of whoever is to read it:\n\nread:\n  NAME: {public}")
     return 0
 
 
-def _push(given: argparse.Namespace) -> int:
+def _push(arguments: argparse.Namespace) -> int:
     builds = selected(Path.cwd(), [])
     store = builds[0].memory.layered
     if store is None:
@@ -58,7 +58,7 @@ def _push(given: argparse.Namespace) -> int:
     if store.far is None or store.outbox is None:
         raise ProjectError(f"nothing may be uploaded: {_obstacle(store)}")
     store.far.forgive()
-    for key in _current(builds) if given.all else ():
+    for key in _current(builds) if arguments.all else ():
         store.outbox.add(key)
     from npumake.cache.remote.outbox import FOREVER_S
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
-from npumake.cli.show_artifact import found as artifact
+from npumake.cli.show_artifact import artifact_of
 from npumake.cli.terminal import printable
 
 if TYPE_CHECKING:
     from npumake.report.diff import FactChange, FileDifference
 
-MOST = 20  # lines of a section; --json has all
+MAX_LINES = 20  # lines of a section; --json has all
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
@@ -33,23 +33,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for machines: everything")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.report.diff import differences
 
-    found = differences(_path(given.before), _path(given.after))
-    if given.json:
-        print(digest.text([each.document() for each in found], indent=1))
+    files = differences(_path(arguments.before), _path(arguments.after))
+    if arguments.json:
+        print(digest.text([each.document() for each in files], indent=1))
         return 0
-    for each in found:
+    for each in files:
         print(*_lines(each), sep="\n")
-    if not found:
+    if not files:
         print("no difference")
     return 0
 
 
 def _path(name: str) -> Path:
     path = Path(name)
-    return path if path.exists() else artifact(name)[0]
+    return path if path.exists() else artifact_of(name)[0]
 
 
 def _lines(difference: FileDifference) -> Iterator[str]:
@@ -59,20 +59,22 @@ def _lines(difference: FileDifference) -> Iterator[str]:
     yield f"~ {printable(difference.file)}"
     for name, changes in difference.sections.items():
         yield f"  {name}{_counted(changes)}"
-        width = max(len(each.name) for each in changes[:MOST])
-        for each in changes[:MOST]:
-            yield printable(f"    {SIGNS[each.kind]} {each.name:<{width}}  {_told(each, name)}")
-        if len(changes) > MOST:
-            yield f"      and {len(changes) - MOST} more"
+        width = max(len(each.name) for each in changes[:MAX_LINES])
+        for each in changes[:MAX_LINES]:
+            yield printable(
+                f"    {SIGNS[each.kind]} {each.name:<{width}}  {_change_text(each, name)}"
+            )
+        if len(changes) > MAX_LINES:
+            yield f"      and {len(changes) - MAX_LINES} more"
 
 
 def _counted(changes: Sequence[FactChange]) -> str:
     kinds = [each.kind for each in changes]
-    told = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
-    return f": {', '.join(told)}" if len(changes) > 1 else ""
+    counts = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
+    return f": {', '.join(counts)}" if len(changes) > 1 else ""
 
 
-def _told(change: FactChange, section: str) -> str:
+def _change_text(change: FactChange, section: str) -> str:
     from npumake.report.diff import RATIOS
 
     if change.kind != "changed":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from npumake import digest
 from npumake.cache.publish import replacing
-from npumake.cli.precision_target import PrecisionTarget, bring_up, place_of, wish_of
+from npumake.cli.precision_target import PrecisionTarget, bring_up, objective_of, place_of
 from npumake.cli.screen import SCREEN
 from npumake.digest import Json
 from npumake.errors import GateError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
-NAMES = 4  # in a row of the table; --json has them all
+MAX_NAMES = 4  # in a row of the table; --json has them all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,59 +77,67 @@ def _count(text: str) -> int:
     return value
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.make.trials import Trials
     from npumake.quant.search.objective import chosen
 
-    place = place_of(given.model, given.metric)
-    bring_up(place.build, _needed(place), quiet=given.json)
-    wish = wish_of(given, place)
-    trials = Trials(place.build, place.calibrated, place.comparison, given.to, place.task)
+    place = place_of(arguments.model, arguments.metric)
+    bring_up(place.build, _needed(place), quiet=arguments.json)
+    objective = objective_of(arguments, place)
+    trials = Trials(place.build, place.calibrated, place.comparison, arguments.to, place.task)
     try:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
-            found = chosen(trials, wish)
+            result = chosen(trials, objective)
     finally:
         SCREEN.end()
         place.build.memory.save()
-    _tell(given, place, trials, wish, found)
+    _tell(arguments, place, trials, objective, result)
     return 0
 
 
 def _tell(
-    given: argparse.Namespace, place: PrecisionTarget, trials: Trials, wish: Objective, found: Found
+    arguments: argparse.Namespace,
+    place: PrecisionTarget,
+    trials: Trials,
+    objective: Objective,
+    result: Found,
 ) -> None:
     """Raises GateError where nothing suffices."""
-    chosen, name = found.chosen, given.metric or wish.metric
-    wanted = round(wish.wanted, 6)
-    asked = trials.asked(chosen.names)
-    if given.json:
-        print(digest.text(_document(trials, found, asked), indent=1))
+    chosen, name = result.chosen, arguments.metric or objective.metric
+    threshold = round(objective.wanted, 6)
+    quantization = trials.asked(chosen.names)
+    if arguments.json:
+        print(digest.text(_document(trials, result, quantization), indent=1))
     else:
-        title = f"{given.model}: to {trials.to} for {name} {wanted}"
+        title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
         by = "the evaluation" if place.task else "the samples held out"
-        _print_front(f"{title}, by {by}", found)
+        _print_front(f"{title}, by {by}", result)
         print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
-    if not found.suffices:
-        reached = getattr(chosen.score, wish.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {name} {wanted}"
+    if not result.suffices:
+        reached = getattr(chosen.score, objective.metric)
+        what = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
         more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
-        raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
-    if given.json:
+        raise GateError(what, arguments.model, f"the best tried has {reached:.6f}{more}")
+    if arguments.json:
         return
     if not chosen.names:
-        print(f"{name} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
-    elif given.dry_run or (why := _why_not_written(place)):
-        print("" if given.dry_run else f"not written: {why}; paste it")
-        print(_pasted(place, asked), end="")
+        print(f"{name} {getattr(chosen.score, objective.metric):.6f}: nothing to promote")
+    elif arguments.dry_run or (why := _why_not_written(place)):
+        print("" if arguments.dry_run else f"not written: {why}; paste it")
+        print(_pasted(place, quantization), end="")
     else:
-        _write(place, asked, f"{given.model} {_question(given)}")
+        _write(place, quantization, f"{arguments.model} {_question(arguments)}")
 
 
-def _question(given: argparse.Namespace) -> str:
+def _question(arguments: argparse.Namespace) -> str:
     """As it was typed."""
-    drop = "" if given.max_drop is None else f" --max-drop {given.max_drop:g}"
-    options = {"cosine": given.cosine, "agreement": given.agreement, "metric": given.metric}
+    drop = "" if arguments.max_drop is None else f" --max-drop {arguments.max_drop:g}"
+    options = {
+        "cosine": arguments.cosine,
+        "agreement": arguments.agreement,
+        "metric": arguments.metric,
+    }
     return next(f"--{key} {value}" for key, value in options.items() if value is not None) + drop
 
 
@@ -139,18 +147,18 @@ def _needed(place: PrecisionTarget) -> set[str]:
     return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
 
-def _print_front(title: str, found: Found) -> None:
+def _print_front(title: str, result: Found) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(
         title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
     )
-    at_task = found.chosen.score.metric is not None
+    at_task = result.chosen.score.metric is not None
     for column in ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task)):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Promoted", overflow="fold")
-    for choice in found.front:
+    for choice in result.front:
         table.add_row(
             str(len(choice.names)),
             f"{choice.operations:.1%}",
@@ -158,20 +166,20 @@ def _print_front(title: str, found: Found) -> None:
             f"{choice.score.agreement:.2%}",
             *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
             _listed(choice.names),
-            style="bold green" if choice == found.chosen and found.suffices else None,
+            style="bold green" if choice == result.chosen and result.suffices else None,
         )
     SCREEN.console.print(table)
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(names[:NAMES]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+def _document(trials: Trials, result: Found, quantization: Quantization) -> Json:
     from npumake.quant.precision.precision_candidates import section
 
-    def told(choice: Choice) -> Json:
+    def row(choice: Choice) -> Json:
         return {
             "promoted": list(choice.names),
             "operations": choice.operations,
@@ -181,20 +189,20 @@ def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
         }
 
     return {
-        "suffices": found.suffices,
-        "chosen": told(found.chosen),
-        "front": [told(choice) for choice in found.front],
+        "suffices": result.suffices,
+        "chosen": row(result.chosen),
+        "front": [row(choice) for choice in result.front],
         "trials": {"measured": trials.made, "known": trials.recalled},
-        "quantization": section(asked),
+        "quantization": section(quantization),
     }
 
 
-def _pasted(place: PrecisionTarget, asked: Quantization) -> str:
+def _pasted(place: PrecisionTarget, quantization: Quantization) -> str:
     """As project.yaml holds it, of this target where there are others."""
     from npumake.quant.precision.precision_candidates import section
 
-    said = {"quantization": section(asked)}
-    return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
+    document = {"quantization": section(quantization)}
+    return _yaml(document if place.is_alone else {"targets": [{place.calibrated.target: document}]})
 
 
 def _yaml(document: Json) -> str:
@@ -223,10 +231,12 @@ def _files(node: Node) -> Iterator[str]:
             yield spot.rsplit(":", 2)[0]
 
 
-def _write(place: PrecisionTarget, asked: Quantization, question: str) -> None:
+def _write(place: PrecisionTarget, quantization: Quantization, question: str) -> None:
     from npumake.quant.precision.precision_candidates import section
 
     path = place.build.directory / FILE
     with replacing(path) as temporary:
-        temporary.write_text(f"{HEADER} {question}\n{_yaml(section(asked))}", encoding="utf-8")
+        temporary.write_text(
+            f"{HEADER} {question}\n{_yaml(section(quantization))}", encoding="utf-8"
+        )
     print(f"{path.name} written; doit builds it")

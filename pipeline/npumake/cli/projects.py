@@ -18,7 +18,7 @@ from npumake.make.memory import BuildMemory, cache_directory, workspace
 from npumake.make.node import ProjectPlan, plan_from
 
 # A project by name: what it builds, or the error that keeps it from being built.
-Found: TypeAlias = tuple[str, Build | PipelineError]
+NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
 
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
 
@@ -38,21 +38,21 @@ def places(names: Sequence[str]) -> dict[Path, list[str]]:
     """
     here = Path.cwd()
     nearby = set(project_directories(here))
-    found: dict[Path, list[str]] = {} if names else {here: []}
+    names_by_folder: dict[Path, list[str]] = {} if names else {here: []}
     for name in names:
         folder, called = _called(name)
         at = here if folder is None or folder in nearby else folder
-        found.setdefault(at, []).append(called)
-    return found
+        names_by_folder.setdefault(at, []).append(called)
+    return names_by_folder
 
 
 def _called(name: str) -> tuple[Path | None, str]:
     """The folder of the project that is meant, and what its build calls it, made or not; a name
     that says no folder is as it is."""
-    said = re.split("[:@]", name, maxsplit=1)[0]
-    folder = Path(os.path.abspath(said))
-    if said and (folder / "project.yaml").is_file():
-        return folder, folder.name + name[len(said) :]
+    prefix = re.split("[:@]", name, maxsplit=1)[0]
+    folder = Path(os.path.abspath(prefix))
+    if prefix and (folder / "project.yaml").is_file():
+        return folder, folder.name + name[len(prefix) :]
     file = Path(os.path.abspath(name))
     # An artifact lies in its project's out/ or out/@variant/.
     above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
@@ -67,11 +67,11 @@ def _called(name: str) -> tuple[Path | None, str]:
 
 def place(name: str) -> tuple[Path, str]:
     """The same of one name."""
-    ((here, (found,)),) = places([name]).items()
-    return here, found
+    ((here, (called,)),) = places([name]).items()
+    return here, called
 
 
-def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
+def builds(here: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
     """Each project here. Raises CacheError when the cache itself cannot be used."""
     memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
     memory.sweep()
@@ -89,14 +89,14 @@ def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
 
 def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
     """The builds of the named projects, all when none is named. Raises PipelineError."""
-    found = dict(builds(here, paranoid))
-    if not found:
+    by_name = dict(builds(here, paranoid))
+    if not by_name:
         raise ProjectError("no project here", str(here), NOWHERE)
     chosen = []
-    for name in names or found:
-        build = found.get(name)
+    for name in names or by_name:
+        build = by_name.get(name)
         if build is None:
-            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, found))
+            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, by_name))
         if isinstance(build, PipelineError):
             raise build
         chosen.append(build)
@@ -115,7 +115,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
         remembered = unsealed(_identity(directory), file.read_bytes())
         if remembered is not None:
             beside, variables = remembered["files"], remembered["variables"]
-            if remembered["from"] == _made_from(directory, memory, beside, variables):
+            if remembered["from"] == _inputs_digest(directory, memory, beside, variables):
                 return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
@@ -129,7 +129,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     while True:
         # First the digests, then the text. What it turns out to depend on besides has to be among
         # them; mostly it is what it was the last time, or nothing, and the text is read once.
-        made_from = _made_from(directory, memory, beside, variables)
+        made_from = _inputs_digest(directory, memory, beside, variables)
         project = read_project(directory, DIALECTS)
         files = {os.path.relpath(path, directory) for path in project.files}
         if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
@@ -159,14 +159,16 @@ def _refuse_links(directory: Path) -> None:
             raise ProjectError(what, os.path.relpath(path), "remove it")
 
 
-def _made_from(directory: Path, memory: BuildMemory, read: list[str], variables: list[str]) -> str:
+def _inputs_digest(
+    directory: Path, memory: BuildMemory, read: list[str], variables: list[str]
+) -> str:
     """The digest of the project's YAML files, by name, with those that were read from elsewhere
     and the variables they hold, and of our own sources."""
     names = {*_yaml_in(directory), *read}
     files = {name: memory.files.of(directory / name) for name in sorted(names)}
     values = {name: os.environ.get(name) for name in variables}
-    found = {"files": files, "variables": values, "code": memory.code.everything}
-    return digest.of_document(found)
+    document = {"files": files, "variables": values, "code": memory.code.everything}
+    return digest.of_document(document)
 
 
 def _yaml_in(directory: Path) -> list[str]:

@@ -58,8 +58,8 @@ class Reporter:
 
     def initialize(self, tasks: Any, selected: Any) -> None:
         self._about = {name: task.meta for name, task in tasks.items() if task.meta}
-        found = {id(meta["build"]): meta["build"] for meta in self._about.values()}
-        self._builds = list(found.values())
+        builds = {id(meta["build"]): meta["build"] for meta in self._about.values()}
+        self._builds = list(builds.values())
         needed = {name: task.task_dep for name, task in tasks.items()}
         for build in self._builds[:1]:  # one memory is shared by all of them
             build.memory.selected = needed_by(selected, needed)
@@ -203,17 +203,17 @@ class Reporter:
         )
         from npumake.debug.compared import Comparison
 
-        shown = [each for each in self._compared.values() if each[1].name in self._valid]
-        found = [
+        compared = [each for each in self._compared.values() if each[1].name in self._valid]
+        rows = [
             (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
-            for build, node in shown
+            for build, node in compared
         ]
-        if len(found) > MAX_TABLES:
-            SCREEN.console.print(summary_table(found))
-            for line in skipped_lines(found):
+        if len(rows) > MAX_TABLES:
+            SCREEN.console.print(summary_table(rows))
+            for line in skipped_lines(rows):
                 SCREEN.line(f"note: {line}")
             return
-        for (project, comparison, check), (build, node) in zip(found, shown, strict=True):
+        for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
@@ -240,9 +240,9 @@ class Reporter:
         if node is None or node.name not in self._valid:
             return
         target, file = read_target(str(node.target)), build.artifact(node)
-        known = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
-        if known is not None and not known.is_bound:
-            yield f"estimated: {known} per frame"
+        latency = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
+        if latency is not None and not latency.is_bound:
+            yield f"estimated: {latency} per frame"
 
     def _print_evaluation(self) -> None:
         """How good the artifacts are at their task, where that was measured."""
@@ -251,7 +251,7 @@ class Reporter:
         from npumake.cli.tables import evaluation_table
         from npumake.evaluate.figures import Evaluated
 
-        found = [
+        rows = [
             (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
         ]
-        SCREEN.console.print(evaluation_table(found))
+        SCREEN.console.print(evaluation_table(rows))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npumake.cli.process import set_up
-from npumake.cli.projects import Found, builds, project_directories
+from npumake.cli.projects import NamedBuild, builds, project_directories
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import print_error
@@ -60,8 +60,8 @@ def tasks_here() -> Iterator[dict[str, Any]]:
         raise SystemExit(error.exit_code) from None
 
 
-def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
-    for name, each in found:
+def tasks_of(entries: Iterable[NamedBuild]) -> Iterator[dict[str, Any]]:
+    for name, each in entries:
         if isinstance(each, Build):
             yield from tasks(each, _make)
         else:

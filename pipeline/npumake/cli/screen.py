@@ -24,25 +24,25 @@ class Screen:
         self._process = os.getpid()
         self._live: Any = None
         self._bar: Any = None
-        self._given: TextIO | None = None
-        self._hushed: TextIO | None = None
+        self._stream_in_use: TextIO | None = None
+        self._silenced: TextIO | None = None
 
     def use(self, stream: TextIO | None) -> None:
         """None: whatever is standard output by then."""
-        self._given = stream
+        self._stream_in_use = stream
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
         """Nothing is shown inside; what was used is used again behind."""
-        self._hushed = io.StringIO()
+        self._silenced = io.StringIO()
         try:
             yield
         finally:
-            self._hushed = None
+            self._silenced = None
 
     @property
     def _stream(self) -> TextIO:
-        return self._hushed or self._given or sys.stdout
+        return self._silenced or self._stream_in_use or sys.stdout
 
     @property
     def console(self) -> Any:

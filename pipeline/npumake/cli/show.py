@@ -38,14 +38,14 @@ def error_text(error: PipelineError) -> str:
       | ^
     hint: did you mean `quantized`?
     """
-    said = _words.get() or str
-    lines = [f"error: {printable(said(error.what))}"]
+    words = _words.get() or str
+    lines = [f"error: {printable(words(error.what))}"]
     if error.where:
-        lines.append(f"  --> {printable(str(error.where), kept='')}")
+        lines.append(f"  --> {printable(str(error.where), allowed='')}")
     if isinstance(error.where, Place) and error.where.line:
         lines += _excerpt(error.where)
     if error.hint:
-        lines.append(f"hint: {printable(said(error.hint))}")
+        lines.append(f"hint: {printable(words(error.hint))}")
     return "\n".join(lines)
 
 

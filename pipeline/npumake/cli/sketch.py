@@ -26,15 +26,16 @@ NO_SAMPLES = Samples((), lambda index: {})
 
 
 def sketched(
-    graph: Graph, target: Target, name: str, wishes: Quantization | None, inputs: Json
+    graph: Graph, target: Target, name: str, quantization: Quantization | None, inputs: Json
 ) -> Estimate | None:
     """Of an optimized float graph fed as `inputs` say; None where nothing of the target was fitted.
     Raises PipelineError for a model that no build would take."""
     if target.cost.fitted is None:
         return None
     recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
-    made = quantized(
-        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
+    quantized_graph = quantized(
+        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=quantization or DEFAULT),
+        target,
     )
-    program = lowered(made, target.rounding, target.runnable)
+    program = lowered(quantized_graph, target.rounding, target.runnable)
     return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)

@@ -16,9 +16,11 @@ from npumake.debug.placement_report import NodePlacement
 from npumake.evaluate.figures import Evaluated
 
 COMPILED = "Compiled Cosine"
-WIDE, TIGHT = 156, 100  # characters of a terminal that has room for every column
-LEAST = 10  # characters of a node's name on the narrowest
-NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
+WIDE_COLUMNS, TIGHT_COLUMNS = 156, 100  # characters of a terminal that has room for every column
+MIN_NAME_WIDTH = 10  # characters of a node's name on the narrowest
+MAX_NAME_WIDTH = (
+    40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
+)
 
 
 def comparison_table(
@@ -34,9 +36,9 @@ def comparison_table(
     """
     compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
     table = _node_table(project, comparison)
-    narrow = width if width is not None and width < WIDE else None
+    narrow = width if width is not None and width < WIDE_COLUMNS else None
     longest = max((len(row.dtype) for row in comparison.rows), default=0)
-    shown, room = _columns(table, bool(compiled), longest, narrow)
+    columns, room = _columns(table, bool(compiled), longest, narrow)
     for row in comparison.rows:
         cells = {
             "Node": shortened(_mark(row, comparison) + row.node, room),
@@ -48,7 +50,7 @@ def comparison_table(
             "Threshold": _threshold(row, narrow is not None),
             "DataType": row.dtype,
         }
-        table.add_row(*(cells.get(name, "") for name in shown), style=_style(row, comparison))
+        table.add_row(*(cells.get(name, "") for name in columns), style=_style(row, comparison))
     table.add_section()
     for output in comparison.outputs:
         cells = {
@@ -59,7 +61,7 @@ def comparison_table(
             COMPILED: compiled.get(output.name, "--"),
             "DataType": "float",
         }
-        table.add_row(*(cells.get(name, "--") for name in shown), style="bold")
+        table.add_row(*(cells.get(name, "--") for name in columns), style="bold")
     return table
 
 
@@ -71,7 +73,7 @@ def _columns(
     subgraph's number; `longest` is the length of the longest DataType."""
     cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
     texts = {"ON": 3, "Subgraph": 8, "Type": 18}
-    if narrow and narrow < TIGHT:
+    if narrow and narrow < TIGHT_COLUMNS:
         texts = {"ON": 3, "Type": 10}
     heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
     last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
@@ -85,9 +87,11 @@ def _columns(
         table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
     table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])
     table.add_column("DataType", no_wrap=True, min_width=last["DataType"])
-    shown = ["Node", *texts, *cosines, *last]
-    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 1  # and lines
-    return shown, NAME if narrow is None else max(narrow - taken, LEAST)
+    columns = ["Node", *texts, *cosines, *last]
+    other_width = (
+        sum((*texts.values(), *heads.values(), *last.values())) + len(columns) + 1
+    )  # and lines
+    return columns, MAX_NAME_WIDTH if narrow is None else max(narrow - other_width, MIN_NAME_WIDTH)
 
 
 def _threshold(row: NodeRow, is_narrow: bool) -> str:
@@ -130,8 +134,8 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
     guilty = comparison.guilty
     if guilty is None:
         return []
-    known = ", ".join(name for name in guilty.origin if name != guilty.node)
-    where = f" ({known} in the trained model)" if known else ""
+    trained_names = ", ".join(name for name in guilty.origin if name != guilty.node)
+    where = f" ({trained_names} in the trained model)" if trained_names else ""
     share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
     noise = f"alone adds noise of {share} the answer's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
@@ -180,14 +184,14 @@ def skipped_lines(
     return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
 
 
-def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
+def evaluation_table(evaluations: Sequence[tuple[str, Evaluated]]) -> Table:
     """A line per artifact: the figure asked for, how far below the float model, and the others."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("Project", "Target", "Artifact", "Metric"):
         table.add_column(name, no_wrap=True)
     for name in ("Figure", "Drop", "Pictures"):
         table.add_column(name, justify="right", no_wrap=True)
-    for project, evaluated in found:
+    for project, evaluated in evaluations:
         for row in evaluated.rows:
             drop = evaluated.rows[0].value - row.value
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
@@ -195,17 +199,17 @@ def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
     return table
 
 
-def suspects_table(found: Sequence[RankedCause]) -> Table:
+def suspects_table(causes: Sequence[RankedCause]) -> Table:
     """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("Node", no_wrap=True)
     for name in ("Loses", "With fitting grids"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Because", overflow="fold")
-    for one in found:
-        figures = (f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}")
-        style = "bold red" if one.is_fault else None
-        table.add_row(shortened(one.node), *figures, one.cause, style=style)
+    for cause in causes:
+        figures = (f"{cause.lost:.3e}", f"{cause.lost - cause.saved:.3e}")
+        style = "bold red" if cause.is_fault else None
+        table.add_row(shortened(cause.node), *figures, cause.cause, style=style)
     return table
 
 
@@ -221,17 +225,17 @@ def placement_table(rows: Sequence[NodePlacement]) -> Table:
     return table
 
 
-def placement_lines(found: Checked) -> list[str]:
+def placement_lines(check: Checked) -> list[str]:
     """What is said below the table: why each node is the CPU's, then the notes."""
-    lines = [f"{found.target}: {len(found.nodes)} nodes, {found.on_cpu} on the CPU, "]
-    lines[0] += f"{len(found.subgraphs)} subgraphs" + "".join(f" {n}" for n in found.subgraphs[:8])
-    for row in found.nodes:
+    lines = [f"{check.target}: {len(check.nodes)} nodes, {check.on_cpu} on the CPU, "]
+    lines[0] += f"{len(check.subgraphs)} subgraphs" + "".join(f" {n}" for n in check.subgraphs[:8])
+    for row in check.nodes:
         if row.why:
             lines.append(f"{row.node} ({row.type}): {row.why}")
             lines += [f"    {limit}" for limit in row.beyond]
-    for op_type, names in found.unsupported.items():
+    for op_type, names in check.unsupported.items():
         lines.append(f"not supported: {op_type}: {', '.join(names)}")
-    return [*lines, *(f"note: {note}" for note in found.notes)]
+    return [*lines, *(f"note: {note}" for note in check.notes)]
 
 
 def _cosine(cosine: float | None, comparison: Comparison) -> str:
@@ -244,5 +248,5 @@ def _closest_to_none(output: OutputRow) -> tuple[bool, float]:
     return not math.isnan(output.cosine), output.cosine
 
 
-def shortened(name: str, most: int = NAME) -> str:
+def shortened(name: str, most: int = MAX_NAME_WIDTH) -> str:
     return name if len(name) <= most else "..." + name[3 - most :]

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 
-def printable(text: str, kept: str = "\n\t") -> str:
+def printable(text: str, allowed: str = "\n\t") -> str:
     """The characters spelled out that a terminal would obey, and not show."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in kept else _spelled(c) for c in text)
+    return "".join(c if c.isprintable() or c in allowed else _spelled(c) for c in text)
 
 
 def _spelled(character: str) -> str:

@@ -17,13 +17,13 @@ from npumake.errors import PipelineError
 def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[str, str]) -> int:
     """`verbs` and `aliases` name the module of each, which has `arguments` and `run`."""
     set_up()  # first of all: a parser prints what was typed, and its help in any locale
-    known = {**verbs, **aliases}
+    table = {**verbs, **aliases}
     # Whoever types no verb is shown them all, without the aliases.
-    names = typed[:1] if typed and typed[0] in known else [*verbs]
-    modules = {name: import_module(f"{__package__}.{known[name]}") for name in names}
-    given = _parser(modules).parse_args(typed)
+    names = typed[:1] if typed and typed[0] in table else [*verbs]
+    modules = {name: import_module(f"{__package__}.{table[name]}") for name in names}
+    arguments = _parser(modules).parse_args(typed)
     try:
-        return int(modules[given.verb].run(given))
+        return int(modules[arguments.verb].run(arguments))
     except PipelineError as error:
         print_error(error)
         return error.exit_code

@@ -17,8 +17,8 @@ def blamed(doing: str, files: Collection[str]) -> Iterator[None]:
     except PipelineError:  # not theirs: of what was read for them, or what they may not import
         raise
     except (Exception, SystemExit) as error:
-        said = str(error).strip().partition("\n")[0]
-        what = f"{doing}: {type(error).__name__}" + (f": {said}" if said else "")
+        message = str(error).strip().partition("\n")[0]
+        what = f"{doing}: {type(error).__name__}" + (f": {message}" if message else "")
         raise StageError(what, _place(error, files)) from error
 
 

@@ -118,20 +118,22 @@ def refuse_undeclared(sources: Mapping[str, bytes], declare: Declare) -> None:
     """Raises ProjectError at the first import that no key would hold."""
     library = Library(sources)
     for name in sorted(sources):
-        for found in imports(name, sources[name]):
-            spelled = "." * found.level + found.module
-            is_declared = library.reached(name, found) is not None
-            if is_declared and _is_open(found):
+        for statement in imports(name, sources[name]):
+            spelled = "." * statement.level + statement.module
+            is_declared = library.reached(name, statement) is not None
+            if is_declared and _is_open(statement):
                 what = f"`{name}` imports `{spelled}`, a declared file and a module of Python's"
-                raise ProjectError(what, found.place, "rename the file")
-            if not is_declared and not _is_open(found) and found.module not in DOOR_MODULES:
+                raise ProjectError(what, statement.place, "rename the file")
+            if not is_declared and not _is_open(statement) and statement.module not in DOOR_MODULES:
                 what = f"`{name}` imports `{spelled}`, which is not declared"
-                is_dynamic = found.module.partition(".")[0] in DYNAMIC
-                raise ProjectError(what, found.place, PLAIN if is_dynamic else declare(name, found))
+                is_dynamic = statement.module.partition(".")[0] in DYNAMIC
+                raise ProjectError(
+                    what, statement.place, PLAIN if is_dynamic else declare(name, statement)
+                )
 
 
-def _is_open(found: Import) -> bool:
-    return not found.level and found.module.partition(".")[0] in OPEN
+def _is_open(statement: Import) -> bool:
+    return not statement.level and statement.module.partition(".")[0] in OPEN
 
 
 def _refused(file: str, name: str) -> ImportError:
@@ -163,7 +165,7 @@ def _in_sys_modules(module: ModuleType) -> Iterator[None]:
 
 def _doors() -> dict[str, ModuleType]:
     """`<door>`, `<door>.custom` and `<door>.custom.op_registration`, each in its parent."""
-    found: dict[str, ModuleType] = {}
+    modules: dict[str, ModuleType] = {}
     for door in DOORS:
         top, custom, last = (
             ModuleType(name) for name in (door, f"{door}.custom", f"{door}.custom.op_registration")
@@ -175,8 +177,8 @@ def _doors() -> dict[str, ModuleType]:
         vars(last).update(decorators)
         vars(custom).update(decorators, op_registration=last)
         vars(top).update(custom=custom)
-        found |= {module.__name__: module for module in (top, custom, last)}
-    return found
+        modules |= {module.__name__: module for module in (top, custom, last)}
+    return modules
 
 
 DOOR_MODULES = _doors()

@@ -25,17 +25,19 @@ def compute(
     attributes = {name: attribute(node, name) for name in node.attributes}
     copies = [None if array is None else np.array(array) for array in read]
     with blamed(f"`{node.name}` ({node.op_type})", operator.files):
-        made = operator.implementation(**attributes).compute(*copies)
-        arrays = [np.asarray(one) for one in (made if isinstance(made, list | tuple) else [made])]
+        result = operator.implementation(**attributes).compute(*copies)
+        arrays = [
+            np.asarray(item) for item in (result if isinstance(result, list | tuple) else [result])
+        ]
     if len(arrays) != len(node.outputs):
         what = f"`{node.name}` ({node.op_type}) gives {len(arrays)} arrays"
         raise StageError(f"{what}, its node {len(node.outputs)}", ", ".join(operator.files))
     for array, value in zip(arrays, node.outputs, strict=True):
-        wanted = dtype(value)
-        if array.shape != shape(value) or not np.can_cast(array.dtype, wanted, "same_kind"):
+        expected = dtype(value)
+        if array.shape != shape(value) or not np.can_cast(array.dtype, expected, "same_kind"):
             raise StageError(
                 f"`{node.name}` ({node.op_type}) gives {array.dtype}{list(array.shape)}, "
-                f"the graph says {wanted}{list(shape(value))}",
+                f"the graph says {expected}{list(shape(value))}",
                 ", ".join(operator.files),
             )
     return tuple(

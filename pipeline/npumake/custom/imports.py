@@ -48,34 +48,36 @@ class Library:
         Raises ProjectError where several are meant.
         """
         folder = PurePosixPath(importer).parent
-        wanted = module.replace(".", "/")
+        relative = module.replace(".", "/")
         if level:
             above = [folder, *folder.parents][level - 1 :]
-            return self._exact(above[:1], wanted) or (self._suffix(wanted) if level == 1 else None)
-        return self._exact([folder, PurePosixPath()], wanted) or self._suffix(wanted)
+            return self._exact(above[:1], relative) or (
+                self._suffix(relative) if level == 1 else None
+            )
+        return self._exact([folder, PurePosixPath()], relative) or self._suffix(relative)
 
-    def reached(self, importer: str, found: Import) -> list[str] | None:
+    def reached(self, importer: str, statement: Import) -> list[str] | None:
         """The paths of the modules that an import executes; None where one is not declared."""
-        path = self.path(importer, found.module, found.level)
+        path = self.path(importer, statement.module, statement.level)
         if path is None:
             return None
-        inside = [below for name in found.names if (below := f"{path}/{name}") in self._known]
+        inside = [below for name in statement.names if (below := f"{path}/{name}") in self._known]
         is_bare = self.file(path) is None  # of a folder nothing but modules can be imported
-        return None if is_bare and len(inside) < len(found.names) else [path, *inside]
+        return None if is_bare and len(inside) < len(statement.names) else [path, *inside]
 
     def has(self, path: str) -> bool:
         return path in self._known
 
-    def _exact(self, folders: Iterable[PurePosixPath], wanted: str) -> str | None:
-        paths = (str(folder / wanted) for folder in folders)
+    def _exact(self, folders: Iterable[PurePosixPath], relative: str) -> str | None:
+        paths = (str(folder / relative) for folder in folders)
         return next((path for path in paths if path in self._known), None)
 
-    def _suffix(self, wanted: str) -> str | None:
-        found = sorted(path for path in self._known if path.endswith(f"/{wanted}"))
-        if len(found) > 1:
-            name = wanted.replace("/", ".")
-            raise ProjectError(f"`{name}` may be {' or '.join(found)}", hint="rename one of them")
-        return found[0] if found else None
+    def _suffix(self, relative: str) -> str | None:
+        matches = sorted(path for path in self._known if path.endswith(f"/{relative}"))
+        if len(matches) > 1:
+            name = relative.replace("/", ".")
+            raise ProjectError(f"`{name}` may be {' or '.join(matches)}", hint="rename one of them")
+        return matches[0] if matches else None
 
 
 def imports(name: str, data: bytes) -> Iterator[Import]:
@@ -97,16 +99,16 @@ def imports(name: str, data: bytes) -> Iterator[Import]:
 
 def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
     """The files of these names and those that they import, directly or not."""
-    library, found, waiting = Library(files), set[str](), [*names]
+    library, reached, waiting = Library(files), set[str](), [*names]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reached:
             continue
-        found.add(name)
+        reached.add(name)
         for each in imports(name, files[name]):
             for path in library.reached(name, each) or ():
                 waiting += filter(None, map(library.file, _way(path)))
-    return found
+    return reached
 
 
 def _way(path: str) -> list[str]:

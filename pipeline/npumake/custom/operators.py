@@ -43,8 +43,8 @@ class Operators:
     def used_by(self, graph: Graph) -> Operators:
         """Those that `graph` has nodes of, with their files."""
         types = {node.op_type for node in graph.nodes() if is_foreign(node)}
-        used = {name: found for name, found in self.by_type.items() if name in types}
-        names = {file for found in used.values() for file in found.files}
+        used = {name: operator for name, operator in self.by_type.items() if name in types}
+        names = {file for operator in used.values() for file in operator.files}
         return Operators(used, {name: self.sources[name] for name in sorted(names)})
 
 
@@ -53,17 +53,17 @@ NO_OPERATORS = Operators()
 
 def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Operators:
     """The operators in the files a project declares. Raises ProjectError and StageError."""
-    found: dict[str, SourceFile] = {}  # by path: a file of both keys has the name `with` gives it
+    by_path: dict[str, SourceFile] = {}  # by path: a file of both keys has the name `with` gives it
     for number in range(len(custom_operators)):
         for route, files in under(sources, f"{SECTION}.{number}").items():
             for file in files:
-                names = [each.name for path, each in found.items() if path != file.path]
+                names = [each.name for path, each in by_path.items() if path != file.path]
                 if file.name in names:
                     what = f"two files of custom operators are called `{file.name}`"
                     raise ProjectError(what, Route(route), "rename one of them")
-                found[file.path] = file
-    paths = {file.name: file.path for file in found.values()}
-    read = {file.name: file.read() for file in found.values()}
+                by_path[file.path] = file
+    paths = {file.name: file.path for file in by_path.values()}
+    read = {file.name: file.read() for file in by_path.values()}
     return operators_in(read, partial(declaration, OPERATORS, paths))
 
 
@@ -85,15 +85,20 @@ def operators_in(sources: Mapping[str, bytes], declare: Declare = UNDECLARED) ->
         for thing in closed.names(name).values():
             for op_type in marks(thing, IMPLEMENTS):
                 _refuse_second(by_type, op_type, "implementation", thing, name)
-                known = by_type.get(op_type, Operator())
+                previous = by_type.get(op_type, Operator())
                 by_type[op_type] = replace(
-                    known, implementation=thing, files=_with(known.files, name)
+                    previous, implementation=thing, files=_with(previous.files, name)
                 )
             for op_type in marks(thing, SHAPES):
                 _refuse_second(by_type, op_type, "shapes", thing, name)
-                known = by_type.get(op_type, Operator())
-                by_type[op_type] = replace(known, shapes=thing, files=_with(known.files, name))
-    whole = {op_type: replace(one, files=_all(one, sources)) for op_type, one in by_type.items()}
+                previous = by_type.get(op_type, Operator())
+                by_type[op_type] = replace(
+                    previous, shapes=thing, files=_with(previous.files, name)
+                )
+    whole = {
+        op_type: replace(operator, files=_all(operator, sources))
+        for op_type, operator in by_type.items()
+    }
     return Operators(whole, sources)
 
 
@@ -110,8 +115,10 @@ def require(graph: Graph, operators: Operators) -> None:
     inside = [str(node.name) for node in foreign if node not in top]
     if inside:
         raise GraphError(f"a custom operator inside a branch or a loop: `{inside[0]}`")
-    known = operators.by_type
-    missing = [n for n in foreign if n.op_type not in known or not known[n.op_type].implementation]
+    by_type = operators.by_type
+    missing = [
+        n for n in foreign if n.op_type not in by_type or not by_type[n.op_type].implementation
+    ]
     if missing:
         names = sorted({f"{node.domain}.{node.op_type}" for node in missing})
         raise GraphError(

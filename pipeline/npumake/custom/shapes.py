@@ -50,9 +50,9 @@ def _tell(node: Node, operators: Operators) -> None:
                 f'decorate a function with @op_shape_infer_register("{node.op_type}")',
             )
         return
-    given = [[] if value is None else list(value.shape or ()) for value in node.inputs]
+    input_shapes = [[] if value is None else list(value.shape or ()) for value in node.inputs]
     with blamed(f"the shapes of `{node.name}` ({node.op_type})", operator.files):
-        shapes = [tuple(int(size) for size in shape) for shape in operator.shapes(given)]
+        shapes = [tuple(int(size) for size in shape) for shape in operator.shapes(input_shapes)]
     if len(shapes) != len(node.outputs) or any(size < 0 for shape in shapes for size in shape):
         raise StageError(
             f"the shape function of `{node.op_type}` gives {[list(s) for s in shapes]} for the "

@@ -18,39 +18,39 @@ from npumake.project.feeding import Feeding, Plane
 _ORDERS = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
 
 
-def fed_form(sample: np.ndarray, fed: Feeding, name: str) -> Feed:
+def fed_form(sample: np.ndarray, feeding: Feeding, name: str) -> Feed:
     """Values by graph input for the model input `name`, less the offset like `sample` itself.
 
     `sample` has the trained shape. A crop takes the whole picture.
     """
-    if fed.is_as_trained:
+    if feeding.is_as_trained:
         return {name: sample}
-    if not fed.channels:
-        return {name: _ordered(sample, fed.layout, fed.planes[0].layout)}
-    trained = _ordered(sample, fed.layout, "NCHW").astype(np.float64) + fed.offset
-    picture = stretched(trained, *fed.fed_size)
-    height, width = fed.fed_size
-    values = [_plane(picture, plane, fed) for plane in fed.planes]
-    if fed.crop:
+    if not feeding.channels:
+        return {name: _ordered(sample, feeding.layout, feeding.planes[0].layout)}
+    trained = _ordered(sample, feeding.layout, "NCHW").astype(np.float64) + feeding.offset
+    picture = stretched(trained, *feeding.fed_size)
+    height, width = feeding.fed_size
+    values = [_plane(picture, plane, feeding) for plane in feeding.planes]
+    if feeding.crop:
         values += [np.array([side], np.int32) for side in (width, height, 0, 0)]
-    return dict(zip(fed.inputs(name), values, strict=True))
+    return dict(zip(feeding.inputs(name), values, strict=True))
 
 
-def _plane(picture: Floats, plane: Plane, fed: Feeding) -> np.ndarray:
+def _plane(picture: Floats, plane: Plane, feeding: Feeding) -> np.ndarray:
     """The plane of a picture (N, C, H, W) in trained colours, float32 codes less the offset."""
-    values = mixed(picture, mixing(fed.channels, plane.channels, video=fed.video))
+    values = mixed(picture, mixing(feeding.channels, plane.channels, video=feeding.video))
     if plane.halved:
         values = halved(values)
     if plane.from_nv12:
-        chroma = stretched(_codes(halved(values[:, 1:])), *fed.fed_size)
+        chroma = stretched(_codes(halved(values[:, 1:])), *feeding.fed_size)
         values = np.concatenate([values[:, :1], chroma], axis=1)
-    return _ordered((_codes(values) - fed.offset).astype(np.float32), "NCHW", plane.layout)
+    return _ordered((_codes(values) - feeding.offset).astype(np.float32), "NCHW", plane.layout)
 
 
 def _codes(values: Floats) -> Floats:
     return np.clip(np.floor(values + 0.5), 0, 255)
 
 
-def _ordered(values: np.ndarray, given: str, wanted: str) -> np.ndarray:
-    order = _ORDERS.get((given, wanted)) if values.ndim == 4 else None
+def _ordered(values: np.ndarray, source: str, target: str) -> np.ndarray:
+    order = _ORDERS.get((source, target)) if values.ndim == 4 else None
     return np.ascontiguousarray(values.transpose(order)) if order else values

@@ -15,7 +15,7 @@ import numpy as np
 
 from npumake.data.facts import SIDES, Fact, ValueRange
 
-FEWEST = 8  # below this a percentile is an accident; the vendors ask for 20 to 100
+MIN_SAMPLES = 8  # below this a percentile is an accident; the vendors ask for 20 to 100
 MAX_NAMES = 5  # files named in one finding
 WILD_RATIO = 8.0
 WILD_GAP = 4.0
@@ -55,9 +55,9 @@ def findings(
         yield from _wild(images)
     yield from _constant_channels(images)
     yield from _padding(images)
-    if len(facts) < FEWEST:
+    if len(facts) < MIN_SAMPLES:
         count = f"{len(facts)} sample{'s' * (len(facts) != 1)}"
-        yield Finding("few", f"{count}, at least {FEWEST} are needed")
+        yield Finding("few", f"{count}, at least {MIN_SAMPLES} are needed")
 
 
 def _copies(facts: Iterable[Fact]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _copies(facts: Iterable[Fact]) -> Iterator[str]:
 
 def _wild(facts: Sequence[Fact]) -> Iterator[Finding]:
     """Samples far out of the range of all others, as a whole or in one channel."""
-    if len(facts) < FEWEST:
+    if len(facts) < MIN_SAMPLES:
         return
     whole = [ValueRange(fact.low, fact.high) for fact in facts]
     named = {fact.name: text for fact, text in zip(facts, _outliers(whole), strict=True) if text}
@@ -120,7 +120,7 @@ def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:
 
 def _padding(facts: Sequence[Fact]) -> Iterator[Finding]:
     """Lines along a side, as many and of the same value in every sample."""
-    if len(facts) < FEWEST or not all(fact.margins for fact in facts):
+    if len(facts) < MIN_SAMPLES or not all(fact.margins for fact in facts):
         return
     sides = []
     for side, margins in zip(

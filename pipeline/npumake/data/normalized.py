@@ -32,8 +32,8 @@ def normalized(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: 
 
 def _along(values: PerChannel, axis: int, sample: np.ndarray) -> np.ndarray:
     """float64, of a shape that lies along `axis`."""
-    found = np.asarray(values, np.float64).reshape(-1)
-    if found.size not in (1, sample.shape[axis]):
-        what = f"{found.size} values for {sample.shape[axis]} channels"
+    array = np.asarray(values, np.float64).reshape(-1)
+    if array.size not in (1, sample.shape[axis]):
+        what = f"{array.size} values for {sample.shape[axis]} channels"
         raise ProjectError(what, hint="give one number for all channels, or one per channel")
-    return found.reshape([-1 if index == axis else 1 for index in range(sample.ndim)])
+    return array.reshape([-1 if index == axis else 1 for index in range(sample.ndim)])

@@ -32,8 +32,8 @@ def pixels(
     """
     try:
         with _opened(data) as opened:
-            seen = ImageOps.exif_transpose(opened) if upright else opened
-            found = np.asarray(_eight_bits(seen, name, deep).convert(mode))
+            image = ImageOps.exif_transpose(opened) if upright else opened
+            array = np.asarray(_eight_bits(image, name, deep).convert(mode))
     except _BOMB as error:
         what = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
         raise ProjectError(what, name, "resize it to what the model sees") from error
@@ -41,7 +41,7 @@ def pixels(
         raise ProjectError("not a JPEG, PNG or BMP image", name) from None
     except _NO_IMAGE as error:
         raise ProjectError(f"a damaged image: {error}", name) from error
-    return found.reshape(*found.shape[:2], -1)
+    return array.reshape(*array.shape[:2], -1)
 
 
 def _opened(data: bytes) -> Image.Image:

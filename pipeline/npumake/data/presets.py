@@ -45,5 +45,5 @@ def preset(rgb: np.ndarray, model: str, file: str) -> np.ndarray:
     """(H, W, 3), uint8, as the model of that name sees it, uint8. Raises ProjectError."""
     if model not in PRESETS:
         raise ProjectError(f"nothing is known of `{model}`", "-m", did_you_mean(model, PRESETS))
-    made = transformed(rgb, PRESETS[model], (SIDE, SIDE), "transforms", file)
-    return np.clip(np.rint(made), 0, 255).astype(np.uint8)
+    image = transformed(rgb, PRESETS[model], (SIDE, SIDE), "transforms", file)
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)

@@ -88,8 +88,8 @@ def spline(image: np.ndarray, size: tuple[int, int], order: int) -> np.ndarray:
         factor = image.shape[axis] / size[axis]
         if order and factor > 1:
             sigma = (factor - 1) / 2
-            taken = _gaussian_taps(image.shape[axis], sigma, int(4 * sigma + 0.5))
-            image = along(image, axis, taken)
+            kernel = _gaussian_taps(image.shape[axis], sigma, int(4 * sigma + 0.5))
+            image = along(image, axis, kernel)
         for pole in POLES[order]:
             image = _filtered(image, axis, pole)
     image = _resized(image, size, lambda x, m: taps(x, m, order, "mirror"))

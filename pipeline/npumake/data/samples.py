@@ -65,8 +65,8 @@ class Samples:
         """Raises CacheError for a file that `save` did not write."""
         try:
             arrays = dict(_members(path))
-            given = arrays.pop(NAMES)
-            names = tuple(str(given.read(index)) for index in range(given.shape[0]))
+            name_rows = arrays.pop(NAMES)
+            names = tuple(str(name_rows.read(index)) for index in range(name_rows.shape[0]))
             text = arrays.pop(ORIGIN, None)
             origin = json.loads(text.read(0).tobytes()) if text else {}
         except _DAMAGE as error:

@@ -37,36 +37,38 @@ class SnapshotFile(NamedTuple):
 def snapshot_file(sets: Sequence[InputSamples]) -> SnapshotFile | None:
     """The samples of every input; None where they are no pixels of 0..255, or are pictures of
     several sizes or normalizations, which one such file cannot tell. Raises ProjectError."""
-    held = {}
-    for given in sets:
-        codes = _pictures(given)
-        if codes is None or not np.all(given.input.said.scale):
+    codes_by_name = {}
+    for samples in sets:
+        codes = _pictures(samples)
+        if codes is None or not np.all(samples.input.section.scale):
             return None
-        held[given.input.name] = codes
-    params = [_params(given.input, held[given.input.name]) for given in sets]
-    if any(one != params[0] for one in params):
+        codes_by_name[samples.input.name] = codes
+    params = [_params(samples.input, codes_by_name[samples.input.name]) for samples in sets]
+    if any(other != params[0] for other in params):
         return None
-    return _written(held, params[0])
+    return _written(codes_by_name, params[0])
 
 
-def _pictures(given: InputSamples) -> np.ndarray | None:
+def _pictures(samples: InputSamples) -> np.ndarray | None:
     """(N, C, H, W) of uint8."""
-    if len(given.input.taken.shape) != 4:
+    if len(samples.input.spec.shape) != 4:
         return None
-    found = []
-    for item in given.items():
-        x = np.asarray(given.values(item)).reshape(given.input.taken.shape)
+    pictures = []
+    for item in samples.items():
+        x = np.asarray(samples.values(item)).reshape(samples.input.spec.shape)
         if len(x) != 1 or not ((x >= 0) & (x <= 255) & (x == np.floor(x))).all():
             return None
         codes = x.astype(np.uint8)
-        found.append(codes.transpose(0, 3, 1, 2) if given.input.said.layout == "NHWC" else codes)
-    return np.concatenate(found) if found else None
+        pictures.append(
+            codes.transpose(0, 3, 1, 2) if samples.input.section.layout == "NHWC" else codes
+        )
+    return np.concatenate(pictures) if pictures else None
 
 
-def _params(given: ModelInput, pictures: np.ndarray) -> Json:
-    said = given.said
+def _params(model_input: ModelInput, pictures: np.ndarray) -> Json:
+    section = model_input.section
     count, channels, *size = pictures.shape
-    mean, scale = (np.broadcast_to(x, (channels,)) for x in (said.mean, said.scale))
+    mean, scale = (np.broadcast_to(x, (channels,)) for x in (section.mean, section.scale))
     return {
         "dataset_id": None,
         "annotation_set_id": None,
@@ -76,7 +78,7 @@ def _params(given: ModelInput, pictures: np.ndarray) -> Json:
         "layout": "NCHW",
         "dtype": "uint8",
         "resize": "stretch",
-        "color": said.type,
+        "color": section.type,
         "normalization": {
             "scale": UNIT,
             "mean": [float(m) * UNIT for m in mean],
@@ -90,7 +92,7 @@ def _params(given: ModelInput, pictures: np.ndarray) -> Json:
 
 def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
     content = b"".join(np.ascontiguousarray(codes).tobytes() for codes in tensors.values())
-    said = {
+    metadata = {
         "params": digest.canonical(params).decode(),
         "param_hash": digest.of_document(params)[:16],
         "tensor_names": json.dumps(list(tensors)),
@@ -114,7 +116,7 @@ def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
         }
         start += codes.nbytes
     # Our own few lines: the library writes the metadata in another order each time.
-    header = json.dumps({"__metadata__": said, **entries}, separators=(",", ":")).encode()
+    header = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
     header += b" " * (-len(header) % ALIGNMENT)
-    name = f"calibration-local-{said['param_hash']}.safetensors"
+    name = f"calibration-local-{metadata['param_hash']}.safetensors"
     return SnapshotFile(name, struct.pack("<Q", len(header)) + header + content)

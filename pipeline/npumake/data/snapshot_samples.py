@@ -28,13 +28,13 @@ def opened(
     return read_snapshot(Path(file.path), size, tiling)
 
 
-def require_input(snapshot: Snapshot, name: str, given: Input, route: str) -> None:
+def require_input(snapshot: Snapshot, name: str, section: Input, route: str) -> None:
     """Raises ProjectError where the snapshot has no samples for the input, or speaks of another
     normalisation than the project: it records one and applies none."""
     if name not in snapshot.names:
         hint = did_you_mean(name, snapshot.names)
         raise ProjectError(f"the snapshot holds no samples for `{name}`", Route(route), hint)
-    if not snapshot.normalization.is_that_of(given.mean, given.scale):
+    if not snapshot.normalization.is_that_of(section.mean, section.scale):
         what = f"the snapshot was made for another normalization than `inputs: {name}` says"
         hint = f"write  {name}: {snapshot.normalization}"
         raise ProjectError(what, Route(f"inputs.{name}"), hint)

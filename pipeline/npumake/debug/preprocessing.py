@@ -146,10 +146,10 @@ def preprocessing_mistake(
 
 def refuse_mistake(graph: Graph, samples: Samples, given: ModelInput) -> None:
     """Raises ProjectError for a mistake in how `given` is fed, with what to do about it."""
-    name, offset = given.name, given.taken.offset
+    name, offset = given.name, given.spec.offset
     if name not in (value.name for value in graph.inputs):
         return  # planes stand in its place
-    mistake = preprocessing_mistake(graph, samples, name, given.said, offset)
+    mistake = preprocessing_mistake(graph, samples, name, given.section, offset)
     if mistake is None:
         return
     raise ProjectError(

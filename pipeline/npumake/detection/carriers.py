@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from npumake.bundle.archive import BESIDE, Bundle
 from npumake.bundle.opening import opened_one
-from npumake.detection.entry import LARGEST
+from npumake.detection.entry import MAX_JSON_BYTES
 from npumake.detection.metadata import Metadata, read_metadata
 from npumake.detection.notes import metadata_of
 from npumake.errors import GraphError, ProjectError
@@ -33,22 +33,24 @@ COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
-class Carried(NamedTuple):
+class EmbeddedMetadata(NamedTuple):
     """The metadata of a detector, None where there is none, and the classes."""
 
     metadata: Metadata | None
     classes: tuple[str, ...]
 
 
-def carried(path: Path, model: str | None = None, keys: secure.Keys | None = None) -> Carried:
+def embedded_metadata(
+    path: Path, model: str | None = None, keys: secure.Keys | None = None
+) -> EmbeddedMetadata:
     """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
     the `keys`. Raises PipelineError."""
     if path.suffix != Bundle.suffix:
-        return Carried(metadata_in(path), labels_in(path))
+        return EmbeddedMetadata(metadata_in(path), labels_in(path))
     beside = opened_one(path, model, keys).beside
     data = beside.get(METADATA)
     metadata = None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
-    return Carried(metadata, _classes(beside.get(CLASSES, b""), path))
+    return EmbeddedMetadata(metadata, _classes(beside.get(CLASSES, b""), path))
 
 
 def metadata_in(path: Path) -> Metadata | None:
@@ -75,12 +77,12 @@ def _classes(data: bytes, path: Path) -> tuple[str, ...]:
 
 def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
     """The metadata and the classes as members of a ZIP."""
-    found = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
+    contents = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
     if labels:
         # A label of two lines would shift all behind it.
         lines = (" ".join(label.split()) for label in labels)
-        found[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
-    return found
+        contents[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
+    return contents
 
 
 def _member(path: Path, name: str) -> bytes | None:
@@ -96,9 +98,9 @@ def _member(path: Path, name: str) -> bytes | None:
             if archive.getinfo(name).compress_type not in COMPRESSIONS:
                 raise ValueError("a compression that no reader of these files has")
             with archive.open(name) as member:
-                data = member.read(LARGEST + 1)
+                data = member.read(MAX_JSON_BYTES + 1)
     except _DAMAGE as error:
         raise ProjectError(f"a damaged ZIP: {error}", f"{name} in {path.name}") from error
-    if len(data) > LARGEST:
-        raise ProjectError(f"more than {LARGEST} bytes", f"{name} in {path.name}")
+    if len(data) > MAX_JSON_BYTES:
+        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes", f"{name} in {path.name}")
     return data

@@ -80,36 +80,36 @@ def decode(
     if rules.candidates:
         order = np.argsort(-best[chosen], kind="stable")
         chosen = chosen[order[: rules.candidates]]
-    found = geometry.corners(parts["boxes"][:, chosen])
+    boxes = geometry.corners(parts["boxes"][:, chosen])
     by_class = classes[chosen] if rules.class_aware else None
-    kept = geometry.suppressed(found, best[chosen], rules.iou, rules.most, by_class)
-    chosen, found = chosen[kept], found[kept]
+    survivors = geometry.suppressed(boxes, best[chosen], rules.iou, rules.most, by_class)
+    chosen, boxes = chosen[survivors], boxes[survivors]
     if "mask_coefs" not in parts or "protos" not in parts:
-        return Detections(found, best[chosen], classes[chosen])
+        return Detections(boxes, best[chosen], classes[chosen])
     coefficients = parts["mask_coefs"][:, chosen].T
-    return Detections(found, best[chosen], classes[chosen], coefficients, parts["protos"])
+    return Detections(boxes, best[chosen], classes[chosen], coefficients, parts["protos"])
 
 
 def _parts(
     arrays: Arrays, described: Mapping[str, DetectorOutput], size: tuple[int, int]
 ) -> dict[str, np.ndarray]:
     """Boxes (4, n) in 0..1 as centre and size, scores (classes, n), coefficients (k, n), protos."""
-    found: dict[str, np.ndarray] = {}
+    parts: dict[str, np.ndarray] = {}
     if "protos" in described:
-        found["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
+        parts["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
     if "detection" in described:
-        return found | _of_one(arrays, described["detection"], size, len(found.get("protos", ())))
+        return parts | _of_one(arrays, described["detection"], size, len(parts.get("protos", ())))
     if missing := [kind for kind in ("boxes", "scores") if kind not in described]:
         raise GraphError(f"the outputs hold no {missing[0]}", hint="see `outputs` of the metadata")
     for kind in ("scores", "objectness", "mask_coefs"):
         if kind in described:
-            found[kind] = _joined(arrays, described[kind])
+            parts[kind] = _joined(arrays, described[kind])
     boxes = described["boxes"]
     if boxes.encoding == "anchor":
         raise GraphError("boxes of anchors are not decoded yet", boxes.name)
     if any(child.stride for child in boxes.outputs):
-        return found | {"boxes": _from_scales(arrays, boxes, size)}
-    return found | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
+        return parts | {"boxes": _from_scales(arrays, boxes, size)}
+    return parts | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
 
 
 def _of_one(
@@ -118,8 +118,8 @@ def _of_one(
     """Four rows of boxes, then scores, then so many mask coefficients."""
     rows = _joined(arrays, whole)
     end = len(rows) - coefficients
-    found = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
-    return found | ({"mask_coefs": rows[end:]} if coefficients else {})
+    parts = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
+    return parts | ({"mask_coefs": rows[end:]} if coefficients else {})
 
 
 def _in_unit(boxes: np.ndarray, output: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
@@ -199,8 +199,8 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     if not names:
         return array[0]
     channel = next((n for n in AS_CHANNELS if n in names), None)
-    wanted = [channel, *(n for n in names if n not in (channel, "batch", "padding"))]
-    order = [names.index(name) for name in wanted if name is not None]
+    axes = [channel, *(n for n in names if n not in (channel, "batch", "padding"))]
+    order = [names.index(name) for name in axes if name is not None]
     dropped = [index for index in range(len(names)) if index not in order]
     if any(array.shape[index] != 1 for index in dropped):
         raise GraphError(f"`{output.name}` holds several pictures")
@@ -211,8 +211,8 @@ def _end_to_end(
     arrays: Arrays, output: DetectorOutput, size: tuple[int, int], rules: Rules
 ) -> Detections:
     """Rows of x1, y1, x2, y2, score, class, chosen by the model itself: there is no suppression."""
-    found = _joined(arrays, output)
-    rows = found.T if output.dshape else found
+    values = _joined(arrays, output)
+    rows = values.T if output.dshape else values
     rows = rows[rows[:, 4] >= rules.score][: rules.most]
     boxes = _in_unit(rows[:, :4].T, output, size).T
     return Detections(boxes, rows[:, 4], rows[:, 5].astype(np.int64))

@@ -19,11 +19,11 @@ DECODED = frozenset({*DIMENSION, "objectness"})  # parts that a decoder knows
 CHANNELS = 1  # their axis in [1, channels, boxes]
 DECODER = "ultralytics"
 CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
-    "Add": lambda node, given: given[0] + given[1],
-    "Sub": lambda node, given: given[0] - given[1],
-    "Mul": lambda node, given: given[0] * given[1],
-    "Div": lambda node, given: given[0] / np.where(given[1] == 0, 1, given[1]),
-    "Concat": lambda node, given: np.concatenate(given, joined_axis(node)),
+    "Add": lambda node, values: values[0] + values[1],
+    "Sub": lambda node, values: values[0] - values[1],
+    "Mul": lambda node, values: values[0] * values[1],
+    "Div": lambda node, values: values[0] / np.where(values[1] == 0, 1, values[1]),
+    "Concat": lambda node, values: np.concatenate(values, joined_axis(node)),
 }
 
 
@@ -48,28 +48,28 @@ def is_normalized(graph: Graph, boxes: Value) -> bool:
         if node is not None and node.op_type in CONSTANT and node not in chain:
             chain.add(node)
             todo += [value for value in node.inputs if value is not None]
-    known: dict[Value, np.ndarray] = {}
+    results: dict[Value, np.ndarray] = {}
     for node in (node for node in graph.nodes() if node in chain):
-        given = []
+        values = []
         for value in (value for value in node.inputs if value is not None):
-            held = array(value)
+            constant = array(value)
             zeros = np.broadcast_to(np.float32(0), shape(value))
-            given.append(known.get(value, zeros) if held is None else held)
-        known[node.outputs[0]] = CONSTANT[node.op_type](node, given)
-    return boxes in known and 0 < float(np.abs(known[boxes]).max(initial=0)) <= 1
+            values.append(results.get(value, zeros) if constant is None else constant)
+        results[node.outputs[0]] = CONSTANT[node.op_type](node, values)
+    return boxes in results and 0 < float(np.abs(results[boxes]).max(initial=0)) <= 1
 
 
 def operands(value: Value, axis: int) -> list[Value]:
     """What concatenations along `axis` make `value` of, in order."""
-    found, todo = [], [value]
+    parts, todo = [], [value]
     while todo:
         value = todo.pop()
         node = producer(value)
         if node is None or not joins(node, axis):
-            found.append(value)
+            parts.append(value)
             continue
         todo += [operand for operand in reversed(node.inputs) if operand is not None]
-    return found
+    return parts
 
 
 def joins(node: Node, axis: int) -> bool:
@@ -133,7 +133,7 @@ def named_dims(batch: int, name: str, channels: int, count: int) -> Dims:
 
 def flat_shape(value: Value) -> tuple[int, int, int]:
     """(batch, channels, boxes). Raises GraphError."""
-    found = shape(value)
-    if len(found) != 3 or found[0] != 1:
-        raise GraphError(f"`{value.name}` of shape {list(found)} is no [1, channels, boxes]")
-    return found[0], found[1], found[2]
+    sizes = shape(value)
+    if len(sizes) != 3 or sizes[0] != 1:
+        raise GraphError(f"`{value.name}` of shape {list(sizes)} is no [1, channels, boxes]")
+    return sizes[0], sizes[1], sizes[2]

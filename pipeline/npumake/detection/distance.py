@@ -18,34 +18,34 @@ ARITHMETIC = ("Add", "Concat", "Div", "Mul", "Sub")
 
 def distance_to_box(graph: Graph) -> tuple[str, ...]:
     """The names of these nodes in the order of the graph; none where there is no such head."""
-    fed = _fed(graph)
+    dependent = _input_dependent(graph)
     chosen: dict[Node, None] = {}
     for sub in graph.nodes("Sub"):
         anchor, lt = sub.inputs
-        if anchor is None or lt is None or anchor in fed or not (halves := _halves(lt)):
+        if anchor is None or lt is None or anchor in dependent or not (halves := _halves(lt)):
             continue
         for add in graph.nodes("Add"):
-            rb = next((value for value in add.inputs if value in fed), None)
-            if rb is not None and _source(rb) is _source(lt) and set(add.inputs) - fed:
+            rb = next((value for value in add.inputs if value in dependent), None)
+            if rb is not None and _source(rb) is _source(lt) and set(add.inputs) - dependent:
                 chosen |= dict.fromkeys([halves, _maker(rb), sub, add])
     if not chosen:
         return ()
-    made = {value for node in chosen for value in node.outputs}
+    box_values = {value for node in chosen for value in node.outputs}
     for node in graph.nodes(*ARITHMETIC):
-        given = [value for value in node.inputs if value in fed]
-        if given and set(given) <= made:
+        operands = [value for value in node.inputs if value in dependent]
+        if operands and set(operands) <= box_values:
             chosen[node] = None
-            made.update(node.outputs)
+            box_values.update(node.outputs)
     return tuple(str(node.name) for node in graph.nodes() if node in chosen)
 
 
-def _fed(graph: Graph) -> set[Value]:
+def _input_dependent(graph: Graph) -> set[Value]:
     """The values that depend on what is fed; all others are known beforehand."""
-    found: set[Value] = set(graph.inputs)
+    values: set[Value] = set(graph.inputs)
     for node in graph.nodes():
-        if any(value in found for value in node.inputs):
-            found.update(node.outputs)
-    return found
+        if any(value in values for value in node.inputs):
+            values.update(node.outputs)
+    return values
 
 
 def _halves(value: Value) -> Node | None:

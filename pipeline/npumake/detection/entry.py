@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from npumake.digest import Json
 from npumake.errors import ProjectError
 
-LARGEST = 1 << 24  # bytes of text
+MAX_JSON_BYTES = 1 << 24  # bytes of text
 
 Kind = tuple[str, Callable[[Json], bool]]  # in words, and the question
 
@@ -73,8 +73,8 @@ class MetadataEntry:
         return MetadataEntry(self.get(key, OBJECT, {}), self.below(key))
 
     def entries(self, key: str) -> tuple[MetadataEntry, ...]:
-        found = self.get(key, OBJECTS, [])
-        return tuple(MetadataEntry(item, f"{self.below(key)}.{n}") for n, item in enumerate(found))
+        items = self.get(key, OBJECTS, [])
+        return tuple(MetadataEntry(item, f"{self.below(key)}.{n}") for n, item in enumerate(items))
 
     def below(self, key: str) -> str:
         return f"{self.where}{'.' if ': ' in self.where else ': '}{key}"
@@ -82,17 +82,17 @@ class MetadataEntry:
 
 def read_object(data: str | bytes, name: str) -> dict[str, Json]:
     """The one JSON object in `data`. Raises ProjectError for anything else."""
-    found = read_json(data, name)
-    if not isinstance(found, dict):
+    document = read_json(data, name)
+    if not isinstance(document, dict):
         raise ProjectError("the JSON must be an object", name)
-    return found
+    return document
 
 
 def read_json(data: str | bytes, name: str) -> Json:
     """Raises ProjectError for what is not JSON, not UTF-8, too large or too deep, for a key that
     is written twice, and for NaN."""
-    if len(data) > LARGEST:
-        raise ProjectError(f"more than {LARGEST} bytes of JSON", name)
+    if len(data) > MAX_JSON_BYTES:
+        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes of JSON", name)
     try:
         return json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -100,10 +100,10 @@ def read_json(data: str | bytes, name: str) -> Json:
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    items = dict(pairs)
+    if len(items) < len(pairs):
         raise ValueError("a key is written twice")
-    return found
+    return items
 
 
 def _no_number(word: str) -> Json:

@@ -30,8 +30,8 @@ def with_head(graph: Graph, model: ModelSection, metadata: Metadata | None) -> G
         metadata = _described(graph, metadata)
     if metadata is not None:
         mark_metadata(graph, metadata)
-    if found := _boxes(graph):
-        mark_boxes(graph, found)
+    if names := _boxes(graph):
+        mark_boxes(graph, names)
     return graph
 
 
@@ -68,21 +68,21 @@ def _fits(graph: Graph, hint: SplitHint) -> bool:
     """Whether the whole target is boxes, scores and coefficients of one anchor per cell."""
     targets = {str(value.name): shape(value) for value in graph.outputs}
     dims = targets.get(hint.target, ())
-    known = all(part.name in DIMENSION for part in hint.boundaries)
+    is_decodable = all(part.name in DIMENSION for part in hint.boundaries)
     end = hint.boundaries[-1].end
-    return known and len(dims) == 3 and dims[:2] == (1, end) and hint.anchors_per_cell == 1
+    return is_decodable and len(dims) == 3 and dims[:2] == (1, end) and hint.anchors_per_cell == 1
 
 
 def _boxes(graph: Graph) -> tuple[str, ...]:
     """The trained nodes: later graphs know these, whatever becomes of the nodes that stand here."""
-    found = distance_to_box(graph)
-    trained = (name for node in found for name in origin(*graph.find(node)))
+    nodes = distance_to_box(graph)
+    trained = (name for node in nodes for name in origin(*graph.find(node)))
     return tuple(dict.fromkeys(trained))
 
 
 def _check_input(graph: Graph, metadata: Metadata) -> None:
     expected = metadata.input_shape
     if expected and expected not in {shape(value) for value in graph.inputs}:
-        given = ", ".join(str(list(shape(value))) for value in graph.inputs)
-        what = f"the metadata speaks of an input of {list(expected)}, the model takes {given}"
+        shapes = ", ".join(str(list(shape(value))) for value in graph.inputs)
+        what = f"the metadata speaks of an input of {list(expected)}, the model takes {shapes}"
         raise ProjectError(what, Route("model.metadata"))

@@ -23,7 +23,7 @@ NOTE = "edgefirst"  # its key among the metadata_props of an ONNX model
 SCHEMA = 2
 SPLIT = "quantization_split"
 TILINGS = ("tiled", "whole_frame")
-MOST_CLASSES = 1 << 16
+MAX_CLASSES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
         outputs=outputs,
         tiling=_tiling(top),
         input_shape=tuple(top.entry("input").data.get("shape") or ()),
-        classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MOST_CLASSES]),
+        classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MAX_CLASSES]),
         nms=top.data.get("nms") or "class_agnostic",
         end2end=bool(model.data.get("end2end")),
     )
@@ -112,10 +112,10 @@ def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Meta
 
 def replaced(metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True) -> Metadata:
     """With these keys added, or in place of those that are there."""
-    kept = {
+    remaining = {
         key: value for key, value in metadata.document.items() if keep_hints or key != "split_hints"
     }
-    return read_metadata(json.dumps(kept | dict(added), allow_nan=False), f"{NOTE}.json")
+    return read_metadata(json.dumps(remaining | dict(added), allow_nan=False), f"{NOTE}.json")
 
 
 def _check_kinds(top: MetadataEntry) -> None:
@@ -168,10 +168,10 @@ def _tiling(top: MetadataEntry) -> Tiling | None:
     """Raises ProjectError for a tiling that is not version 1, before any work is done."""
     if "tiling" not in top.data:
         return None
-    given = top.data["tiling"]
-    if not isinstance(given, dict):
+    document = top.data["tiling"]
+    if not isinstance(document, dict):
         raise ProjectError("`tiling` must be an object", top.below("tiling"))
-    entry = MetadataEntry(given, top.below("tiling"))
+    entry = MetadataEntry(document, top.below("tiling"))
     if entry.get("version", WHOLE) != 1:
         raise ProjectError("only version 1 of `tiling` is known", entry.below("version"))
     full = entry.entry("full_frame").data.get("enabled") is True

@@ -25,8 +25,8 @@ def mark_metadata(graph: Graph, metadata: Metadata) -> None:
 
 def metadata_of(graph: Graph) -> Metadata | None:
     """What the graph carries; None where it carries nothing. Raises ProjectError."""
-    found = graph.metadata.get(NOTE)
-    return None if found is None else read_metadata(found, f"{NOTE} in the model")
+    text = graph.metadata.get(NOTE)
+    return None if text is None else read_metadata(text, f"{NOTE} in the model")
 
 
 def labels_of(graph: Graph) -> tuple[str, ...]:
@@ -36,16 +36,16 @@ def labels_of(graph: Graph) -> tuple[str, ...]:
         return metadata.classes
     where = f"{LABELS} in the model"
     words, test = TEXTS
-    found = read_json(graph.metadata.get(LABELS, "[]"), where)
-    if not test(found):
+    labels = read_json(graph.metadata.get(LABELS, "[]"), where)
+    if not test(labels):
         raise ProjectError(f"it must be {words}", where)
-    return tuple(found)
+    return tuple(labels)
 
 
 def carried(graph: Graph) -> Mapping[str, str]:
     """The notes that came with a model and go with what is made of it."""
-    kept = (NOTE, LABELS, OPERATORS)
-    return {key: graph.metadata[key] for key in kept if key in graph.metadata}
+    keys = (NOTE, LABELS, OPERATORS)
+    return {key: graph.metadata[key] for key in keys if key in graph.metadata}
 
 
 def tiling(graph: Graph) -> Tiling | None:
@@ -76,8 +76,8 @@ def mark_origin(graph: Graph, origin: Mapping[str, Json]) -> None:
 
 def origin_of_samples(graph: Graph) -> dict[str, Json]:
     """What `mark_origin` noted, by keys of a converter's block."""
-    found: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
-    return found
+    origin: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
+    return origin
 
 
 def mark_boxes(graph: Graph, names: Iterable[str]) -> None:

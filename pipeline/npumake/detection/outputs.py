@@ -34,7 +34,7 @@ DIMENSIONS = (
 CHANNELS = ("box_coords", "num_features", "num_classes", "num_protos")  # where children are joined
 DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
-MOST_BINS = 64  # of one side of a DFL box
+MAX_BINS = 64  # of one side of a DFL box
 
 Dims = tuple[tuple[str, int], ...]
 
@@ -109,10 +109,10 @@ def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
 
 
 def _dims(entry: MetadataEntry) -> Dims:
-    found = entry.get("dshape", OBJECTS, ())
-    if any(len(item) != 1 for item in found):
+    items = entry.get("dshape", OBJECTS, ())
+    if any(len(item) != 1 for item in items):
         raise ProjectError("each item of `dshape` has one name", entry.below("dshape"))
-    named = tuple(pair for item in found for pair in item.items())
+    named = tuple(pair for item in items for pair in item.items())
     shape = tuple(entry.get("shape", SIZES, ()))
     names = [name for name, _ in named]
     if named and tuple(size for _, size in named) != shape:
@@ -144,20 +144,20 @@ def _quantization(entry: MetadataEntry) -> OutputGrid | None:
 
 def output_document(output: DetectorOutput) -> dict[str, Json]:
     """The entry as JSON; of a tensor, `quantization` is there even when it is null."""
-    found: dict[str, Json] = {
+    document: dict[str, Json] = {
         name: getattr(output, name)
         for name in ("name", "type", "decoder", "encoding", "score_format", "normalized")
     }
-    found["shape"] = list(output.shape)
-    found["dshape"] = [{name: size} for name, size in output.dshape] or None
+    document["shape"] = list(output.shape)
+    document["dshape"] = [{name: size} for name, size in output.dshape] or None
     stride = list(output.stride)
-    found["stride"] = stride[0] if len(set(stride)) == 1 else stride or None
-    found["anchors"] = list(output.anchors) or None
+    document["stride"] = stride[0] if len(set(stride)) == 1 else stride or None
+    document["anchors"] = list(output.anchors) or None
     for name in ("scale_index", "dtype", "activation_applied", "activation_required"):
-        found[name] = getattr(output, name)
-    found["outputs"] = [output_document(child) for child in output.outputs] or None
-    found = {key: value for key, value in found.items() if value is not None} | output.rest
-    return found if output.outputs else found | {"quantization": _grid(output.quantization)}
+        document[name] = getattr(output, name)
+    document["outputs"] = [output_document(child) for child in output.outputs] or None
+    document = {key: value for key, value in document.items() if value is not None} | output.rest
+    return document if output.outputs else document | {"quantization": _grid(output.quantization)}
 
 
 def _grid(grid: OutputGrid | None) -> Json:
@@ -166,8 +166,8 @@ def _grid(grid: OutputGrid | None) -> Json:
     scale, zero_point = (
         values[0] if len(values) == 1 else list(values) for values in (grid.scale, grid.zero_point)
     )
-    found = {"scale": scale, "zero_point": zero_point, "axis": grid.axis, "dtype": grid.dtype}
-    return {key: value for key, value in found.items() if value is not None}
+    document = {"scale": scale, "zero_point": zero_point, "axis": grid.axis, "dtype": grid.dtype}
+    return {key: value for key, value in document.items() if value is not None}
 
 
 def check(outputs: Sequence[DetectorOutput], where: str) -> None:
@@ -203,7 +203,7 @@ def _check_children(output: DetectorOutput, where: str) -> None:
             raise ProjectError("children to be joined without a named channel in `dshape`", where)
         return
     for child in output.outputs:
-        if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MOST_BINS):
+        if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MAX_BINS):
             raise ProjectError(f"{bins} channels are no DFL box of 4 sides", where)
         if child.quantization is not None and child.quantization.dtype is None:
             raise ProjectError("the grid of a child needs its `dtype`", where)
@@ -211,5 +211,5 @@ def _check_children(output: DetectorOutput, where: str) -> None:
 
 def _features(child: DetectorOutput) -> int:
     sizes = dict(child.dshape)
-    found = next((sizes[name] for name in CHANNELS if name in sizes), None)
-    return next(iter(child.shape[1:2]), 0) if found is None else found
+    count = next((sizes[name] for name in CHANNELS if name in sizes), None)
+    return next(iter(child.shape[1:2]), 0) if count is None else count

@@ -46,7 +46,7 @@ def split_outputs(
     where a hint does not fit the graph.
     """
     graph = graph.copy()
-    found: list[tuple[DetectorOutput, list[Value]]] = []
+    entries: list[tuple[DetectorOutput, list[Value]]] = []
     by_target = {hint.target: hint for hint in hints}
     names = [str(value.name) for value in graph.outputs]
     for target in by_target:
@@ -55,15 +55,15 @@ def split_outputs(
     masked = any(part.name == "mask_coefs" for hint in hints for part in hint.boundaries)
     for value in graph.outputs:
         hint = by_target.get(str(value.name))
-        found += (
+        entries += (
             _parts(graph, value, hint) if hint else [(other_output(graph, value, masked), [value])]
         )
-    values = [value for _, values in found for value in values]
+    values = [value for _, values in entries for value in values]
     if len(set(values)) < len(values):
         raise GraphError("two parts of the head are the same tensor", hint="check `split_hints`")
     graph.expose(str(value.name) for value in values)
     graph.drop_unused()
-    outputs = tuple(_named(graph, output, values) for output, values in found)
+    outputs = tuple(_named(graph, output, values) for output, values in entries)
     return graph, outputs
 
 
@@ -146,9 +146,9 @@ def _distributed(graph: Graph, value: Value) -> list[Value]:
         assert operand is not None
         part = operand
         for step in chain:
-            given = [part if array(v) is None else v for v in step.inputs]
+            inputs = [part if array(v) is None else v for v in step.inputs]
             name = f"{step.outputs[0].name}_{tag}"
-            part, like = graph.insert(step.op_type, given, name, after=step), operand
+            part, like = graph.insert(step.op_type, inputs, name, after=step), operand
             graph.set_layout(part, range(3), like)
         parts.append(part)
     return parts
@@ -164,7 +164,7 @@ def _scaled(
     logical = boundary.end - boundary.start
     activation = boundary.activation or activation_of(leaves[0])
     children = at_scales(tensors, type_of_part(boundary), strides)
-    found = DetectorOutput(
+    output = DetectorOutput(
         boundary.name,
         (1, logical, count),
         type_of_part(boundary),
@@ -177,9 +177,9 @@ def _scaled(
             what = f"{channels} channels per cell, the hint says {logical}"
             raise GraphError(what, f"split_hints: {boundary.name}")
         form = "per_class" if boundary.name == "scores" else None
-        return replace(found, score_format=form, activation_required=activation), tensors
+        return replace(output, score_format=form, activation_required=activation), tensors
     encoding = "dfl" if channels > 4 else "direct"
-    return replace(found, encoding=encoding, normalized=False), tensors
+    return replace(output, encoding=encoding, normalized=False), tensors
 
 
 def _named(graph: Graph, output: DetectorOutput, values: list[Value]) -> DetectorOutput:
@@ -200,7 +200,7 @@ def _scaled_value(node: Node) -> Value | None:
     """What a Mul or Div scales by constants that are alike for every channel; else None."""
     if node.op_type not in ("Mul", "Div"):
         return None
-    constants = [held for value in node.inputs if (held := array(value)) is not None]
+    constants = [constant for value in node.inputs if (constant := array(value)) is not None]
     computed = [value for value in node.inputs if value is not None and array(value) is None]
-    alike = all(held.ndim < 2 or held.shape[-2] == 1 for held in constants)
+    alike = all(constant.ndim < 2 or constant.shape[-2] == 1 for constant in constants)
     return computed[0] if len(computed) == 1 and alike else None

@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from npumake.data.formats import MOST_BYTES, Taken, decoded
+from npumake.data.formats import MAX_MEMBER_BYTES, InputSpec, decoded
 from npumake.detection.decode import Detections
 from npumake.errors import ProjectError, Route
 from npumake.evaluate.boxes_in_picture import Size
@@ -82,14 +82,14 @@ def _of_file(files: tuple[SourceFile, ...], said: Ssd) -> np.ndarray:
     if not files:
         raise ProjectError("no such file", Route(f"{ROUTE}.anchors"))
     (file,) = files
-    if file.size > MOST_BYTES:
-        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+    if file.size > MAX_MEMBER_BYTES:
+        raise ProjectError(f"a file of more than {MAX_MEMBER_BYTES} bytes", file.name)
     suffix, y_first = PurePosixPath(file.name).suffix.lower(), said.order == "yxhw"
     found = None
     if suffix == ".tflite":
         found, y_first = anchors_in(file.read()), True
     elif suffix == ".npy":
-        found = decoded(file.read(), file.name, Files(), Taken((), "float32"))
+        found = decoded(file.read(), file.name, Files(), InputSpec((), "float32"))
     if found is None or found.shape[1:] != (4,) or found.dtype.kind not in "fiu":
         raise ProjectError("no anchors (n, 4)", file.name, "a .npy, or the .tflite with its own")
     return (found[:, X_FIRST] if y_first else found).astype(np.float64)

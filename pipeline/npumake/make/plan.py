@@ -194,9 +194,9 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     sections = branch.reading.sections
     found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
     if stage.asks_said:
-        found["said"] = branch.project.said
+        found["said"] = branch.project.vendor_document
     if stage.asks_dialect:
-        said = branch.project.said
+        said = branch.project.vendor_document
         found["vendor_dialect"] = None if said is None else said["dialect"]
     found.get("compile", {}).pop("prefix", None)
     return found

@@ -17,7 +17,7 @@ with when_used("jsonschema"):  # it takes longer to load than a project to plan
 
 Violation = Any  # a jsonschema ValidationError, whose stubs leave every field open
 
-_ONE = {
+_SINGULAR = {
     "string": "a string",
     "integer": "a whole number",
     "number": "a number",
@@ -25,7 +25,7 @@ _ONE = {
     "object": "a mapping",
     "array": "a list",
 }
-_MANY = {
+_PLURAL = {
     "string": "names",
     "integer": "whole numbers",
     "number": "numbers",
@@ -52,13 +52,13 @@ def mistakes(document: Document, schema: Json) -> tuple[ProjectError, ...]:
     errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document.data))
     order = {route: number for number, route in enumerate(document.places)}
     strange = {tuple(e.path) for e in errors if e.validator == "additionalProperties"}
-    found: list[tuple[bool, int, ProjectError]] = []
+    entries: list[tuple[bool, int, ProjectError]] = []
     for error in errors:
         route, lacks = tuple(error.path), error.validator == "required"
         if lacks and route in strange:
             continue
-        found += [(lacks, order[at], mistake) for at, mistake in _mistakes(error, document)]
-    unique = {str(mistake): (lacks, at, mistake) for lacks, at, mistake in found}
+        entries += [(lacks, order[at], mistake) for at, mistake in _mistakes(error, document)]
+    unique = {str(mistake): (lacks, at, mistake) for lacks, at, mistake in entries}
     return tuple(mistake for *_, mistake in sorted(unique.values(), key=lambda item: item[:2]))
 
 
@@ -67,12 +67,12 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
     spot = document.places[route]
     match error.validator:
         case "additionalProperties":
-            known = error.schema["properties"]
+            properties = error.schema["properties"]
             for key in error.instance:
-                if key not in known:
+                if key not in properties:
                     at = (*route, key)
-                    hint = _home(key, known) if not route else ""
-                    hint = hint or did_you_mean(key, known)
+                    hint = _home(key, properties) if not route else ""
+                    hint = hint or did_you_mean(key, properties)
                     what = f"unknown key `{key}`"
                     yield at, ProjectError(what, document.places[at].key, hint)
         case "required":
@@ -107,7 +107,7 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
     match error.validator:
         case "type":
             hint = _remedy(value, limit) or _written_out(error.schema)
-            return f"must be {_wanted(error.schema)}, not {_given(value)}", hint
+            return f"must be {_expected(error.schema)}, not {_kind_of(value)}", hint
         case "enum":
             return f"cannot be {_quoted(value)}", "allowed: " + ", ".join(_nearest(value, limit))
         case "minimum":
@@ -125,29 +125,29 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
 
 def _unnamed(name: str, schema: Json) -> tuple[str, str]:
     """A name that stands alone, and is none that the schema has, or needs arguments."""
-    known = schema.get("properties")
-    if known is None:
+    properties = schema.get("properties")
+    if properties is None:
         words = schema["pattern"].strip("^$()").split("|")
         return f"cannot be `{name}`", f"allowed: {', '.join(words)}, or a whole number"
-    if name not in known:
-        return f"cannot be `{name}`", did_you_mean(name, known)
-    required = known[name]["required"]
+    if name not in properties:
+        return f"cannot be `{name}`", did_you_mean(name, properties)
+    required = properties[name]["required"]
     return f"is `{name}` without arguments", f"write {{{name}: {{{required[0]}: ...}}}}"
 
 
-def _wanted(schema: Json) -> str:
+def _expected(schema: Json) -> str:
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return " or ".join(_one(kind, schema) for kind in kinds if kind != "null")
+    return " or ".join(_singular(kind, schema) for kind in kinds if kind != "null")
 
 
-def _one(kind: str, schema: Json) -> str:
+def _singular(kind: str, schema: Json) -> str:
     of = schema["items"].get("type", []) if kind == "array" else []
     kinds = [of] if isinstance(of, str) else of
-    many = " or ".join(_MANY[kind] for kind in kinds if kind != "null")
-    return f"{_ONE[kind]} of {many}" if many else _ONE[kind]
+    many = " or ".join(_PLURAL[kind] for kind in kinds if kind != "null")
+    return f"{_SINGULAR[kind]} of {many}" if many else _SINGULAR[kind]
 
 
-def _given(value: Json) -> str:
+def _kind_of(value: Json) -> str:
     if value is None:
         return "empty"
     if isinstance(value, str | dict | list):
@@ -155,8 +155,8 @@ def _given(value: Json) -> str:
     return _quoted(value)
 
 
-def _remedy(value: Json, wanted: str | list[str]) -> str:
-    kinds = [wanted] if isinstance(wanted, str) else wanted
+def _remedy(value: Json, types: str | list[str]) -> str:
+    kinds = [types] if isinstance(types, str) else types
     if value is None:
         return "give it a value, or remove the key"
     if "array" in kinds and "number" not in kinds and not isinstance(value, dict):
@@ -168,10 +168,10 @@ def _remedy(value: Json, wanted: str | list[str]) -> str:
 
 def _written_out(schema: Json) -> str:
     """The keys of a mapping: those that it needs, or may have."""
-    needed, known = schema.get("required", []), schema.get("properties", {})
+    needed, properties = schema.get("required", []), schema.get("properties", {})
     if needed:
         return f"write {{{', '.join(f'{key}: ...' for key in needed)}}}"
-    return did_you_mean("", known) if known else ""
+    return did_you_mean("", properties) if properties else ""
 
 
 def _nearest(value: Json, allowed: list[Json]) -> list[str]:

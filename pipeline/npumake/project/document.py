@@ -17,13 +17,13 @@ import yaml
 
 from npumake.digest import Json, is_stored
 from npumake.errors import Place, ProjectError
-from npumake.project.events import LARGEST, Event, Scan, refuse_depth, scan
+from npumake.project.events import MAX_FILE_BYTES, Event, Scan, refuse_depth, scan
 from npumake.project.scalar import Scalar, meaning
 
 Route = tuple[str | int, ...]
 Words = Callable[[str, Place], Scalar]  # what an unquoted word means
 
-MOST = 100_000  # values in one file, aliases written out
+MAX_VALUES = 100_000  # values in one file, aliases written out
 # Words of a key that are a boolean to older readers: this key has none.
 OWN_WORDS = ((("compiled",), "off"),)
 
@@ -54,19 +54,19 @@ def read_document(file: Path, words: Words = meaning, again: bool = False) -> Do
 
     Raises ProjectError as `parse_document` does, and when the file cannot be read.
     """
-    return parse_document(read_source(file), shown(file), words, again)
+    return parse_document(read_source(file), path_text(file), words, again)
 
 
 def read_source(file: Path) -> bytes:
     """The bytes of a YAML file, one more than may be in it at most. Raises ProjectError."""
     if os.path.lexists(file) and not is_stored(file):
-        raise ProjectError("no plain file", Place(shown(file)))
+        raise ProjectError("no plain file", Place(path_text(file)))
     try:
         with file.open("rb") as stream:
-            return stream.read(LARGEST + 1)
+            return stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         what = f"cannot read the file: {error.strerror}"
-        raise ProjectError(what, Place(shown(file))) from None
+        raise ProjectError(what, Place(path_text(file))) from None
 
 
 def parse_document(
@@ -87,7 +87,7 @@ def parse_document(
     return Document(path, {} if data is None else data, reading.places, repeated)
 
 
-def shown(file: Path) -> str:
+def path_text(file: Path) -> str:
     """`file` as an error names it: relative to the current directory when below it."""
     whole, here = file.absolute(), Path.cwd()
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else file.as_posix()
@@ -111,9 +111,9 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     if event.tag is not None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
         raise ProjectError(f"tag `{tag}` is not read", place, "write the plain value")
-    if len(reading.places) == MOST:
+    if len(reading.places) == MAX_VALUES:
         hint = "an alias counts as all it stands for"
-        raise ProjectError(f"more than {MOST} values in one file", place, hint)
+        raise ProjectError(f"more than {MAX_VALUES} values in one file", place, hint)
     key = key or place
     if isinstance(event, yaml.ScalarEvent):
         reading.places[route] = RoutePlace(key, place)

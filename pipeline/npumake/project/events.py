@@ -17,8 +17,8 @@ from npumake.errors import Place, ProjectError
 
 Event = Any  # PyYAML's events carry more than its stubs say
 
-LARGEST = 2**20  # bytes of one file
-DEEPEST = 64  # collections inside one another
+MAX_FILE_BYTES = 2**20  # bytes of one file
+MAX_DEPTH = 64  # collections inside one another
 
 # The C parser where PyYAML has it: the same events, about ten times faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -74,12 +74,12 @@ def scan(source: bytes, path: str) -> Scan:
 
 
 def refuse_depth(depth: int, place: Place) -> None:
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise _too_deep(place)
 
 
 def _too_deep(place: Place) -> ProjectError:
-    return ProjectError(f"nested more than {DEEPEST} deep", place)
+    return ProjectError(f"nested more than {MAX_DEPTH} deep", place)
 
 
 def _refuse_escapes(event: Event, place: Place) -> None:
@@ -101,8 +101,8 @@ def _place(path: str, event: Event) -> Place:
 
 
 def _decoded(source: bytes, path: str) -> str:
-    if len(source) > LARGEST:
-        raise ProjectError(f"the file is larger than {LARGEST // 1024} KiB", Place(path))
+    if len(source) > MAX_FILE_BYTES:
+        raise ProjectError(f"the file is larger than {MAX_FILE_BYTES // 1024} KiB", Place(path))
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:

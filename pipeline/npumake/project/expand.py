@@ -17,15 +17,15 @@ from math import prod
 
 from npumake.digest import Json
 from npumake.errors import Place, ProjectError
-from npumake.project.document import MOST, Document, Route, RoutePlace
+from npumake.project.document import MAX_VALUES, Document, Route, RoutePlace
 from npumake.project.events import refuse_depth
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
-MOST_VARIANTS = 256
-LONGEST_NAME = 100  # characters: it becomes a folder
+MAX_VARIANTS = 256
+MAX_NAME_LENGTH = 100  # characters: it becomes a folder
 OVERLAYS = ("variants", "matrix")  # the sections that speak of the others
-ONCE = (*OVERLAYS, "dialect", "config")  # in no overlay: spoken before there is one
+TOP_LEVEL_ONLY = (*OVERLAYS, "dialect", "config")  # in no overlay: spoken before there is one
 
 
 def merged(base: Document, overlay: Document) -> Document:
@@ -45,18 +45,18 @@ def variants(document: Document) -> dict[str, Document]:
     MOST_VARIANTS of them.
     """
     base = without(document, OVERLAYS)
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     for name, overlay, place in (*_named(document), *_combined(document, base)):
-        if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-            hint = f"at most {LONGEST_NAME} letters, digits, `_`, `.` and `-`"
-            raise ProjectError(f"`{name[:LONGEST_NAME]}` cannot name a variant", place, hint)
-        if name in found:
+        if not NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+            hint = f"at most {MAX_NAME_LENGTH} letters, digits, `_`, `.` and `-`"
+            raise ProjectError(f"`{name[:MAX_NAME_LENGTH]}` cannot name a variant", place, hint)
+        if name in documents:
             hint = "give one of them another name, under `variants:`"
             raise ProjectError(f"two variants are called `{name}`", place, hint)
-        if len(found) == MOST_VARIANTS or len(found) * len(base.places) > MOST:
-            raise ProjectError(f"too many variants: at most {MOST_VARIANTS}", place)
-        found[name] = merged(base, overlay)
-    return found
+        if len(documents) == MAX_VARIANTS or len(documents) * len(base.places) > MAX_VALUES:
+            raise ProjectError(f"too many variants: at most {MAX_VARIANTS}", place)
+        documents[name] = merged(base, overlay)
+    return documents
 
 
 def targets(document: Document) -> dict[str, Document | None]:
@@ -64,14 +64,14 @@ def targets(document: Document) -> dict[str, Document | None]:
 
     Raises ProjectError for a target that is listed twice.
     """
-    found: dict[str, Document | None] = {}
+    overlays: dict[str, Document | None] = {}
     for index, entry in enumerate(document.data["targets"]):
         place = document.places["targets", index].value
         name = entry if isinstance(entry, str) else next(iter(entry))
-        if name in found:
+        if name in overlays:
             raise ProjectError(f"target `{name}` is listed twice", place)
-        found[name] = None if entry is name else _below(document, ("targets", index, name))
-    return found
+        overlays[name] = None if entry is name else _below(document, ("targets", index, name))
+    return overlays
 
 
 def _named(document: Document) -> Iterator[tuple[str, Document, Place]]:
@@ -91,8 +91,8 @@ def _combined(document: Document, base: Document) -> Iterator[tuple[str, Documen
             raise ProjectError(f"`matrix.{key}` has no values", document.places["matrix", key].key)
         if key in ("dialect", "config"):
             raise ProjectError(f"`{key}` cannot vary", document.places["matrix", key].key)
-    if prod(len(values) for values in matrix.values()) > MOST_VARIANTS:
-        raise ProjectError(f"too many combinations: at most {MOST_VARIANTS}", place)
+    if prod(len(values) for values in matrix.values()) > MAX_VARIANTS:
+        raise ProjectError(f"too many combinations: at most {MAX_VARIANTS}", place)
     axes = [[_choice(document, base, key, n) for n in range(len(matrix[key]))] for key in matrix]
     for chosen in product(*axes):
         name = "-".join(spelling for spelling, _ in chosen)
@@ -117,11 +117,11 @@ def _choice(document: Document, base: Document, key: str, index: int) -> tuple[s
 
 def _route(key: str, data: Json) -> tuple[str, ...]:
     """The route that a dotted key means: a name may hold dots itself where `data` knows it."""
-    known = data if isinstance(data, dict) else {}
-    starts = [name for name in known if key == name or key.startswith(f"{name}.")]
+    mapping = data if isinstance(data, dict) else {}
+    starts = [name for name in mapping if key == name or key.startswith(f"{name}.")]
     head = max(starts, key=len, default=key.partition(".")[0])
     rest = key[len(head) + 1 :]
-    return (head, *_route(rest, known.get(head))) if rest else (head,)
+    return (head, *_route(rest, mapping.get(head))) if rest else (head,)
 
 
 def _spelled(value: Json) -> str:
@@ -150,8 +150,10 @@ def without(document: Document, sections: tuple[str, ...]) -> Document:
 def _merged(base: Json, overlay: Json) -> Json:
     if not isinstance(base, dict) or not isinstance(overlay, dict):
         return overlay
-    kept = {key: _merged(base[key], overlay[key]) if key in overlay else base[key] for key in base}
-    return kept | {key: value for key, value in overlay.items() if key not in base}
+    joined = {
+        key: _merged(base[key], overlay[key]) if key in overlay else base[key] for key in base
+    }
+    return joined | {key: value for key, value in overlay.items() if key not in base}
 
 
 def routes(data: Json, route: Route = ()) -> Iterator[Route]:

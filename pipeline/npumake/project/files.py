@@ -23,7 +23,7 @@ from npumake.errors import CacheError, ProjectError, Route
 from npumake.project.hints import hints_of
 from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
-MOST_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
+MAX_MODEL_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -67,7 +67,7 @@ class SourceFile:
 def refuse_huge(path: Path | str, where: str = "") -> None:
     """Raises ProjectError for a file that no format of models can fill, before it is read. One
     that is not there, or no plain file, is another's to refuse."""
-    if os.path.isfile(path) and (size := os.path.getsize(path)) > MOST_BYTES:
+    if os.path.isfile(path) and (size := os.path.getsize(path)) > MAX_MODEL_BYTES:
         what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
         hint = "is it the model? larger weights lie in several files beside it"
         raise ProjectError(what, where or str(path), hint)
@@ -139,12 +139,12 @@ def source_files(directory: Path, source: FileSource) -> NamedFiles:
     _require_variables(source)
     if not source.many:
         return _single(directory / _expanded(source.pattern))
-    found = pattern_files(directory, source.pattern)
+    files = pattern_files(directory, source.pattern)
     if source.confined:
-        _refuse_elsewhere(directory, source, found)
+        _refuse_elsewhere(directory, source, files)
     if source.is_module:
-        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in found)
-    return found
+        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in files)
+    return files
 
 
 def _require_variables(source: FileSource) -> None:
@@ -155,9 +155,9 @@ def _require_variables(source: FileSource) -> None:
             raise ProjectError(what, Route(source.route), hint)
 
 
-def _refuse_elsewhere(directory: Path, source: FileSource, found: NamedFiles) -> None:
+def _refuse_elsewhere(directory: Path, source: FileSource, files: NamedFiles) -> None:
     home = directory.resolve()
-    for _, path in found:
+    for _, path in files:
         if not Path(path).resolve().is_relative_to(home):
             what = f"`{source.pattern}` names Python outside the project"
             raise ProjectError(what, Route(source.route), "copy it into the project's directory")
@@ -182,14 +182,14 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
         return _single(root)
     # A value is taken at its word: what is wild in it matches only itself.
     *folders, last = (_expanded(part, wild=r"[\g<0>]") for part in parts[literal:])
-    wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
-    names = sorted(set(_below(str(root), wanted, "")))
+    patterns = (*folders, "**", "*") if last == "**" else (*folders, last)
+    names = sorted(set(_below(str(root), patterns, "")))
     return tuple((name, f"{root}/{name}") for name in names)
 
 
 def _expanded(part: str, wild: str = r"\g<0>") -> str:
     """`part` with the values of its variables, each wild character of them written as `wild`."""
-    return _VARIABLE.sub(lambda found: _WILD.sub(wild, os.environ.get(found[1], "")), part)
+    return _VARIABLE.sub(lambda match: _WILD.sub(wild, os.environ.get(match[1], "")), part)
 
 
 def _single(path: Path) -> NamedFiles:

@@ -14,20 +14,20 @@ def numbered(index: int) -> str:
     return f"@{index}"
 
 
-def entries(given: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
+def entries(sections: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
     """By name, the key of `given` that speaks of it; names that none speaks of are left out.
 
     `names` are all inputs of the model, in its order.
     """
     keys = {
-        name: next((key for key in (name, numbered(index), EVERY) if key in given), None)
+        name: next((key for key in (name, numbered(index), EVERY) if key in sections), None)
         for index, name in enumerate(names)
     }
     return {name: key for name, key in keys.items() if key is not None}
 
 
-def strangers(given: Mapping[str, T], names: Iterable[str]) -> list[str]:
+def strangers(sections: Mapping[str, T], names: Iterable[str]) -> list[str]:
     """The keys of `given` that name nothing in `names`."""
     listed = list(names)
-    known = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
-    return [key for key in given if key not in known]
+    allowed = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
+    return [key for key in sections if key not in allowed]

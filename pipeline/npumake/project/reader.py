@@ -16,16 +16,16 @@ from typing import Any, Literal, Union, get_args, get_origin
 from npumake.digest import Json, key_of
 from npumake.errors import Place, ProjectError
 from npumake.project.check import check, dotted
-from npumake.project.document import Document, RoutePlace, read_document, shown
+from npumake.project.document import Document, RoutePlace, path_text, read_document
 from npumake.project.expand import NAME, merged, targets, variants
 from npumake.project.hints import hints_of
 from npumake.project.schema import is_choice, schema_of
 from npumake.project.sections import Sections
-from npumake.project.vendor import Dialects, Note, VendorDocument, spoken, vendor_of
+from npumake.project.vendor import Dialects, Note, VendorDocument, translated, vendor_of
 
 SCHEMA = schema_of(Sections)
 PROJECT = "project.yaml"
-ONCE_SAID = ("dialect", "config")  # one word each: they stand in project.yaml
+PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in project.yaml
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Project:
     variants: tuple[Project, ...] = ()
     notes: tuple[Note, ...] = ()
     variables: tuple[str, ...] = ()  # of the environment, that the YAML depends on
-    said: VendorDocument | None = None  # in a vendor's own words
+    vendor_document: VendorDocument | None = None  # in a vendor's own words
 
 
 def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
@@ -68,17 +68,22 @@ def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
     name = os.path.basename(os.path.abspath(directory))
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
-        raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
+        raise ProjectError(f"`{name}` cannot name a project", path_text(directory), hint)
     top = read_document(_project_file(directory))
     check(top, {"type": "object"})
     vendor = vendor_of(top, directory, dialects or {})
     files = _section_files(directory, vendor.config.files if vendor else ())
-    said = spoken(_joined([top, *map(read_document, files)]), vendor)
-    found = project_of(said.document, name, directory)
-    files = (directory / PROJECT, *files, *said.files)
-    told = [replace(variant, said=said.said) for variant in found.variants]
-    found = replace(found, said=said.said, variants=tuple(told))
-    return replace(found, files=files, notes=said.notes, variables=said.variables)
+    translation = translated(_joined([top, *map(read_document, files)]), vendor)
+    project = project_of(translation.document, name, directory)
+    files = (directory / PROJECT, *files, *translation.files)
+    variants_with_document = [
+        replace(variant, vendor_document=translation.vendor_document)
+        for variant in project.variants
+    ]
+    project = replace(
+        project, vendor_document=translation.vendor_document, variants=tuple(variants_with_document)
+    )
+    return replace(project, files=files, notes=translation.notes, variables=translation.variables)
 
 
 def project_of(document: Document, name: str, directory: Path) -> Project:
@@ -91,11 +96,11 @@ def project_of(document: Document, name: str, directory: Path) -> Project:
         target: plain if overlay is None else _overlaid(document, overlay)
         for target, overlay in targets(document).items()
     }
-    found = tuple(
+    nested = tuple(
         replace(project_of(whole, name, directory), variant=variant)
         for variant, whole in variants(document).items()
     )
-    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=found)
+    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=nested)
 
 
 def _overlaid(document: Document, overlay: Document) -> ProjectReading:
@@ -116,28 +121,32 @@ def sections_of(document: Document) -> Sections:
 def _project_file(directory: Path) -> Path:
     file = directory / PROJECT
     if os.path.lexists(file) and not file.is_file():
-        raise ProjectError("no plain file", shown(file))
+        raise ProjectError("no plain file", path_text(file))
     if not file.is_file():
         hint = "a project is a directory with a project.yaml"
-        raise ProjectError("no project.yaml", shown(directory), hint)
+        raise ProjectError("no project.yaml", path_text(directory), hint)
     return file
 
 
 def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]:
     """Those that exist, in the order of the sections. A vendor's file may be called like one."""
     others = {os.path.realpath(file) for file in vendors}
-    found = []
+    files = []
     for name in ("project", *(section.name for section in fields(Sections))):
         for suffix in (".yml", ".yaml"):
             file = directory / f"{name}{suffix}"
-            if name in ONCE_SAID or not os.path.lexists(file) or os.path.realpath(file) in others:
+            if (
+                name in PROJECT_FILE_KEYS
+                or not os.path.lexists(file)
+                or os.path.realpath(file) in others
+            ):
                 continue
             if suffix == ".yml":
-                raise ProjectError("not read", shown(file), f"rename it to {name}.yaml")
+                raise ProjectError("not read", path_text(file), f"rename it to {name}.yaml")
             if not file.is_file():
-                raise ProjectError("no plain file", shown(file))
-            found += [file] if name != "project" else []
-    return tuple(found)
+                raise ProjectError("no plain file", path_text(file))
+            files += [file] if name != "project" else []
+    return tuple(files)
 
 
 def _joined(documents: list[Document]) -> Document:

@@ -18,7 +18,7 @@ from npumake.errors import Place, ProjectError
 
 Scalar = str | int | float | bool | None
 
-LONGEST_INTEGER = 20  # characters: 64 bits with a sign
+MAX_INTEGER_CHARACTERS = 20  # characters: 64 bits with a sign
 
 _WORDS: dict[str, Scalar] = {
     "": None,
@@ -60,7 +60,7 @@ def meaning(word: str, place: Place) -> Scalar:
         hint = f'write true or false, or "{word}" for text'
         raise ProjectError(f"`{word}` means text to some and a boolean to others", place, hint)
     if _INTEGER.fullmatch(word):
-        if len(word) > LONGEST_INTEGER or not -(2**63) <= int(word, 0) < 2**63:
+        if len(word) > MAX_INTEGER_CHARACTERS or not -(2**63) <= int(word, 0) < 2**63:
             raise ProjectError("the number does not fit in 64 bits", place, "quote it for text")
         return int(word, 0)
     if _NOT_FINITE.fullmatch(word):

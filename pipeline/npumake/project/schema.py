@@ -30,7 +30,7 @@ from typing import (
 
 from npumake.digest import Json, key_of, plain
 from npumake.project.doc import Doc
-from npumake.project.expand import ONCE
+from npumake.project.expand import TOP_LEVEL_ONLY
 from npumake.project.hints import hints_of
 from npumake.project.sections import Overlay, Sections, TargetOverlay
 
@@ -54,7 +54,7 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
     schema = {"$schema": DRAFT, "title": title, **whole}
     if sections is not Sections:
         return schema
-    keys = {key: inner for key, inner in whole["properties"].items() if key not in ONCE}
+    keys = {key: inner for key, inner in whole["properties"].items() if key not in TOP_LEVEL_ONLY}
     return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
 
 

@@ -70,14 +70,14 @@ class VendorDocument(TypedDict):
 
 
 @dataclass(frozen=True)
-class Spoken:
+class Translation:
     """A native document, what its translation left out, and what else it was made from."""
 
     document: Document
     notes: tuple[Note, ...] = ()
     files: tuple[Path, ...] = ()
     variables: tuple[str, ...] = ()
-    said: VendorDocument | None = None
+    vendor_document: VendorDocument | None = None
 
 
 @dataclass(frozen=True)
@@ -111,19 +111,19 @@ def vendor_of(document: Document, directory: Path, dialects: Dialects) -> Vendor
     return VendorSection(name, dialect, "" if folder == "." else folder, dialect.read(file))
 
 
-def spoken(document: Document, vendor: VendorSection | None) -> Spoken:
+def translated(document: Document, vendor: VendorSection | None) -> Translation:
     """The native document of a project; one without a vendor's file is that already.
 
     Raises what translating the vendor's file raises.
     """
     if vendor is None:
-        return Spoken(document)
+        return Translation(document)
     read, dialect = vendor.config, vendor.dialect
     rest = without(document, ("dialect", "config"))
     native = dialect.translate(read.document, vendor.base, rest.data)
     notes = (*repeat_notes(read.document), *dialect.notes(read.document))
-    said = VendorDocument(dialect=vendor.name, document=read.document.data)
-    return Spoken(merged(native, rest), notes, read.files, read.variables, said)
+    vendor_document = VendorDocument(dialect=vendor.name, document=read.document.data)
+    return Translation(merged(native, rest), notes, read.files, read.variables, vendor_document)
 
 
 def repeat_notes(document: Document) -> tuple[Note, ...]:

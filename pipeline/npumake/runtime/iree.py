@@ -18,7 +18,7 @@ from npumake.errors import GraphError
 from npumake.runtime.codes import CodePort
 
 INTERFACE = "interface.json"
-LARGEST = 1 << 20  # bytes of it
+MAX_INTERFACE_BYTES = 1 << 20  # bytes of it
 _DAMAGE = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -50,13 +50,13 @@ class IreeSession:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""
         codes = [port.codes(feeds.get(port.name)) for port in self._inputs]
         try:
-            given = self._run(*codes)
+            outputs = self._run(*codes)
         except (RuntimeError, ValueError) as error:
             raise GraphError(f"IREE cannot run the model: {error}") from error
-        made = given if isinstance(given, tuple | list) else (given,)
+        results = outputs if isinstance(outputs, tuple | list) else (outputs,)
         real = {
             port.name: port.real(np.asarray(values.to_host()))
-            for port, values in zip(self._outputs, made, strict=True)
+            for port, values in zip(self._outputs, results, strict=True)
         }
         return [real[name] for name in names or self.output_names]
 
@@ -65,7 +65,7 @@ def interface(path: Path) -> tuple[tuple[CodePort, ...], tuple[CodePort, ...]]:
     """Inputs and outputs. Raises GraphError for a file that npumake did not make."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(INTERFACE) as member:
-            document = json.loads(member.read(LARGEST))
+            document = json.loads(member.read(MAX_INTERFACE_BYTES))
         return _ports(document["inputs"]), _ports(document["outputs"])
     except _DAMAGE as error:
         raise GraphError(f"no {INTERFACE} behind the code: {error}", path.name) from error

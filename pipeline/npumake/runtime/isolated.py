@@ -22,7 +22,7 @@ import numpy as np
 import npumake
 from npumake.engine.ort import Feeds
 from npumake.lifetime.temporaries import temporary_folder
-from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
+from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, feed_file, output_file
 
 # Our package is found by its place, not by sys.path, where `npumake` may be another's folder; the
 # doors of the two rooms stay shut, for they load more than one file needs.
@@ -35,10 +35,13 @@ from npumake.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """
 OURS = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
-TO_OPEN, PER_RUN = 120, 120  # seconds
-MEMORY, PER_BYTE = 8 << 30, 16  # bytes, and so many more for each of the file
-LAST = 6  # lines of what the process wrote last
-LONGEST = 300  # characters of such a line
+OPEN_SECONDS, RUN_SECONDS = 120, 120  # seconds
+BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
+    8 << 30,
+    16,
+)  # bytes, and so many more for each of the file
+MAX_LINES = 6  # lines of what the process wrote last
+MAX_LINE_LENGTH = 300  # characters of such a line
 OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to allocate")
 
 
@@ -69,20 +72,20 @@ class Isolated:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._seconds = TO_OPEN + PER_RUN * len(job.feeds)
+        self._seconds = OPEN_SECONDS + RUN_SECONDS * len(job.feeds)
         self._ends = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as ends:
             self._folder = ends.enter_context(temporary_folder())
             self._write()
-            with (self._folder / "said").open("wb") as said:
+            with (self._folder / "said").open("wb") as log:
                 self._process = subprocess.Popen(
                     [*self._job.command, str(self._folder)],
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=log,
+                    stderr=log,
                 )
             self._ends = ends.pop_all()
         return self
@@ -106,7 +109,7 @@ class Isolated:
         if status:
             raise self._failure(_ended(status))
         for run in range(len(self._job.feeds)):
-            yield self._read(made_file(self._folder, run))
+            yield self._read(output_file(self._folder, run))
 
     def _write(self) -> None:
         self._folder.joinpath(f"model{self._job.suffix}").write_bytes(self._job.data)
@@ -116,14 +119,14 @@ class Isolated:
             "runs": len(self._job.feeds),
             "every": self._job.every,
             "inputs": names,
-            "memory": MEMORY + PER_BYTE * len(self._job.data),
+            "memory": BASE_MEMORY_BYTES + MEMORY_PER_FILE_BYTE * len(self._job.data),
             "parent": os.getpid(),
             "seconds": self._seconds + 10,  # should this process end without a word
         }
         self._folder.joinpath(REQUEST).write_text(json.dumps(request), encoding="utf-8")
         for run, feed in enumerate(self._job.feeds):
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
-            np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
+            np.savez(feed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
 
     def _read(self, file: Path) -> Mapping[str, np.ndarray]:
         """Raises RunError for what is no file of arrays."""
@@ -135,12 +138,14 @@ class Isolated:
             raise self._failure(f"leaves no outputs: {error}") from error
 
     def _failure(self, what: str) -> RunError:
-        said = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
-        lines = [line.rstrip()[:LONGEST] for line in said.splitlines() if line.strip()]
+        log = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
+        lines = [line.rstrip()[:MAX_LINE_LENGTH] for line in log.splitlines() if line.strip()]
         if any(word in line for line in lines for word in OUT_OF_MEMORY):
             what += ": it needs more memory than it may have"
-        done = sum(made_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
-        return RunError(what, done if (self._folder / OPENED).exists() else None, lines[-LAST:])
+        done = sum(output_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
+        return RunError(
+            what, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
+        )
 
 
 def _ended(status: int) -> str:

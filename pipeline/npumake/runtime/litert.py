@@ -37,10 +37,13 @@ class LiteRtSession:
             self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise _refused(str(error), name) from error
-        fed, given = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self._index = {d["name"]: d["index"] for d in (*fed, *given)}
-        self._inputs = {d["name"]: _port(d) for d in fed}
-        self._outputs = {d["name"]: _port(d) for d in given}
+        inputs, outputs = (
+            self._interpreter.get_input_details(),
+            self._interpreter.get_output_details(),
+        )
+        self._index = {d["name"]: d["index"] for d in (*inputs, *outputs)}
+        self._inputs = {d["name"]: _port(d) for d in inputs}
+        self._outputs = {d["name"]: _port(d) for d in outputs}
         self.inputs = tuple(codes.port for codes in self._inputs.values())
         self.outputs = tuple(codes.port for codes in self._outputs.values())
         self.input_names = tuple(self._inputs)
@@ -75,16 +78,16 @@ def _refuse_endless(interpreter: Any, name: str) -> None:
         raise GraphError(what, name, "write its turns out before it is converted")
 
 
-def _refused(said: str, name: str) -> GraphError:
+def _refused(message: str, name: str) -> GraphError:
     """In our words where the file needs an operator of its own."""
-    found = UNRESOLVED.search(said)
-    if found is None:
-        return GraphError(f"LiteRT refuses the model: {said}", name)
-    if found[1] == ETHOS_U:
+    match = UNRESOLVED.search(message)
+    if match is None:
+        return GraphError(f"LiteRT refuses the model: {message}", name)
+    if match[1] == ETHOS_U:
         what = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
         hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
         return GraphError(what, name, hint + "estimate of this one")
-    return GraphError(f"it has an operator that LiteRT has not: {found[1]}", name)
+    return GraphError(f"it has an operator that LiteRT has not: {match[1]}", name)
 
 
 def _port(tensor: Mapping[str, Any]) -> CodePort:

@@ -26,13 +26,17 @@ class Planar:
 
     def __init__(self, session: PlanarSession, inputs: Shapes, outputs: Shapes) -> None:
         self._session = session
-        self._fed = {p.name for p in session.inputs if tuple(p.shape) != inputs[p.name]}
-        self._given = {p.name for p in session.outputs if tuple(p.shape) != outputs[p.name]}
+        self._turned_inputs = {p.name for p in session.inputs if tuple(p.shape) != inputs[p.name]}
+        self._turned_outputs = {
+            p.name for p in session.outputs if tuple(p.shape) != outputs[p.name]
+        }
         self.output_names = tuple(outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """The named outputs, all of them when None, in the order of the model's."""
-        fed = {n: np.moveaxis(x, 1, -1) if n in self._fed else x for n, x in feeds.items()}
+        file_feeds = {
+            n: np.moveaxis(x, 1, -1) if n in self._turned_inputs else x for n, x in feeds.items()
+        }
         names = names or self.output_names
-        given = zip(names, self._session.run(names, fed), strict=True)
-        return [np.moveaxis(y, -1, 1) if name in self._given else y for name, y in given]
+        outputs = zip(names, self._session.run(names, file_feeds), strict=True)
+        return [np.moveaxis(y, -1, 1) if name in self._turned_outputs else y for name, y in outputs]

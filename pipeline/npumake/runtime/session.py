@@ -124,8 +124,10 @@ class Session:
         if path.is_dir():
             raise GraphError("a directory, no model", str(path), "a project's are in its out/")
         if path.suffix not in ENGINES:
-            known = ", ".join(sorted(ENGINES))
-            raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
+            suffixes = ", ".join(sorted(ENGINES))
+            raise GraphError(
+                f"no engine runs a `{path.suffix}` file", str(path), f"known: {suffixes}"
+            )
         if not path.is_file():
             raise GraphError("no such file", str(path))
         self._engine = ENGINES[path.suffix](
@@ -178,11 +180,11 @@ class Session:
             self.run(names, {name: parts[at] for name, parts in cut.items()}, input_offset)
             for at in range(count)
         ]
-        return [np.concatenate(made) for made in zip(*each, strict=True)]
+        return [np.concatenate(outputs) for outputs in zip(*each, strict=True)]
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
         """The feeds with pixels as codes; what is no uint8 as it is."""
-        takes = {given.name: given.dtype for given in self.get_inputs()}
+        takes = {port.name: port.dtype for port in self.get_inputs()}
         return {
             name: (x.astype(np.int32) - offset).astype(takes[name])
             if x.dtype == np.uint8 != takes[name]
@@ -201,7 +203,7 @@ def _read(files: Iterable[str | Path]) -> Operators:
     return operators_in(sources)
 
 
-def _refuse_unknown(kind: str, names: Iterable[str], known: Sequence[str]) -> None:
+def _refuse_unknown(kind: str, names: Iterable[str], allowed: Sequence[str]) -> None:
     for name in names:
-        if name not in known:
-            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, known))
+        if name not in allowed:
+            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, allowed))

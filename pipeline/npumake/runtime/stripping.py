@@ -33,29 +33,29 @@ from npumake.runtime.border import (
 
 SUFFIXES = ("_HzCalibration", "_HzDequantize", "_HzQuantize", "_dequantized", "_quantized")
 CONVERTERS = ("Quantize", "Dequantize")
-KEPT = "kept_nodes"  # key of the provenance: a note for each wish in vain
+KEPT_NODES = "kept_nodes"  # key of the provenance: a note for each wish in vain
 
 
 def stripped(bundle: Bundle, types: Sequence[str], nodes: Sequence[str]) -> Bundle:
     """The bundle less what is wished, as far as it can go; its provenance tells what stays."""
     whole, served = parted(bundle.program), set[str]()
-    while pair := next(_wished(bundle.program, types, nodes), None):
-        found, wish = pair
-        served.add(wish)
-        bundle = without(bundle, found)
+    while pair := next(_selected(bundle.program, types, nodes), None):
+        removal, selection = pair
+        served.add(selection)
+        bundle = without(bundle, removal)
     gone = {str(node["name"]) for node in deleted_nodes(bundle)}
     vain = [name for name in nodes if name not in served and not gone & _steps_called(whole, name)]
     notes = [
         *(_no_type(bundle.program, kind) for kind in types if kind not in served),
         *(_no_node(bundle.program, name) for name in vain),
     ]
-    kept = {KEPT: notes} if notes else {}
-    return replace(bundle, provenance={**bundle.provenance, **kept})
+    record = {KEPT_NODES: notes} if notes else {}
+    return replace(bundle, provenance={**bundle.provenance, **record})
 
 
 def kept_notes(bundle: Bundle) -> Sequence[str]:
-    found: Sequence[str] = bundle.provenance.get(KEPT, ())
-    return found
+    notes: Sequence[str] = bundle.provenance.get(KEPT_NODES, ())
+    return notes
 
 
 def restored(bundle: Bundle, program: Program) -> Bundle:
@@ -87,10 +87,13 @@ def alike(program: Program, bundle: Bundle) -> Program:
     less = replace(bundle, program=program, provenance={})
     for node in deleted_nodes(bundle):
         name = str(node.get("name"))
-        found = next((one for one in removable(less.program) if one.step.name == name), None)
-        if found is None:
+        removal = next(
+            (candidate for candidate in removable(less.program) if candidate.step.name == name),
+            None,
+        )
+        if removal is None:
             raise _no_such(name)
-        less = without(less, found)
+        less = without(less, removal)
     return less.program
 
 
@@ -99,24 +102,32 @@ def _no_such(name: str) -> GraphError:
     return GraphError(what, hint="is this the graph that the bundle was made of?")
 
 
-def _wished(
+def _selected(
     program: Program, types: Sequence[str], nodes: Sequence[str]
 ) -> Iterator[tuple[Removable, str]]:
     """What can go next, and the wish it is gone for."""
     candidates, whole = removable(program), parted(program)
 
-    def _hides(one: Removable, kind: str) -> bool:
+    def _hides(candidate: Removable, kind: str) -> bool:
         """Pixels are codes: a picture's Quantize is no border to what only it stands before."""
-        if one.kind != "Quantize" or kind not in AT_INPUTS or not _is_of_pixels(program, one.step):
+        if (
+            candidate.kind != "Quantize"
+            or kind not in AT_INPUTS
+            or not _is_of_pixels(program, candidate.step)
+        ):
             return False
-        readers = [step for step in whole.instructions if one.step.outputs[0] in step.inputs]
+        readers = [step for step in whole.instructions if candidate.step.outputs[0] in step.inputs]
         return len(readers) == 1 and kind_of(readers[0]) == kind
 
     for kind in types:
-        yield from ((one, kind) for one in candidates if one.kind == kind or _hides(one, kind))
+        yield from (
+            (candidate, kind)
+            for candidate in candidates
+            if candidate.kind == kind or _hides(candidate, kind)
+        )
     for name in nodes:
         called = _steps_called(whole, name)
-        yield from ((one, name) for one in candidates if one.step.name in called)
+        yield from ((candidate, name) for candidate in candidates if candidate.step.name in called)
 
 
 def _is_of_pixels(program: Program, step: Instruction) -> bool:
@@ -130,7 +141,7 @@ def _steps_called(program: Program, name: str) -> set[str]:
     if name in steps and kind_of(steps[name]) in AT_INPUTS | AT_OUTPUTS:
         return {name}
     bases = {name, *(name.removesuffix(suffix) for suffix in SUFFIXES)}
-    makers = {made: step for step in program.instructions for made in step.outputs}
+    makers = {output: step for step in program.instructions for output in step.outputs}
     return {
         step.name
         for step in program.instructions
@@ -164,7 +175,7 @@ def _no_type(program: Program, kind: str) -> str:
 def _no_node(program: Program, name: str) -> str:
     whole = parted(program)
     here = [s for s in whole.instructions if name in {s.name, *s.origin}]
-    listed = ", ".join(f"`{one.step.name}`" for one in removable(program)) or "none"
+    listed = ", ".join(f"`{candidate.step.name}`" for candidate in removable(program)) or "none"
     why = "it computes" if here else "the compiled model has no node of that name"
     if here and kind_of(here[0]) in AT_INPUTS | AT_OUTPUTS:
         why = "it is not at the border, or not on a single path"

@@ -65,16 +65,16 @@ def perf(session: Session, feeds: Feeds, frames: int, seconds: float, threads: i
     shares = [frames // threads + (index < frames % threads) for index in range(threads)]
 
     def worker(share: int) -> list[float]:
-        taken: list[float] = []
-        while time.perf_counter() - start < seconds if seconds else len(taken) < share:
+        latencies: list[float] = []
+        while time.perf_counter() - start < seconds if seconds else len(latencies) < share:
             begun = time.perf_counter()
             session.run(None, feeds)
-            taken.append(time.perf_counter() - begun)
-        return taken
+            latencies.append(time.perf_counter() - begun)
+        return latencies
 
     with ThreadPoolExecutor(threads) as pool:
-        found = [one for taken in pool.map(worker, shares) for one in taken]
-    return Perf(tuple(found), time.perf_counter() - start)
+        all_latencies = [latency for latencies in pool.map(worker, shares) for latency in latencies]
+    return Perf(tuple(all_latencies), time.perf_counter() - start)
 
 
 def layers(
@@ -84,18 +84,18 @@ def layers(
     session, tensors = ReferenceSession(program, operators), program.tensors
     values = dict(session.checked(feeds))
     for step in program.instructions:
-        read, taken = [values[name] for name in step.inputs], []
+        read, seconds = [values[name] for name in step.inputs], []
         for _ in range(runs):
             begun = time.perf_counter()
-            made = list(session.execute(step, read))
-            taken.append(time.perf_counter() - begun)
-        values.update(zip(step.outputs, made, strict=True))
-        held = sum(constant.nbytes for constant in step.constants.values())
+            outputs = list(session.execute(step, read))
+            seconds.append(time.perf_counter() - begun)
+        values.update(zip(step.outputs, outputs, strict=True))
+        constant_bytes = sum(constant.nbytes for constant in step.constants.values())
         moved = {name: _bytes(tensors, name) for name in (*step.inputs, *step.outputs)}
         yield LayerTiming(
             step,
-            tuple(taken),
-            held + sum(moved[name] for name in step.inputs),
+            tuple(seconds),
+            constant_bytes + sum(moved[name] for name in step.inputs),
             sum(moved[name] for name in step.outputs),
         )
 

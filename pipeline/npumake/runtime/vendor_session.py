@@ -12,7 +12,7 @@ from npumake.errors import GraphError
 from npumake.runtime.session import Session
 
 
-class Told(Session):
+class VendorSession(Session):
     """What the sessions of the vendors tell of a model besides, one item for each port."""
 
     @property
@@ -37,7 +37,7 @@ class Told(Session):
         return [_layout(port.shape) for port in self.get_inputs()]
 
 
-class HB_ONNXRuntime(Told):  # noqa: N801 - the vendor's name
+class HB_ONNXRuntime(VendorSession):  # noqa: N801 - the vendor's name
     """`HB_ONNXRuntime(model_file="m_quantized_model.onnx").run(None, {"data": image})`.
 
     An image is fed as pixels, uint8 or float, from which `input_offset` is taken, or as int8 with
@@ -69,11 +69,11 @@ class HB_ONNXRuntime(Told):  # noqa: N801 - the vendor's name
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
         """The feeds as the inputs take them; int8 has had its offset taken."""
-        takes = {given.name: given.dtype for given in self.get_inputs()}
-        return {name: _taken(x, takes[name], offset) for name, x in feeds.items()}
+        takes = {port.name: port.dtype for port in self.get_inputs()}
+        return {name: _less_offset(x, takes[name], offset) for name, x in feeds.items()}
 
 
-class HBRuntime(Told):
+class HBRuntime(VendorSession):
     """`HBRuntime("m_ptq_model.onnx").run(None, {"data": image})`, of hb_compile's files: what is
     fed is converted to the input's type and nothing is taken off. `output_name` is the older
     spelling of `output_names`. Raises GraphError, also for both spellings."""
@@ -92,7 +92,7 @@ class HBRuntime(Told):
         return super().run(names, input_feed or {}, input_offset)
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
-        takes = {given.name: given.dtype for given in self.get_inputs()}
+        takes = {port.name: port.dtype for port in self.get_inputs()}
         return {name: _converted(x, takes[name]) for name, x in feeds.items()}
 
 
@@ -103,7 +103,7 @@ def _layout(sizes: Sequence[int | str | None]) -> str:
     )
 
 
-def _taken(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarray:
+def _less_offset(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarray:
     if x.dtype == np.int8 or not offset or x.dtype.kind not in "uif":
         return _converted(x, dtype)
     wide = x.astype(np.float64) - offset
@@ -112,7 +112,7 @@ def _taken(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarra
 
 def _converted(x: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
     """Raises GraphError for whole numbers that the type does not hold."""
-    found = x.astype(dtype)
-    if dtype.kind in "iu" and x.dtype.kind in "uif" and (found != x).any():
+    converted = x.astype(dtype)
+    if dtype.kind in "iu" and x.dtype.kind in "uif" and (converted != x).any():
         raise GraphError(f"it has numbers that {dtype} does not hold")
-    return found
+    return converted

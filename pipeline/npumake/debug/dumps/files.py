@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from npumake.data.formats import Taken, npy
+from npumake.data.formats import InputSpec, npy
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 
@@ -25,9 +25,9 @@ TEXT = (".txt", ".tensor")  # numbers as digits, as Vivante's tools write them
 SUFFIXES = (".npy", *BARE, *TEXT)
 ARCHIVE = ".npz"
 MOST_FILES = 20_000
-MOST_BYTES = 1 << 28  # of one file
+MAX_MEMBER_BYTES = 1 << 28  # of one file
 MOST_FOLDERS = 8  # below each other
-_ANY = Taken((), "")
+_ANY = InputSpec((), "")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
@@ -66,11 +66,11 @@ def content(path: Path) -> bytes:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ProjectError("not a regular file", str(path))
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_MEMBER_BYTES + 1)
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
+    if len(data) > MAX_MEMBER_BYTES:
+        raise ProjectError(f"more than {MAX_MEMBER_BYTES} bytes", str(path))
     return data
 
 
@@ -133,11 +133,13 @@ def _member(file: DumpFile) -> bytes:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ProjectError("a .npz file with an unusual compression", str(file.path))
             with archive.open(entry) as member:
-                data = member.read(MOST_BYTES + 1)
+                data = member.read(MAX_MEMBER_BYTES + 1)
     except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(file.path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"`{file.member}` has more than {MOST_BYTES} bytes", str(file.path))
+    if len(data) > MAX_MEMBER_BYTES:
+        raise ProjectError(
+            f"`{file.member}` has more than {MAX_MEMBER_BYTES} bytes", str(file.path)
+        )
     return data
 
 
