@@ -4,7 +4,10 @@ FLOORS is the map of the house. Imports point down: never up, never sideways.
 `tests/test_architecture.py` enforces it. Read `stages/` and you have read the pipeline.
 """
 
+from importlib import import_module
+
 FLOORS = (
+    ("__main__", "dodo"),  # the ways in: `python -m npumake`, and a project's dodo.py
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
@@ -17,5 +20,16 @@ FLOORS = (
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels",),  # numbers only
-    ("errors", "digest", "late", "lifetime", "progress"),  # standard library only
+    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
 )
+
+# The public face: name → the module that has it, loaded when the name is first used.
+PUBLIC = {
+    "Session": "npumake.runtime.session",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in PUBLIC:
+        return getattr(import_module(PUBLIC[name]), name)
+    raise AttributeError(f"module `npumake` has no attribute `{name}`")

@@ -1,6 +1,6 @@
 """`doit` in this directory builds this project."""
 
-from npumake.cli.dodo import doit_config, task_npumake
+from npumake.dodo import doit_config, task_npumake
 
 DOIT_CONFIG = doit_config()
 

@@ -387,6 +387,7 @@ CASES = {
         "sharp": case("s = Mul(x, c)  y = Softmax(s)", x=(3, 10), c=30.0),
     },
     **{op: {"default": case(f"y = {op}(x)", x=X)} for op in TABLES.split()},
+    "Swish": {"default": case("y = Swish(x)", opset=24, x=X)},
     "Mish": {"": case("y = Mish(x)", opset=18, x=X)},
     "Gelu": {
         "exact": case("y = Gelu(x)", opset=20, x=X),

@@ -22,8 +22,15 @@ ABOVE = ("cli",)
 # What is imported by its name at run time, and the distribution that it is of: all there is.
 LATE = {"ai_edge_litert.interpreter": "ai-edge-litert", "iree.runtime": "iree-base-runtime"}
 # Other dynamic imports: what finds a module for a plain import, a stage's own module, the standard
-# library for the Python of a project, and the question whether a converter is here.
-OURS = {"late.py", "stages/stage.py", "custom/closed.py", "frontends/tensorflow/convert.py"}
+# library for the Python of a project, the question whether a converter is here, and the keys of
+# secure models, which no stage opens.
+OURS = {
+    "late.py",
+    "stages/stage.py",
+    "custom/closed.py",
+    "frontends/tensorflow/convert.py",
+    "runtime/__init__.py",
+}
 # What starts a process: the module, and the stages whose table names what runs in it.
 STARTERS = {
     "compilers/process.py": "compiled",

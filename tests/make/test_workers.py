@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 DODO = """
 import os, signal, sys, time
 from pathlib import Path
-from npumake.cli.dodo import doit_config
+from npumake.dodo import doit_config
 
 DOIT_CONFIG = doit_config()
 DOIT_CONFIG["default_tasks"] = None

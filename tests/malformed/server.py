@@ -38,7 +38,7 @@ def load_ours() -> None:
     for module in pkgutil.walk_packages(npumake.__path__, "npumake."):
         if not module.name.startswith(ADAPTERS):
             importlib.import_module(module.name)
-    for late in ("jsonschema", "sympy", "npumake.bundle.secure"):
+    for late in ("jsonschema", "npumake.bundle.secure"):
         dir(sys.modules[late])  # npumake.late: executed when something is looked up
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 

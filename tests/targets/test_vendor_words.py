@@ -56,8 +56,8 @@ def texts(node: ast.AST) -> Iterator[str]:
 @cache
 def about_our_keys() -> tuple[str, ...]:
     found = set()
-    for file in sorted((REPO / "pipeline").rglob("*.py")):
-        name = file.relative_to(REPO / "pipeline").as_posix()
+    for file in sorted((REPO / "pipeline" / "npumake").rglob("*.py")):
+        name = file.relative_to(REPO / "pipeline" / "npumake").as_posix()
         if not name.startswith(OWN):
             for text in texts(ast.parse(Path(file).read_text(encoding="utf-8"))):
                 if OURS.search(text) and not BESIDE.search(text):

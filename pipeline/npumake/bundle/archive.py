@@ -217,6 +217,15 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return file.getvalue()
 
 
+def is_secure(file: BinaryIO) -> bool:
+    """Whether a file holds a sealed bundle; what the seal is worth is another question."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return SEAL in archive.namelist()
+    except DAMAGE:
+        return False
+
+
 def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
     """Our members and no others, only stored, and no more bytes than the file itself holds."""
     with zipfile.ZipFile(file) as archive:

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from cryptography import x509
 from cryptography.exceptions import InvalidTag
@@ -34,7 +33,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from npumake import digest
-from npumake.bundle.archive import DAMAGE, SEAL, Bundle, zipped
+from npumake.bundle.archive import DAMAGE, SEAL, Bundle, is_secure, zipped
 from npumake.bundle.certificates import (
     PrivateKey,
     certificate_from,
@@ -139,14 +138,6 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
     data = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
     opened(data, keys, name)
     return data
-
-
-def is_secure(file: BinaryIO) -> bool:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return SEAL in archive.namelist()
-    except DAMAGE:
-        return False
 
 
 def seal_of(data: bytes, name: str) -> Seal:

@@ -14,7 +14,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./*-]*")
 
 DODO = '''"""`doit` in this directory builds this project."""
 
-from npumake.cli.dodo import doit_config, task_npumake
+from npumake.dodo import doit_config, task_npumake
 
 DOIT_CONFIG = doit_config()
 

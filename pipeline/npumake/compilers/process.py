@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from npumake.errors import StageError
+from npumake.extras import install_line
 from npumake.lifetime.parent import run_supervised
 
 TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
@@ -100,7 +101,5 @@ def require(distribution: str) -> str:
     try:
         return version(distribution)
     except PackageNotFoundError as error:
-        hint = "pip install 'npumake[compilers]'"
-        raise StageError(f"this target needs {distribution}, which is not here", None, hint) from (
-            error
-        )
+        what = f"this target needs {distribution}, which is not installed"
+        raise StageError(what, None, install_line(distribution)) from error

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npumake.bundle.archive import DAMAGE, Bundle
-from npumake.bundle.certificates import called
-from npumake.bundle.secure import is_secure, seal_of
+from npumake.bundle.archive import DAMAGE, Bundle, is_secure
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import LIST
 from npumake.data.samples import Samples
@@ -23,8 +21,12 @@ from npumake.errors import CacheError, GraphError
 from npumake.frontends.tflite.flatbuffer import MalformedError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, Node, Value, annotations_of, array, is_float, parse
+from npumake.late import when_used
 from npumake.project.files import model_bytes
 from npumake.quant.calibration.statistics import Statistics
+
+with when_used("npumake.bundle.certificates", "npumake.bundle.secure"):  # for secure files alone
+    from npumake.bundle import certificates, secure
 
 
 def describe(path: Path) -> ArtifactDescription:
@@ -93,14 +95,14 @@ def _secure(path: Path) -> ArtifactDescription | None:
     with path.open("rb") as file:
         if not is_secure(file):
             return None
-    seal = seal_of(model_bytes(path), path.name)
+    seal = secure.seal_of(model_bytes(path), path.name)
     signer, policies = seal.signer, seal.document["security"]
     return ArtifactDescription(
         "secure model",
         {
             "cipher": seal.cipher or "none, only signed",
-            "signed by": called(signer.subject),
-            "issued by": called(signer.issuer),
+            "signed by": certificates.called(signer.subject),
+            "issued by": certificates.called(signer.issuer),
             "checked": "no, anybody may say this: --vendor-certificate FILE checks it",
             "valid": f"{signer.not_valid_before_utc:%F} to {signer.not_valid_after_utc:%F}",
         },

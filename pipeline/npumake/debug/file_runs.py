@@ -25,6 +25,7 @@ from npumake.compilers.adapters.assets import SCRIPTS
 from npumake.compilers.host import runs_here
 from npumake.compilers.tflite import TFLiteNetwork, drawing, tflite_file
 from npumake.engine.ort import Feeds
+from npumake.extras import install_line
 from npumake.graph import Graph
 from npumake.runtime.isolated import Job
 from npumake.targets.target import Target
@@ -61,7 +62,7 @@ def why_not_run(target: Target) -> str:
         adapter = ADAPTERS[OPENVINO]
         return "" if versions(adapter) else f"{adapter.variable} names no interpreter that has it"
     if runtime.distribution and not _is_installed(runtime.distribution):
-        return f"{runtime.name} is not installed: pip install 'npumake[compilers]'"
+        return f"{runtime.name} is not installed: {install_line(runtime.distribution)}"
     processor = target.iree
     if processor is not None and not runs_here(processor.triple, processor.cpu):
         return f"its code is for {processor.cpu}, not for this machine's processor"

@@ -17,6 +17,7 @@ from npumake.bundle.program import Program
 from npumake.engine.ort import Feeds
 from npumake.engine.reference import ReferenceSession
 from npumake.errors import GraphError
+from npumake.extras import install_line
 
 CODES = (np.int8, np.int16)
 
@@ -58,7 +59,7 @@ def litert_tensors(
     try:
         litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
     except ImportError as error:
-        hint = "pip install 'npumake[compilers]'"
+        hint = install_line("ai-edge-litert")
         raise GraphError("a .tflite runs in LiteRT, which is not here", None, hint) from error
     interpreter = litert.Interpreter(
         model_content=model,

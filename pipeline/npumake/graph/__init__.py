@@ -5,9 +5,6 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
-import npumake.graph.late  # noqa: F401  # before anything else imports onnx-ir
-
-# isort: split
 from npumake.graph.begin import feed_at
 from npumake.graph.blocked import REORDERED, reordering
 from npumake.graph.branches import inline

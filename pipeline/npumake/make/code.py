@@ -33,6 +33,9 @@ DISTRIBUTIONS = {
     "onnx_ir": "onnx-ir",
     "yaml": "pyyaml",
 }
+# Libraries that change no artifact: a build opens no secure file. Their updates are for security
+# and frequent; they make nothing anew.
+NOT_KEYED = frozenset({"cryptography"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class SourceCode:
             modules |= self._assets(name)
             waiting += source.ours
             libraries |= source.libraries
-        named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries)
+        named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries - NOT_KEYED)
         tools = {name: _version(name) for name in named}
         python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
         return CodeClosure(dict(sorted(modules.items())), {**tools, "python": python})

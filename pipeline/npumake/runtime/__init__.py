@@ -3,8 +3,22 @@
 It refuses to know how the artifact was made.
 """
 
-from npumake.bundle.secure import Keys
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from npumake.runtime.session import Session
 from npumake.runtime.vendor_session import HB_ONNXRuntime, HBRuntime
 
+if TYPE_CHECKING:
+    from npumake.bundle.secure import Keys
+
 __all__ = ["HBRuntime", "HB_ONNXRuntime", "Keys", "Session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads `Keys`, and with it the cryptography, at its first use."""
+    if name != "Keys":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("npumake.bundle.secure").Keys

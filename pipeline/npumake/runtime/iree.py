@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from npumake.errors import GraphError
+from npumake.extras import install_line
 from npumake.runtime.codes import CodePort
 
 INTERFACE = "interface.json"
@@ -30,7 +31,7 @@ class IreeSession:
         try:
             iree = import_module("iree.runtime")  # large, and an extra
         except ImportError as error:
-            hint = "pip install 'npumake[compilers]'"
+            hint = install_line("iree-base-runtime")
             raise GraphError("a .vmfb runs in IREE, which is not here", path.name, hint) from error
         try:
             context = iree.SystemContext(config=iree.Config("local-sync"))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from npumake.errors import GraphError
+from npumake.extras import install_line
 from npumake.runtime.codes import CodePort
 
 UNRESOLVED = re.compile(r"unresolved custom op: ([^\s]*[^\s.])")
@@ -24,7 +25,7 @@ class LiteRtSession:
         try:
             litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
         except ImportError as error:
-            hint = "pip install 'npumake[compilers]'"
+            hint = install_line("ai-edge-litert")
             raise GraphError("a .tflite runs in LiteRT, which is not here", name, hint) from error
         try:
             self._interpreter = litert.Interpreter(

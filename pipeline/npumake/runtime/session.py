@@ -10,7 +10,6 @@ import numpy as np
 
 from npumake.bundle.archive import Bundle
 from npumake.bundle.opening import opened_one
-from npumake.bundle.secure import Keys
 from npumake.custom.operators import Operators, operators_in, require
 from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import FloatSession, float_session
@@ -19,10 +18,15 @@ from npumake.engine.port import Port
 from npumake.engine.untrusted_limits import refuse_unbounded
 from npumake.errors import GraphError, did_you_mean
 from npumake.graph import parse
+from npumake.late import when_used
 from npumake.project.files import model_bytes
 from npumake.runtime.batched import Batched
 from npumake.runtime.iree import IreeSession
 from npumake.runtime.litert import LiteRtSession
+
+with when_used("npumake.bundle.secure"):  # it brings the cryptography along
+    from npumake.bundle import secure
+
 
 TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
 Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
@@ -37,7 +41,7 @@ class Trust(NamedTuple):
     allow_code: bool
     threads: int | None = None
     model: str | None = None
-    keys: Keys | None = None
+    keys: secure.Keys | None = None
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
@@ -116,7 +120,7 @@ class Session:
         allow_code: bool = False,
         threads: int | None = None,
         model: str | None = None,
-        keys: Keys | None = None,
+        keys: secure.Keys | None = None,
     ) -> None:
         path = Path(path)
         if keys and path.suffix != Bundle.suffix:

@@ -25,6 +25,7 @@ from npumake.cache.remote.transport import (
     RemoteError,
 )
 from npumake.errors import ProjectError
+from npumake.extras import install_line
 
 PART = 8 << 20  # bytes of one part of an upload; S3 wants 5 MiB at least and 10,000 parts at most
 PARTS_AT_ONCE = 4
@@ -41,7 +42,7 @@ class CloudTransport:
             import obstore.store  # noqa: PLC0415
         except ImportError:
             what = f"`{address.scheme}://` needs the package obstore"
-            raise ProjectError(what, str(address), "pip install 'npumake[remote]'") from None
+            raise ProjectError(what, str(address), install_line("obstore")) from None
         self._calls = obstore
         self._errors = obstore.exceptions
         self._kind = getattr(obstore.store, STORES[address.scheme])

@@ -12,6 +12,7 @@ import sys
 from importlib.util import find_spec
 
 from npumake.errors import GraphError
+from npumake.extras import install_line
 from npumake.frontends.tensorflow.graphdef import GraphDef
 from npumake.lifetime.parent import run_supervised
 from npumake.lifetime.temporaries import temporary_folder
@@ -28,7 +29,7 @@ def converted(graph: GraphDef, name: str) -> bytes:
         raise GraphError(
             "reading TensorFlow needs its converter, which is not installed",
             name,
-            "python -m pip install 'npumake[tensorflow]'  (1.6 GB), or export the model to ONNX",
+            f"{install_line('tf2onnx')}  (1.6 GB), or export the model to ONNX",
         )
     with temporary_folder() as folder:
         given, made = folder / GIVEN, folder / MADE
