@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from debug.test_guilt import scaled
+from debug.test_rank_causes import scaled
 
 from npumake.cli.tables import guilty_lines
 from npumake.debug.compared import Comparison, Distance, OutputRow, WorstNode

@@ -24,7 +24,7 @@ SHAPE = ["--input-shape", "x", "1x2x8x8"]
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(SCREEN, "_given", None)  # where an earlier test may have left it
+    monkeypatch.setattr(SCREEN, "_stream_in_use", None)  # where an earlier test may have left it
     (tmp_path / "m.onnx").write_bytes(parse_text(TEXT).to_bytes())
     return tmp_path
 
