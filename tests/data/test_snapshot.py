@@ -188,7 +188,7 @@ def test_a_parameter_that_changes_alone_breaks_the_hash(tmp_path, key):
 
 def test_the_name_of_the_file_speaks_of_the_same_parameters(tmp_path):
     path = write(tmp_path, name=f"calibration-local-{'0' * 16}.safetensors")
-    assert "the file's name speaks of other parameters" in error(path)
+    assert "the file's name has the hash of other parameters" in error(path)
 
 
 @pytest.mark.parametrize("digits", [8, 16])

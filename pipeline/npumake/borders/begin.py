@@ -1,8 +1,7 @@
-"""A model that begins further in: tensors it computes become its inputs.
+"""Starts a model at inner tensors: they become its inputs.
 
-What only led up to them is dropped, inputs too. A picture inside a network that is read from NHWC
-lies channels first: where its shape is given as the file has it, a Transpose stands behind the
-input.
+Nodes and inputs that only lead up to them are dropped. Inside a network read from NHWC, feature
+maps are channels first. A shape in the file's order puts a Transpose behind the new input.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, feed_at, producer
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
-# What gives pictures channels first, and what stands behind it.
+# Operators with NCHW outputs, and operators that keep the layout behind them.
 SPATIAL = frozenset({"AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "MaxPool", "Resize"})
 FOLLOWING = frozenset({"Clip", "DequantizeLinear", "QuantizeLinear", "Relu"})
 
@@ -23,11 +22,11 @@ Shape = tuple[int, ...]
 def begin_at(
     graph: Graph, names: Sequence[str], shapes: Mapping[str, Shape], is_nhwc: bool = False
 ) -> None:
-    """Make inputs of these tensors, or of what these nodes make; an input stays one.
+    """Turns the named tensors, or the first outputs of the named nodes, into inputs.
 
-    `shapes` are those of the new inputs by name, as the file has them: `is_nhwc` says whether its
-    pictures are. Raises ProjectError for a name that is nothing the model computes or that nothing
-    reads, and where a shape is needed.
+    Names of inputs change nothing. `shapes` holds the new inputs' shapes in the file's order;
+    `is_nhwc` says whether that order is NHWC. Raises ProjectError for an unknown name, a tensor
+    without readers and an unknown shape.
     """
     input_names = {str(value.name) for value in graph.inputs}
     inner = {index: name for index, name in enumerate(names) if name not in input_names}
@@ -74,7 +73,7 @@ def _static_shape(value: Value) -> Shape | None:
 
 
 def _is_turned(value: Value, shape: Shape, own_shape: Shape | None) -> bool:
-    """Whether the value has its channels first and the shape, as the file's, has them last."""
+    """Whether the value is NCHW and the declared shape NHWC."""
     if len(shape) != 4 or own_shape is None:
         return False
     if own_shape[1:] == shape[1:]:

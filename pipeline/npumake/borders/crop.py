@@ -1,14 +1,14 @@
-"""Crop: a rectangle of the picture, chosen at run time, in the model's size.
+"""Crop: resizes a rectangle of the picture, chosen at run time, to the model's size.
 
-Along an axis let the rectangle begin at s and be n pixels long, and the model take m. Pixel i lies
+Along one axis the rectangle starts at s and has n pixels; the model takes m. Output pixel i lies
 at (i + 1/2) n / m - 1/2 within the rectangle, which is P / 2m for the integer
 
     P = clip((2i + 1) n - m, 0, 2m (n - 1))      a = P // 2m      r = P - 2m a
     y_i = (2m x[s + a] + r (x[s + a + 1] - x[s + a]) + m) // 2m
 
-linear between the two nearest codes x, rounded to a code. All of it is in integers: coordinates
-have no calibrated range, shapes stay static, and the result is the same on every machine. Where
-a is n - 1, r is 0, so nothing outside of the rectangle counts.
+This interpolates linearly between the two nearest codes x and rounds. All arithmetic is integer:
+coordinates need no calibrated range, shapes stay static, and every machine gives the same result.
+For a = n - 1, r is 0, so no pixel outside the rectangle counts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from npumake.project.feeding import Feeding
 def cropped(
     front: Front, picture: Value, rectangle: Mapping[str, Value], feeding: Feeding, name: str
 ) -> Value:
-    """`picture`, float codes less the offset in the trained layout, in the trained size.
+    """`picture` cropped and resized to the trained size; float codes minus the offset.
 
-    `rectangle` holds width, height, left and top, int32 (1,) each. Where it leaves the picture,
-    the last row or column is repeated.
+    `rectangle` holds width, height, left and top, each int32 (1,). Outside the picture the last
+    row or column is repeated.
     """
     offset = front.integers(f"{name}_offset", feeding.offset)
     whole = front.cast(picture, "int32", f"{name}_whole")
@@ -44,7 +44,7 @@ def cropped(
 
 
 class _Side(NamedTuple):
-    """One axis; `start` is s, `length` n and `made` m of the formula above."""
+    """One axis; `start` is s, `length` n and `size` m of the formula above."""
 
     name: str
     axis: int
@@ -88,7 +88,7 @@ def _place(front: Front, side: _Side, m: Value, unit: Value) -> Value:
 
 
 def _at(front: Front, x: Value, index: Value, side: _Side, end: str) -> Value:
-    """x at these indices, which are held inside the picture."""
+    """x at these indices, clamped to the picture."""
     name, constant = f"{side.name}_{end}", front.graph.constant
     low = constant(f"{name}_low", np.array(0, np.int32))
     high = constant(f"{name}_high", np.array(side.whole - 1, np.int32))

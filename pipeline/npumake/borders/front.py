@@ -1,4 +1,4 @@
-"""Front: nodes put in front of a model, one behind the other."""
+"""Front: a chain of nodes in front of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npumake.graph import Graph, Node, Value, type_number
 
 
 class Front:
-    """`add` puts each node behind the last one, and all before the model's own."""
+    """`add` appends to the chain, before the model's own nodes."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -34,7 +34,7 @@ class Front:
         return self.add("Cast", [value], name, to=type_number(dtype))
 
     def resize(self, value: Value, sizes: Sequence[int], mode: str, name: str) -> Value:
-        """`value` in these sizes: `linear` between pixel centres, `nearest` repeats pixels."""
+        """Resizes to `sizes`: `linear` between pixel centres, `nearest` repeats pixels."""
         target = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
         nothing = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
         how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

@@ -1,4 +1,4 @@
-"""The inputs of the model, by name, though the graph may have planes in their place."""
+"""The model's inputs by name, also where the graph has planes in their place."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from npumake.project.sections import Input
 
 
 def model_inputs(graph: Graph, inputs: Mapping[str, Input]) -> dict[str, ModelInput]:
-    """In the order of the model.
+    """The model's inputs, in the model's order.
 
-    `inputs` are what the YAML says of them. Raises ProjectError as `feeding`.
+    `inputs` is the section of the YAML. Raises ProjectError as `feeding` does.
     """
     types = {str(value.name): dtype(value) for value in graph.inputs}
     shapes = {str(value.name): shape(value) for value in graph.inputs}

@@ -1,7 +1,7 @@
-"""The security policies that a project gives its inputs and outputs, by tensor of the bundle.
+"""The project's security policies, by tensor of the bundle.
 
-The planes of a picture have the policy of the input they stand for. The rectangle of a crop has
-none, so that an application can always say it: SyNAP's guide, "Preprocessing".
+The planes of a picture share the policy of their input. The rectangle of a crop has no policy, so
+that an application can always set it. Source: SyNAP's guide, "Preprocessing".
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ TAGS = sorted({plane.tag for _, planes in PICTURES.values() for plane in planes 
 
 
 def policies(security: Security, quantized: Graph, program: Program) -> dict[str, dict[str, str]]:
-    """By role and tensor, where it is not the usual one. Raises ProjectError for a stranger."""
+    """Policies other than the default, by role and tensor. Raises ProjectError for an unknown
+    name."""
     of_inputs = _unusual("inputs", security.inputs, model_order(quantized), INPUT_POLICIES[0])
     planes = {
         plane: policy

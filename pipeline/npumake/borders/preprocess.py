@@ -1,14 +1,14 @@
-"""Preprocessing: the nodes between what the chip is fed and what the model was trained on.
+"""Preprocessing: nodes that convert the chip's input to the trained input.
 
     planes → trained layout → chroma to full size → one tensor → crop → resize → colour and norm
 
-Colour, mean and scale are one linear map of the channels. A plane holds codes less `offset` o:
+Colour, mean and scale are one linear map of the channels. A plane holds x = code - o, o = `offset`:
 
     y = scale · (M (x + o) + t - mean) = W x + b        W = diag(scale) M
                                                         b = (M o + t - mean) · scale
 
-so it is one 1x1 convolution, depthwise where M only copies; with the channels last, or none at
-all, one product and one sum. Nothing is rounded or clipped on the way.
+In NCHW this is one 1x1 convolution, depthwise if M only reorders. In other layouts it is a product
+and a sum. No step rounds or clips.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _FLOAT = "float32"
 def put_in_front(
     graph: Graph, value: Value, feeding: Feeding, mean: PerChannel, scale: PerChannel
 ) -> tuple[Value, ...]:
-    """Preprocessing for the model input `value`; the planes that are fed in its place.
+    """Inserts the preprocessing of the model input `value` and returns the planes fed instead.
 
-    Raises ProjectError when mean or scale have neither one number nor one per channel, or when a
-    name of a plane is taken.
+    Raises ProjectError if mean or scale have neither one number nor one per channel, or if the
+    name of a plane is in use.
     """
     name, kind, front = str(value.name), dtype(value), Front(graph)
     _refuse_name_clash(graph, feeding, name)
@@ -66,12 +66,12 @@ def _refuse_name_clash(graph: Graph, feeding: Feeding, name: str) -> None:
     values = graph.values()
     for called in feeding.inputs(name):
         if called != name and called in values:
-            what = f"the model has a `{called}` of its own, a name that is to be fed"
+            what = f"the model already has a tensor `{called}`, the name of a plane"
             raise ProjectError(what, Route(f"inputs.{name}.preprocess"))
 
 
 def plane_shape(feeding: Feeding, plane: Plane) -> tuple[int, ...]:
-    """The shape of the graph input that `plane` is."""
+    """The shape of the plane's graph input."""
     if not plane.channels:
         return _permuted(feeding.shape, feeding.layout, plane.layout)
     height, width = (side // 2 if plane.halved else side for side in feeding.fed_size)
@@ -100,7 +100,7 @@ def _rectangle(
 
 
 def _gathered(front: Front, planes: Sequence[Value], feeding: Feeding, name: str) -> Value:
-    """All planes as one tensor of the picture's size in the trained layout."""
+    """Joins all planes into one tensor of the picture's size, in the trained layout."""
     parts = []
     for value, plane in zip(planes, feeding.planes, strict=True):
         order = _ORDERS.get((plane.layout, feeding.layout)) if len(feeding.shape) == 4 else None
@@ -119,7 +119,7 @@ def _gathered(front: Front, planes: Sequence[Value], feeding: Feeding, name: str
 
 
 def _sizes(feeding: Feeding, size: tuple[int, int], channels: int = 0) -> tuple[int, ...]:
-    """The shape of a picture of `size` in the trained layout, by default of all fed channels."""
+    """The shape of a picture of `size` in the trained layout; by default with all channels fed."""
     of = {
         "N": feeding.shape[0],
         "C": channels or len(feeding.fed_channels),
@@ -132,7 +132,7 @@ def _sizes(feeding: Feeding, size: tuple[int, int], channels: int = 0) -> tuple[
 def _mapped(
     front: Front, value: Value, feeding: Feeding, name: str, norm: tuple[np.ndarray, np.ndarray]
 ) -> Value:
-    """W x + b; `value` itself where that is x. `norm` is mean and scale."""
+    """W x + b, or `value` itself if that is x. `norm` is (mean, scale)."""
     mean, scale = norm
     colour = mixing(feeding.fed_channels, feeding.channels, video=feeding.video)
     level = (
@@ -161,7 +161,7 @@ def _mapped(
 def _convolution(
     front: Front, value: Value, weight: np.ndarray, bias: np.ndarray, name: str
 ) -> Value:
-    """1x1 over (N, C, H, W); depthwise where `weight` has one number per channel."""
+    """1x1 over (N, C, H, W); depthwise if `weight` has one number per channel."""
     channels, in_channels = weight.shape if weight.ndim == 2 else (len(weight), 1)
     inputs = [
         value,
@@ -182,13 +182,13 @@ def _product(front: Front, value: Value, weight: np.ndarray, bias: np.ndarray, n
 def _elementwise(
     front: Front, value: Value, gain: np.ndarray, shift: np.ndarray, name: str
 ) -> Value:
-    """A product and a sum, for whatever is no picture in NCHW."""
+    """A product and a sum, for all layouts but NCHW."""
     scaled = front.add("Mul", [value, front.floats(f"{name}_scale", gain)], f"{name}_scaled")
     return front.add("Add", [scaled, front.floats(f"{name}_shift", shift)], f"preprocess_{name}")
 
 
 def _cast(front: Front, value: Value, kind: str, name: str) -> Value:
-    """For a model that takes another type than float32; integers are rounded and saturated."""
+    """Casts to the model's own type; integers are rounded and saturated."""
     if np.dtype(kind).kind in "iu":
         limits = np.iinfo(kind)
         low = front.floats(f"{name}_low", np.array(limits.min))
@@ -204,7 +204,7 @@ def _permuted(sizes: tuple[int, ...], source: str, target: str) -> tuple[int, ..
 
 
 def _per_channel(values: np.ndarray, channels: int, route: str) -> np.ndarray:
-    """(channels,) float64. Raises ProjectError when there are neither one nor `channels`."""
+    """(channels,) float64. Raises ProjectError for another number of values."""
     if values.size not in (1, channels):
         raise ProjectError(
             f"{values.size} values for {channels} channels",

@@ -1,13 +1,12 @@
-"""Who signed: an X.509 chain of two certificates, and signatures by the key of the second.
+"""Model signatures: an X.509 chain of two certificates.
 
-    vendor certificate   a CA, held by whoever opens models: the one thing that is trusted
-    model certificate    issued by the vendor, in the file; its key signs models
+    vendor certificate   a CA, kept by the user who opens models: the trust anchor
+    model certificate    issued by the vendor, stored in the file; its key signs models
 
-The chain is checked as RFC 5280, 6.1 asks of a path of this length: issuer and signature, both
-dates, the basic constraints and key usage of each, and no critical extension that is not one of
-these. Whoever has an extended key usage must have code signing in it, so that the vendor's web
-server signs no models. Signatures are deterministic: RSA PKCS #1 v1.5, ECDSA of RFC 6979, both
-with SHA-256, or Ed25519.
+The chain is validated by RFC 5280, 6.1: issuer, signature, dates, basic constraints and key usage.
+Other critical extensions are refused. An extended key usage must include code signing, so that
+the certificate of a web server cannot sign models. Signatures are deterministic: RSA PKCS #1 v1.5
+or ECDSA of RFC 6979, both with SHA-256, or Ed25519.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ CURVES = ("secp256r1", "secp384r1", "secp521r1")
 HASHES = ("sha256", "sha384", "sha512")
 READ = (x509.BasicConstraints.oid, x509.KeyUsage.oid, x509.ExtendedKeyUsage.oid)
 
-# What a stranger's certificate makes the parser raise, at once or when a field is asked for.
+# Exceptions of the parser for a malformed certificate, at once or when a field is read.
 MALFORMED = (
     ValueError,
     TypeError,
@@ -46,7 +45,7 @@ MALFORMED = (
 
 
 def certificate_from(data: bytes, where: str) -> x509.Certificate:
-    """A certificate, PEM or DER. Raises ProjectError for anything else, and for a weak key."""
+    """A certificate, PEM or DER. Raises ProjectError for other data and for a weak key."""
     try:
         _refuse_large(data)
         pem = b"-----BEGIN" in data
@@ -60,7 +59,7 @@ def certificate_from(data: bytes, where: str) -> x509.Certificate:
 
 
 def private_key_from(data: bytes, where: str) -> PrivateKey:
-    """A private key, PEM without a password. Raises ProjectError, which tells nothing of it."""
+    """A private key, PEM without a password. Raises ProjectError; its text reveals no secret."""
     try:
         _refuse_large(data)
         key = serialization.load_pem_private_key(data, password=None)
@@ -77,7 +76,7 @@ def private_key_from(data: bytes, where: str) -> PrivateKey:
 def refuse_unissued(
     model: x509.Certificate, vendor: x509.Certificate, at: datetime, where: str
 ) -> None:
-    """Raises GraphError, with the reason, unless `vendor` lets `model` sign models at this time."""
+    """Raises GraphError, with the reason, unless `vendor` allows `model` to sign at this time."""
     try:
         reason = _objection(model, vendor, at)
     except MALFORMED as error:
@@ -117,7 +116,7 @@ def called(name: x509.Name) -> str:
 
 
 def _objection(model: x509.Certificate, vendor: x509.Certificate, at: datetime) -> str:
-    """Why the chain does not hold; empty where it does."""
+    """Why the chain is invalid; empty if it is valid."""
     for role, certificate in (("vendor", vendor), ("model", model)):
         begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         if at < begins:

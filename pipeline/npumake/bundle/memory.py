@@ -1,16 +1,17 @@
-"""The memory plan of a program: where in one arena each tensor lies while it is needed.
+"""The memory plan of a program: the offset of each tensor in one arena.
 
-A tensor lives from the step that makes it (a program input: from before the first) to the last
-that reads it (an output: to behind the last). Two that live at one step share no byte, but for
+A tensor is live from the step that computes it (an input: before the first step) to its last
+reader (an output: behind the last step). Tensors that are live at the same step share no byte,
+with one exception:
 
-    in place    the result of a step that computes place by place lies where an operand of the
-                same size lay that nobody reads afterwards
+    in place    an elementwise step writes its result over an operand of the same size that has
+                no later reader
 
-Tensors that share a place in this way are one block. Blocks are placed one by one, each in the
-smallest gap that holds it between those that live when it does: largest first (greedy by size, best
-fit: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and in
-the order they are made; the plan with the lower peak is taken. `least` is what no plan can go
-below: the largest sum of blocks that live at one step. Constants lie in the weights.
+Such tensors form one block. Each block goes into the smallest gap that fits among the blocks live
+at the same time. Two orders are tried, largest first and first computed first; the plan with the
+lower peak wins. `least` is the lower bound: the largest sum of live blocks. Constants lie in the
+weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management for
+Deep Neural Net Inference", 2020.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ import numpy as np
 from npumake.bundle.program import Instruction, Program, Tensor
 
 ALIGNMENT = 64
-# Instructions whose result at a place needs their operands at this place alone.
+# Elementwise instructions.
 IN_PLACE = frozenset({"add", "add_twice", "div", "lookup", "mul", "prelu", "rescale", "reshape"})
-# Looking for gaps is quadratic: in a larger program every block has a place of its own.
+# The search for gaps is quadratic; in a larger program blocks share no memory.
 MAX_BLOCKS = 4096
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes: where each tensor begins, what the arena holds, and the least that any could."""
+    """In bytes: the offset of each tensor, the arena's size, and its lower bound."""
 
     offsets: Mapping[str, int]
     peak: int
@@ -42,7 +43,7 @@ class MemoryPlan:
 
 @dataclass
 class TensorBlock:
-    """Tensors that follow each other in one place, from step `first` to step `last`."""
+    """Tensors that use the same memory one after another, live from `first` to `last`."""
 
     names: list[str]
     size: int
@@ -54,7 +55,7 @@ class TensorBlock:
 
 
 def planned(program: Program) -> MemoryPlan:
-    """The same for the same program, whatever the machine."""
+    """The plan; it does not depend on the machine."""
     blocks = blocks_of(program)
     least = max(live_bytes(blocks, len(program.instructions)))
     if len(blocks) > MAX_BLOCKS:
@@ -68,7 +69,7 @@ def tensor_bytes(tensor: Tensor) -> int:
 
 
 def lives(program: Program) -> dict[str, tuple[int, int]]:
-    """By tensor the first and the last step that needs it, in the order they are made."""
+    """The first and last step at which each tensor is live, in the order of computation."""
     first = dict.fromkeys(program.inputs, -1)
     last = dict(first)
     for index, step in enumerate(program.instructions):
@@ -83,7 +84,7 @@ def lives(program: Program) -> dict[str, tuple[int, int]]:
 
 
 def blocks_of(program: Program) -> list[TensorBlock]:
-    """Every tensor that is no constant in one block, in the order they are made."""
+    """One block for each tensor but constants, in the order of computation."""
     blocks: dict[str, TensorBlock] = {}
     span = lives(program)
     makers = {name: step for step in program.instructions for name in step.outputs}
@@ -100,7 +101,7 @@ def blocks_of(program: Program) -> list[TensorBlock]:
 
 
 def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
-    """What lives before the first step, at each step, and behind the last."""
+    """Live bytes before the first step, at each step, and behind the last."""
     change = [0] * (steps + 3)
     for block in blocks:
         change[block.first + 1] += block.size
@@ -115,7 +116,7 @@ def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
 def _operand_in_place(
     name: str, maker: Instruction | None, program: Program, span: Mapping[str, tuple[int, int]]
 ) -> str | None:
-    """The operand in whose place the tensor is computed."""
+    """The operand that the tensor overwrites; None if it needs memory of its own."""
     if maker is None or maker.op not in IN_PLACE:
         return None
     result, step = program.tensors[name], span[name][0]
@@ -163,7 +164,7 @@ def _packed(order: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
 
 
 def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Start and size of what is free between places sorted by their start."""
+    """Start and size of each gap between placements, which are sorted by start."""
     free = 0
     for start, size in around:
         if start > free:
@@ -173,4 +174,4 @@ def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 def _in_a_row(blocks: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
     ends = accumulate((block.size for block in blocks), initial=0)
-    return list(zip(ends, blocks, strict=False))  # the last is the end of them all
+    return list(zip(ends, blocks, strict=False))  # the last end starts no block

@@ -22,8 +22,8 @@ VERSION = 1
 
 
 def pack(models: Mapping[str, bytes]) -> bytes:
-    """The file that holds these bundles by name. Raises GraphError for one that is none, or that
-    is a pack itself."""
+    """One file with these bundles by name. Raises GraphError for data that is no bundle, or is
+    a pack itself."""
     for name, data in models.items():
         if is_packed(io.BytesIO(data)):
             raise GraphError(f"model: {name} is a packed model, it can not be packed again!")
@@ -71,7 +71,7 @@ def unpack(data: bytes, file: str) -> dict[str, Bundle]:
 
 
 def bundles(path: Path) -> dict[str, Bundle]:
-    """By name, those of a pack; or the one that the file is, by the file's name."""
+    """The bundles of a pack by name; of a plain bundle, itself by the file's name."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
@@ -85,7 +85,7 @@ def bundles(path: Path) -> dict[str, Bundle]:
 
 
 def single(path: Path) -> Bundle:
-    """The bundle that the file is. Raises GraphError for a pack."""
+    """The bundle in a plain file. Raises GraphError for a pack."""
     if path.is_file():
         with path.open("rb") as file:
             if is_packed(file):
@@ -94,7 +94,7 @@ def single(path: Path) -> Bundle:
 
 
 def chosen(path: Path, name: str | None) -> Bundle:
-    """The bundle of that name; where the file holds only one it may be left out."""
+    """The bundle of that name; the name is optional if the file holds one bundle."""
     models = bundles(path)
     if name is None and len(models) == 1:
         return next(iter(models.values()))

@@ -1,20 +1,19 @@
-"""A secure model: one bundle, signed, and encrypted where its maker wants that.
+"""A secure model: one bundle, signed and optionally encrypted.
 
     seal.json    format, version, cipher (null: not encrypted), the security policy of every input
                  and output, SHA-256 of the two members below
     signer.der   the model certificate
-    model        the bundle's bytes, or the cipher's
+    model        the bundle's bytes, plain or encrypted
     signature    of seal.json, by the key of the model certificate
 
-Whoever opens it checks, in this order: the model certificate against the vendor's, which it holds
-itself, and against the vendor's list of revoked ones, if it holds that; the signature; the digests;
-only then is anything deciphered, and only then read.
+Opening checks the model certificate against the user's vendor certificate and, if there is one,
+the revocation list. Then it checks the signature and the digests. Only then does it decrypt and
+read the model.
 
-The cipher is AES-256-GCM-SIV (RFC 8452), AES-GCM whose tag is also its counter's start. Plain GCM
-gives its key away when a nonce comes twice, so that it needs a random one and makes another file
-each time. SIV does not: the nonce is all zeros, the same model and keys are the same file, and all
-a reader without the key learns is whether two files hold the same. What the seal says of the model
-is the associated data: nobody puts another seal around the same cipher text.
+The cipher is AES-256-GCM-SIV (RFC 8452). Plain GCM is broken by a repeated nonce; its random nonce
+would change the file each time. GCM-SIV allows a constant nonce: the same model and keys give the
+same file, and without the key only the equality of two files shows. The seal's fields are the
+associated data, so that a ciphertext cannot move under another seal.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ MAX_MODEL_BYTES = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes 
 
 @dataclass(frozen=True)
 class Keys:
-    """What opens secure models: the vendor's certificate, and the key where they are encrypted.
+    """The keys for secure models: the vendor certificate and, for encrypted ones, the AES key.
 
-    Certificates must be valid `at` this time, now where it is None, and not be `revoked` by the
-    vendor's list, where there is one.
+    Certificates must be valid `at` this time (None: now) and not listed in `revoked`, the vendor's
+    revocation list.
     """
 
     vendor: x509.Certificate
@@ -76,8 +75,8 @@ class Keys:
         encryption_key: str | Path | None = None,
         revocation_list: str | Path | None = None,
     ) -> Keys:
-        """From files: PEM or DER; 32 bytes, or 64 hexadecimal digits; PEM or DER. Raises
-        ProjectError."""
+        """Reads the files. Certificate and list are PEM or DER; the key has 32 bytes or 64
+        hexadecimal digits. Raises ProjectError."""
         key = None if encryption_key is None else _encryption_key(encryption_key)
         file = revocation_list
         data = b"" if file is None else _bytes(file, MAX_LIST_BYTES + 1)
@@ -94,7 +93,7 @@ class Signer:
 
     @classmethod
     def read(cls, model_certificate: str | Path, signature_key: str | Path) -> Signer:
-        """Raises ProjectError, also where the key is not the certificate's."""
+        """Raises ProjectError, also if the key does not belong to the certificate."""
         certificate = _certificate(model_certificate)
         key = private_key_from(_bytes(signature_key), str(signature_key))
         if key.public_key() != certificate.public_key():
@@ -105,7 +104,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Seal:
-    """What a secure file says of itself. Until it is checked, anybody may have said it."""
+    """The seal of a secure file, untrusted until `verified`."""
 
     signer: x509.Certificate
     document: Mapping[str, Json]
@@ -117,9 +116,9 @@ class Seal:
 
 
 def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
-    """The secure file of a bundle; encrypted where there is a key for it. The same bytes each time.
+    """The secure file of a bundle, encrypted if `keys` has a key. The bytes are deterministic.
 
-    Raises GraphError for what is no bundle, and where `keys` would not open what is made.
+    Raises GraphError for data that is no bundle, and if `keys` could not open the result.
     """
     document = {
         "format": FORMAT,
@@ -141,7 +140,7 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
 
 
 def seal_of(data: bytes, name: str) -> Seal:
-    """What the secure file says of itself, unchecked. Raises GraphError where it is none."""
+    """The unverified seal of a secure file. Raises GraphError for another file."""
     try:
         members = _members(data)
         document = json.loads(members[SEAL])
@@ -159,9 +158,9 @@ def seal_of(data: bytes, name: str) -> Seal:
 
 def _refuse_other_seal(document: Mapping[str, Json]) -> None:
     if set(document) != {"format", "version", "cipher", "security", "sha256"}:
-        raise ValueError("the seal says something else than a seal does")
+        raise ValueError("unexpected fields in the seal")
     if document["cipher"] not in (None, CIPHER):
-        raise ValueError("a cipher not known here")
+        raise ValueError("an unknown cipher")
     roles = dict(document["security"])
     policies = [policy for names in roles.values() for policy in dict(names).values()]
     if set(roles) != {"inputs", "outputs"} or not all(isinstance(p, str) for p in policies):
@@ -169,7 +168,7 @@ def _refuse_other_seal(document: Mapping[str, Json]) -> None:
 
 
 def verified(seal: Seal, keys: Keys, name: str) -> None:
-    """Raises GraphError, with the reason, unless whom the vendor lets sign has signed this file."""
+    """Raises GraphError, with the reason, unless an authorized signer signed this file."""
     at = keys.at or datetime.now(UTC)
     refuse_unissued(seal.signer, keys.vendor, at, name)
     if keys.revoked is not None:
@@ -182,17 +181,17 @@ def verified(seal: Seal, keys: Keys, name: str) -> None:
 
 
 def opened(data: bytes, keys: Keys, name: str) -> Bundle:
-    """The bundle in a secure file. Raises GraphError, with the reason, where it must not run."""
+    """The bundle in a secure file. Raises GraphError, with the reason, if it must not run."""
     seal = seal_of(data, name)
     verified(seal, keys, name)
     bundle = Bundle.from_bytes(_deciphered(seal, keys, name), name)
     if bundle.policies != seal.document["security"]:
-        raise GraphError("the seal says other security policies than the model", name)
+        raise GraphError("the security policies of seal and model differ", name)
     return bundle
 
 
 def load_secure(path: Path, keys: Keys) -> Bundle:
-    """As `opened`. Whoever has keys takes nothing else: raises GraphError for a plain bundle."""
+    """As `opened`. With keys, unsigned models are refused: raises GraphError for a plain bundle."""
     with path.open("rb") as file:
         if not is_secure(file):
             raise GraphError("nobody signed this model, and only signed ones run", path.name)
@@ -213,7 +212,7 @@ def _deciphered(seal: Seal, keys: Keys, name: str) -> bytes:
     try:
         return AESGCMSIV(keys.encryption).decrypt(NONCE, model, about)
     except InvalidTag:
-        # Its signature holds, so that nobody changed it.
+        # The signature is valid, so the data is unchanged.
         raise GraphError("the encryption key is not the one of this model", name) from None
 
 
@@ -222,12 +221,12 @@ def _with_model(about: Mapping[str, Json], model: bytes) -> Json:
 
 
 def _message(seal: bytes) -> bytes:
-    """What is signed: no other file that the same key signs begins like this."""
+    """The signed bytes. The prefix keeps the signature from fitting another format."""
     return f"{FORMAT} {VERSION}\n".encode() + seal
 
 
 def _members(data: bytes) -> dict[str, bytes]:
-    """Exactly the members of a secure file, only stored, no more bytes than the file has."""
+    """The members. Raises ValueError for others, for compressed ones and for wrong sizes."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if sorted(entry.filename for entry in entries) != sorted((SEAL, SIGNER, MODEL, SIGNATURE)):
@@ -260,7 +259,7 @@ def _encryption_key(file: str | Path) -> bytes:
 
 
 def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
-    """Of a key or certificate, which is small. Raises ProjectError."""
+    """The file's first `most` bytes; keys and certificates are small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
             return stream.read(most)

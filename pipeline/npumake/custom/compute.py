@@ -1,7 +1,7 @@
-"""One custom node computed.
+"""Computes one custom node.
 
-An instance is made for each run, and gets copies: what it keeps or overwrites is its own, so that
-the order of the samples and the number of threads change nothing.
+Each run creates an instance and passes copies. The operator's state and its writes stay its own, so
+the order of samples and the number of threads do not matter.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from npumake.graph import Node, attribute, dtype, shape
 def compute(
     operator: Operator, node: Node, read: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, ...]:
-    """What the node makes of its inputs (None: an optional one that is absent), each output of
-    the shape and element type the graph says. Raises StageError where the user's code fails."""
+    """The node's outputs, in the shapes and types of the graph. An absent optional input is None.
+
+    Raises StageError if the user's code fails or returns another shape or type."""
     assert operator.implementation is not None
     attributes = {name: attribute(node, name) for name in node.attributes}
     copies = [None if array is None else np.array(array) for array in read]

@@ -1,4 +1,4 @@
-"""How a project declares a file that its Python imports: a hint that holds when it is followed."""
+"""The hint that shows how to declare an imported file in the project's YAML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BESIDE = "name that file beside it; else only the standard library and NumPy are
 
 
 def declaration(form: str, paths: Mapping[str, str], name: str, statement: Import) -> str:
-    """What to write for what the file `name` imports; `paths` has the declared files by name."""
+    """The YAML that declares an import of the file `name`; `paths` maps names to paths."""
     if name not in paths:
         return BESIDE
     file = Path(os.path.abspath(paths[name]))
@@ -27,7 +27,7 @@ def declaration(form: str, paths: Mapping[str, str], name: str, statement: Impor
 
 
 def _meant(file: Path, project: Path, statement: Import) -> list[Path]:
-    """The files that Python would find beside the importing file or at the project's top."""
+    """The files that the import could mean: beside the importing file or at the project's top."""
     folders = [file.parents[statement.level - 1]] if statement.level else [file.parent, project]
     for folder in folders:
         path = folder.joinpath(*statement.module.split(".")) if statement.module else folder

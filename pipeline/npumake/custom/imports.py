@@ -1,7 +1,7 @@
-"""What a file of Python imports, and which declared file that is.
+"""The imports of a Python file, and the declared files they mean.
 
-A declared file `ops/gain.py` is the module `gain` to a file beside it, `ops.gain` to a file at the
-top, and either to any other file as long as one declared file alone ends so.
+The file `ops/gain.py` is module `gain` for files beside it and `ops.gain` for files at the top.
+Other files may use either name if no other declared file ends the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Import(NamedTuple):
 
 
 class Library:
-    """The declared files as modules: `path` is that of a file without its suffix, or a folder's."""
+    """The declared files as modules; a `path` is a folder or a file without its suffix."""
 
     def __init__(self, files: Collection[str]) -> None:
         self._files: dict[str, str] = {}
@@ -39,13 +39,13 @@ class Library:
         self._known = {*self._files, *folders} - {"."}
 
     def file(self, path: str) -> str | None:
-        """None for a folder that is no package."""
+        """The module's file; None for a folder without __init__.py."""
         return self._files.get(path)
 
     def path(self, importer: str, module: str, level: int = 0) -> str | None:
-        """The declared module that a file means; None where none is declared.
+        """The path of the declared module that `importer` means; None if there is none.
 
-        Raises ProjectError where several are meant.
+        Raises ProjectError if several modules fit.
         """
         folder = PurePosixPath(importer).parent
         relative = module.replace(".", "/")
@@ -57,12 +57,12 @@ class Library:
         return self._exact([folder, PurePosixPath()], relative) or self._suffix(relative)
 
     def reached(self, importer: str, statement: Import) -> list[str] | None:
-        """The paths of the modules that an import executes; None where one is not declared."""
+        """The paths of the modules that an import executes; None if one is not declared."""
         path = self.path(importer, statement.module, statement.level)
         if path is None:
             return None
         inside = [below for name in statement.names if (below := f"{path}/{name}") in self._known]
-        is_bare = self.file(path) is None  # of a folder nothing but modules can be imported
+        is_bare = self.file(path) is None  # a folder without __init__.py holds only modules
         return None if is_bare and len(inside) < len(statement.names) else [path, *inside]
 
     def has(self, path: str) -> bool:
@@ -81,7 +81,7 @@ class Library:
 
 
 def imports(name: str, data: bytes) -> Iterator[Import]:
-    """Those of a file wherever they stand in it; of what is no Python, none."""
+    """All imports in a file, nested ones too; none if it is not Python."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
@@ -98,7 +98,7 @@ def imports(name: str, data: bytes) -> Iterator[Import]:
 
 
 def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
-    """The files of these names and those that they import, directly or not."""
+    """The named files and all that they import, directly or indirectly."""
     library, reached, waiting = Library(files), set[str](), [*names]
     while waiting:
         name = waiting.pop()
@@ -112,7 +112,7 @@ def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
 
 
 def _way(path: str) -> list[str]:
-    """A module's packages and itself: importing it executes them all."""
+    """A module and its packages, all of which an import executes."""
     return [path, *map(str, [*PurePosixPath(path).parents][:-1])]
 
 

@@ -1,9 +1,9 @@
-"""Fed form: a sample as the model was trained on, made what the chip is fed in its place.
+"""Converts a sample from the trained form to the form that the chip is fed.
 
     trained colours and layout → size and crop of the picture → colours and layout of each plane
 
-Codes are rounded half up and held within 0..255. Chroma of half size is the mean of 2x2 pixels;
-nv12 as a single plane has been upsampled again, each value four times.
+Codes are rounded half up and clamped to 0..255. Half-size chroma is the mean of 2x2 pixels. For
+nv12 as a single plane, chroma is upsampled again by repeating each value four times.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ORDERS = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
 
 
 def fed_form(sample: np.ndarray, feeding: Feeding, name: str) -> Feed:
-    """Values by graph input for the model input `name`, less the offset like `sample` itself.
+    """The feeds of the graph inputs for the model input `name`, minus the offset.
 
-    `sample` has the trained shape. A crop takes the whole picture.
+    `sample` has the trained shape, minus the offset too. A crop selects the whole picture.
     """
     if feeding.is_as_trained:
         return {name: sample}
@@ -37,7 +37,7 @@ def fed_form(sample: np.ndarray, feeding: Feeding, name: str) -> Feed:
 
 
 def _plane(picture: Floats, plane: Plane, feeding: Feeding) -> np.ndarray:
-    """The plane of a picture (N, C, H, W) in trained colours, float32 codes less the offset."""
+    """A plane of `picture` (N, C, H, W, trained colours): float32 codes minus the offset."""
     values = mixed(picture, mixing(feeding.channels, plane.channels, video=feeding.video))
     if plane.halved:
         values = halved(values)

@@ -1,8 +1,7 @@
-"""What an object detector found, as `synap_cli_od` prints it in JSON, drawn over its image.
+"""Draws detections over their image; reads the JSON that `synap_cli_od` prints.
 
-A mask is a small picture of its detection, made as large as the image; where it is above 0 inside
-the bounding box, the colour of its class is added. A class without a colour of its own gets one
-of the same brightness, hues apart by the golden ratio: the same one every time.
+A mask is resized to the image. Where it is positive inside the bounding box, the colour of its
+class is added. Default colours have equal brightness and hues spaced by the golden ratio.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ class Detection:
 
 
 def detections(text: str) -> tuple[Detection, ...]:
-    """Those in the JSON of `text`, what stands before its first brace skipped.
+    """The detections in the JSON of `text`; text before the first brace is skipped.
 
-    Raises ProjectError where there is none, and for a detection that is none.
+    Raises ProjectError for missing JSON and for an invalid detection.
     """
     start = text.find("{")
     if start < 0:
@@ -61,7 +60,7 @@ def detections(text: str) -> tuple[Detection, ...]:
 
 
 def mask_colors(text: str) -> Mapping[int, Color]:
-    """By class, of a JSON object {"0": [blue, green, red]}. Raises ProjectError."""
+    """The colours by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
     document = _parsed(text)
     if not isinstance(document, dict):
         raise ProjectError("not a JSON object of colors by class")
@@ -84,7 +83,7 @@ def with_detections(
 
 
 def table(items: Sequence[Detection]) -> Iterator[str]:
-    """A line per detection, below a head."""
+    """A header and one line per detection."""
     yield "#   Score  Class   Position        Size  Description     Landmarks"
     for n, detection in enumerate(items):
         x, y, width, height = detection.box

@@ -1,4 +1,4 @@
-"""One sample: its array transformed, checked against the input and shifted to what is fed."""
+"""Prepares one sample: transforms its array, checks it against the input, subtracts the offset."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ MAX_EXACT_INTEGER = 1 << 24  # whole numbers up to here are float32
 def prepared(
     array: np.ndarray, name: str, how: Files, spec: InputSpec, layout: str = "NCHW", route: str = ""
 ) -> np.ndarray:
-    """The array of a file as the input is given it, before its offset; in the input's shape.
+    """The sample in the input's shape, before its offset.
 
-    With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
-    the input's shape may be missing in the file. Images, bare numbers and what went through
-    transforms are converted to the input's type; an array whose file tells its type must have it,
-    or one whose numbers the input's type holds, uint8 only where `dtype` is that of the input.
-    `layout` says where the input's channels are, `route` is the key the transforms stand under.
-    Raises ProjectError naming the file and what was expected.
+    With offset 128 it is an 8-bit image: 0..255 as uint8 or float32. The file may omit the leading
+    1 of the input's shape. Images, bare numbers and transformed arrays are converted to the input's
+    type. A typed file must have that type, or values that the type represents; uint8 counts only if
+    `how.dtype` is the input's type. `layout` is the input's, `route` the key of the transforms.
+    Raises ProjectError with the file and the expectation.
     """
     if array.size == 0:
         raise ProjectError("an empty sample", name)
@@ -45,14 +44,14 @@ def prepared(
 
 
 def to_feed(array: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """What the model is given for `array`: of the input's type, an image as value - 128."""
+    """`array` in the input's type, minus the offset: an image as value - 128."""
     if not spec.offset:
         return array.astype(spec.dtype)
     return (array.astype(spec.dtype) - np.asarray(spec.offset, spec.dtype)).astype(spec.dtype)
 
 
 def noise(name: str, how: Files, spec: InputSpec) -> Callable[[int], np.ndarray]:
-    """The i-th seeded sample: uniform in the declared range, else in 0..255 or 0..1."""
+    """A function that makes the i-th seeded sample, uniform in `how.range`, 0..255 or 0..1."""
     low, high = how.range or ((0.0, 255.0) if spec.offset else (0.0, 1.0))
     seed = zlib.crc32(name.encode())
 
@@ -66,7 +65,7 @@ def noise(name: str, how: Files, spec: InputSpec) -> Callable[[int], np.ndarray]
 
 
 def _size(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
-    """Height and width of an input; zeros when it has none."""
+    """Height and width of an input; zeros for other data than images."""
     if len(shape) != 4:
         return 0, 0
     return (shape[1], shape[2]) if layout == "NHWC" else (shape[2], shape[3])
@@ -77,7 +76,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:
-    """An image (H, W, C) with the channels where the input has them."""
+    """An image (H, W, C) in the input's layout."""
     if array.ndim != 3 or layout != "NCHW" or array.shape == shape[1:]:
         return array
     turned = array.transpose(2, 0, 1)
@@ -107,13 +106,13 @@ def _hint(array: np.ndarray, name: str, shape: tuple[int, ...]) -> str:
 
 
 def is_cast(stored: str, spec: InputSpec) -> bool:
-    """Whether numbers of that type become others as they are fed, or may: what a person should
-    know. float16 is a float32 as it is."""
+    """Whether the cast to the input's type may change values, which deserves a note. float16 to
+    float32 is exact."""
     return not spec.offset and stored not in (spec.dtype, "float16")
 
 
 def _check_type(array: np.ndarray, name: str, spec: InputSpec, is_meant: bool) -> None:
-    """Numbers of uint8 may be a picture: they are converted where that `is_meant`."""
+    """Raises ProjectError for another type. uint8 may be a picture: it is cast if `is_meant`."""
     stored = array.dtype.name
     if stored in (IMAGE_TYPES if spec.offset else (spec.dtype,)):
         return
@@ -125,7 +124,7 @@ def _check_type(array: np.ndarray, name: str, spec: InputSpec, is_meant: bool) -
 
 
 def _holds(array: np.ndarray, dtype: str) -> bool:
-    """Whether the numbers are the same in the other type; of a float64 all but the last bits."""
+    """Whether the cast keeps the values; float64 may lose its last bits."""
     kind = np.dtype(dtype).kind
     if array.dtype.kind not in "biuf" or kind not in "biuf":
         return False

@@ -1,5 +1,5 @@
-"""One file → the array in it, by suffix. Files come from strangers: nothing is run, and no header
-makes this take more memory than MOST_BYTES or the file itself."""
+"""Reads the array in a file, by suffix. Files are untrusted: no code is run, and no header can
+allocate more than MAX_MEMBER_BYTES or the file's own size."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from npumake.data.pictures import pixels
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MAX_HEADER = 1000  # bytes; more is no array of numbers
-MAX_MEMBER_BYTES = 1 << 28  # in one member of an archive
+MAX_HEADER = 1000  # bytes of a .npy header; numeric arrays need less
+MAX_MEMBER_BYTES = 1 << 28  # of one member of an archive
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-TENSORS = {  # safetensors' name of a type → NumPy's
+TENSORS = {  # type names of safetensors → NumPy
     "BOOL": "?",
     **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -39,7 +39,7 @@ MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What an input takes: one sample's shape and type; with offset 128 an 8-bit image."""
+    """An input's shape and type for one sample; offset 128 means an 8-bit image."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -49,13 +49,13 @@ class InputSpec:
 def decoded(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
     """The array in the file `name`; an image as (H, W, C), bare numbers in the input's shape.
 
-    Raises ProjectError naming the file when it is damaged, too large or not what its suffix says.
+    Raises ProjectError with the file's name if it is damaged, too large or not of its suffix.
     """
     return FORMATS.get(PurePosixPath(name).suffix.lower(), raw)(data, name, how, spec)
 
 
 def is_plain(name: str) -> bool:
-    """Does the file itself say what type its numbers are?"""
+    """Whether the format stores the type of the numbers."""
     return PurePosixPath(name).suffix.lower() in (".npy", ".npz", ".safetensors")
 
 
@@ -64,13 +64,13 @@ def is_image(name: str) -> bool:
 
 
 def npy(data: bytes, name: str, _how: Files, _spec: InputSpec) -> np.ndarray:
-    """A view of `data`, so that no header makes this take more memory than the file has bytes."""
+    """A view of `data`, so that a wrong header cannot allocate memory."""
     file = io.BytesIO(data)
     try:
         read_header = HEADERS[np.lib.format.read_magic(file)]
         with _PARSER:
             shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
-        if min(shape, default=0) < 0:  # -1 would be as much as there is
+        if min(shape, default=0) < 0:  # reshape would accept -1
             raise ValueError(f"a shape of {shape}")
         flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects
         return flat.reshape(shape, order="F" if is_fortran else "C")
@@ -108,14 +108,14 @@ def tensors(data: bytes, name: str, how: Files, _spec: InputSpec) -> np.ndarray:
 
 
 def image(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
-    """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
+    """(H, W, C) as stored; the EXIF orientation is ignored."""
     picture = pixels(data, name, _mode(how, spec))
     picture = picture[..., ::-1] if how.channels == "bgr" else picture
     return picture if how.values == "0..255" else picture.astype(np.float32) / np.float32(255)
 
 
 def _mode(how: Files, spec: InputSpec) -> str:
-    """Pillow's name of what an image becomes."""
+    """The Pillow mode to convert an image to."""
     has_one = len(spec.shape) == 4 and 1 in (spec.shape[1], spec.shape[3])
     order = "gray" if how.channels == "auto" and has_one else how.channels
     return MODES[order or "rgb"]

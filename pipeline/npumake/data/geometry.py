@@ -1,6 +1,6 @@
-"""Images (H, W, C) resized, cropped and padded. A resized uint8 image is rounded to uint8 again.
+"""Resizes, crops and pads images (H, W, C). A resized uint8 image is rounded to uint8 again.
 
-Steps that ask for a type have it cut off, not rounded, as `astype` does. Sizes are (height, width).
+Steps with a `data_type` truncate, as `astype` does. Sizes are (height, width).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def pad(image: np.ndarray, to: steps.Pad) -> np.ndarray:
 
 
 def warp_affine(image: np.ndarray, to: steps.WarpAffine) -> np.ndarray:
-    """CenterNet's map at rotation 0: destination p stands at (p - size / 2) * step + centre."""
+    """CenterNet's map at rotation 0: destination p reads (p - size / 2) * step + centre."""
     size = pair(to.input_shape)
     step = max(as_image(image).shape[:2]) / size[1]
     image = _linear(image, _scaled(image, to.scale))

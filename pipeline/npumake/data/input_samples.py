@@ -1,12 +1,12 @@
-"""The samples given for one model input: each file read once, each sample made once.
+"""The samples of one model input: each file is read once, each sample prepared once.
 
     file → array (formats) → transforms, shape and type of the input (files)
-         → the raw value x, taken back where the file holds normalised ones (normalized)
-    x → its facts (lint)
-    x, an image less its offset → what is fed in its place, by graph input (fed)
+         → the raw value x, denormalized if the file is normalized (normalized)
+    x → its facts (facts, lint)
+    x, an image minus its offset → feeds by graph input (chip_feed)
 
-A stack is a file of many samples: its first dimension counts them. Of what is given, a sample at a
-time is in memory, or a stack.
+A stack is a file of many samples; its first dimension counts them. Only one sample or one stack is
+in memory at a time.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from npumake.project.names import entries, strangers
 from npumake.project.sections import Files, Input, Order
 
 MAX_FILE_BYTES = 1 << 30  # of one file
-# Of the width of a range: what float32 loses when normalised values are taken back.
+# The share of a range's width that denormalizing in float32 may lose.
 ROUNDING_SHARE = 1e-4
-# Transforms that leave a border of their own.
+# Transforms that pad.
 PADDING = frozenset({"pad", "pad_resize", "padded_center_crop", "warp_affine"})
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """An input of the model, though the graph may have planes in its place."""
+    """An input of the trained model; the graph may have planes in its place."""
 
     name: str
-    section: Input  # of it, in the YAML
+    section: Input  # its section in the YAML
     form: Feeding  # how it is fed
-    spec: InputSpec  # the raw array it is made of
+    spec: InputSpec  # shape and type of the raw array
 
 
 class SampleFile(NamedTuple):
-    """A sample that is read when `array` is called, as its file has it."""
+    """A sample in a file; `array` reads it."""
 
     name: str
     array: Callable[[], np.ndarray]
 
 
 class PreparedSample(NamedTuple):
-    """A sample: the facts about its raw value, and what it feeds the graph."""
+    """The facts about a sample's raw value, and its feeds."""
 
     fact: Fact
     feed: Feed
@@ -70,7 +70,7 @@ class PreparedSample(NamedTuple):
 
 @dataclass(frozen=True)
 class InputSamples:
-    """What `data.<key>` says of one input, and the files it names."""
+    """The section `data.<key>` of one input, and its files."""
 
     input: ModelInput
     key: str
@@ -79,7 +79,7 @@ class InputSamples:
     snapshot: Snapshot | None = None
 
     def items(self) -> Iterator[SampleFile]:
-        """Every sample, in the order of the files. Raises ProjectError for what is no stack."""
+        """All samples, in the order of the files. Raises ProjectError for an invalid stack."""
         if self.how.random is not None:
             sample = noise(self.input.name, self.how, self.input.spec)
             for index in range(self.how.random):
@@ -95,19 +95,19 @@ class InputSamples:
                 yield SampleFile(file.name, partial(self._decoded, file))
 
     def prepare(self, item: SampleFile) -> PreparedSample:
-        """Raises ProjectError naming the file, where it is not what the input takes."""
+        """The sample's facts and feeds. Raises ProjectError with the file if it does not fit."""
         target, x = self.input, self.values(item)
         about = fact(item.name, x, target.section.layout)
         return PreparedSample(about, fed_form(to_feed(x, target.spec), target.form, target.name))
 
     def values(self, item: SampleFile) -> np.ndarray:
-        """What the model was trained on, before mean and scale. Raises ProjectError as `made`."""
+        """The raw values, before mean and scale. Raises ProjectError as `prepare`."""
         x = item.array()
         return x if self.how.random is not None else self._raw(x, item.name)
 
     def refuse_findings(self, facts: list[Fact]) -> None:
-        """Tells what is wrong with the set and no error. Raises ProjectError for the worst of what
-        is neither that nor allowed."""
+        """Prints findings under `warn`. Raises ProjectError for the worst finding that is neither
+        under `warn` nor under `allow`."""
         if self.how.random is not None:
             return
         images = (0.0, 255.0) if self.input.spec.offset else (-np.inf, np.inf)
@@ -125,7 +125,7 @@ class InputSamples:
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
 
     def tell_casts(self, facts: list[Fact]) -> None:
-        """Samples whose file has another type than the input takes."""
+        """Prints a note on samples whose type differs from the input's."""
         spec, stored = self.input.spec, sorted({item.dtype for item in facts})
         plain = any(is_plain(file.name) for file in self.files) and not self.how.transforms
         if names := [t for t in stored if is_cast(t, spec)] if plain else []:
@@ -166,8 +166,8 @@ class InputSamples:
 
 
 def _order(how: Files, section: Input) -> Order:
-    """The order that an image is read in: as is said, as the first transform of colours takes it,
-    or as the model was trained."""
+    """The channel order to read an image in: `channels`, else the order of the first colour
+    transform, else the trained order."""
     trained = section.type if section.type in ("bgr", "gray") else "rgb"
     return how.channels or color_order(how.transforms) or trained
 
@@ -178,8 +178,8 @@ def input_samples(
     sources: SourceFiles,
     tiling: Tiling | None = None,
 ) -> list[InputSamples]:
-    """The samples of each input. Raises ProjectError for an input without, or unknown, and for
-    keys that contradict each other. `tiling` is what the model was trained on, for a snapshot."""
+    """The samples of each input. `tiling` is the model's, for a snapshot. Raises ProjectError for
+    an input without samples, an unknown input and contradicting keys."""
     for name in strangers(data, inputs):
         hint = did_you_mean(name, inputs)
         raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
@@ -209,7 +209,7 @@ def _snapshots(
     sources: SourceFiles,
     tiling: Tiling | None,
 ) -> Mapping[str, Snapshot]:
-    """By key of `data`, its snapshot, opened and checked once for all inputs that it holds."""
+    """The snapshots by key of `data`, each opened and checked once for all its inputs."""
     snapshots: dict[str, Snapshot] = {}
     for name, key in keys.items():
         route = f"data.{key}.snapshot"

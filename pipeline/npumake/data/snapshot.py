@@ -1,14 +1,13 @@
-"""EdgeFirst's calibration snapshot: every sample of a model in one `.safetensors` file.
+"""EdgeFirst's calibration snapshot: all samples of a model in one `.safetensors` file.
 
-One uint8 tensor (N, C, H, W) per model input, 0..255, already in the model's geometry and colours;
-normalisation is recorded, not applied:
+Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colours. The
+normalization is recorded, not applied:
 
     x = (code * scale - mean) / std = (code - mean / scale) * (scale / std)
 
-Checked in the documented order, and the first thing wrong is the error: the parameters fit the
-model, before any tensor is looked at; then the tensors fit the parameters, the geometry and its
-full frames fit the model's tiling, and the hashes fit what they were made of. Tensors stay in the
-file until a sample is asked for.
+Checks run in the documented order and stop at the first error. The parameters must fit the model,
+the tensors the parameters, geometry and full frames the model's tiling, and the hashes the data.
+Tensors stay in the file until a sample is read.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from npumake.digest import Json
 from npumake.errors import ProjectError
 from npumake.project.sections import PerChannel
 
-AS_WRITTEN = " params"  # the text itself; no key of the file is called that
+AS_WRITTEN = " params"  # the original text of `params`; no key of the file starts with a space
 
 WARNING_BYTES = 1 << 32  # of a file: the converters of EdgeFirst warn above it
 NEEDED = (
@@ -49,11 +48,11 @@ NEEDED = (
     *("count_requested", "count_actual", "selection", "seed", "content_sha256", "producer"),
 )
 FIXED = {"dtype": "uint8", "layout": "NCHW", "value_range": [0, 255]}
-# What the file says twice: its key → the key of `params`.
+# Keys that occur twice: in the file → in `params`.
 TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "seed")} | {
     "count_requested": "count"
 }
-# What samples do nothing with, and why.
+# Keys without effect on the samples, and why.
 CARRIED = {
     "producer": "who made the file",
     "studio_instance": "where the pictures come from",
@@ -71,19 +70,19 @@ CARRIED = {
 
 @dataclass(frozen=True)
 class Normalization:
-    """What the model expects of a code: (code * scale - mean) / std, one value per channel."""
+    """The model's normalization, (code * scale - mean) / std, with one value per channel."""
 
     scale: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
     def is_that_of(self, mean: PerChannel, scale: PerChannel) -> bool:
-        """Whether (code - mean) * scale, as a project says it, gives the same."""
+        """Whether the project's (code - mean) * scale is the same."""
         means, stds = np.array(self.mean), np.array(self.std)
         try:
             same = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
             return same and np.allclose(self.scale / stds, scale, 1e-5, 0)
-        except ValueError:  # of another number of channels
+        except ValueError:  # another number of channels
             return False
 
     def __str__(self) -> str:
@@ -93,7 +92,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An open file. `remarks` are what a person should hear and nothing fails for."""
+    """A checked snapshot. `remarks` are notes for the user."""
 
     path: Path
     names: tuple[str, ...]
@@ -103,13 +102,13 @@ class Snapshot:
     remarks: tuple[str, ...] = ()
 
     def sample(self, name: str, index: int) -> np.ndarray:
-        """(C, H, W) of uint8."""
+        """(C, H, W), uint8."""
         with safetensors.safe_open(self.path, framework="numpy") as file:
             return np.asarray(file.get_slice(name)[index])
 
     @property
     def origin(self) -> dict[str, Json]:
-        """What a converter's block says of the samples."""
+        """The entries about the samples in a converter's block."""
         return {"calibration": self.path.name, "calibration_geometry": self.geometry}
 
     @property
@@ -120,9 +119,9 @@ class Snapshot:
 
 
 def read_snapshot(path: Path, size: tuple[int, int], tiling: Tiling | None = None) -> Snapshot:
-    """The snapshot for a model whose input is of this (height, width).
+    """The snapshot for a model with input size (height, width).
 
-    Raises ProjectError naming the file, or its key, for the first thing that is wrong with it.
+    Raises ProjectError with the file or its key for the first error.
     """
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
@@ -149,7 +148,7 @@ def read_snapshot(path: Path, size: tuple[int, int], tiling: Tiling | None = Non
 
 
 def _metadata(metadata: Mapping[str, str], name: str) -> dict[str, Json]:
-    """`__metadata__`, whose values are JSON in a text, or plain text. Raises ProjectError."""
+    """`__metadata__` with its JSON values parsed. Raises ProjectError."""
     document: dict[str, Json] = {**metadata, AS_WRITTEN: metadata.get("params", "")}
     for key in ("params", "normalization"):
         if key in document:
@@ -161,7 +160,7 @@ def _metadata(metadata: Mapping[str, str], name: str) -> dict[str, Json]:
 
 
 def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataEntry:
-    """Rule 1: the parameters are there, and made for an input of this size."""
+    """Rule 1: the parameters exist and are for an input of this size."""
     metadata.need("params", OBJECT)
     params = metadata.entry("params")
     shape = params.need("input_shape", SIZES)
@@ -175,7 +174,7 @@ def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataE
 
 
 def _shapes(file: safetensors.safe_open, metadata: MetadataEntry) -> dict[str, tuple[int, ...]]:
-    """By name of the model's input, in the order of `tensor_names`."""
+    """The shapes by model input, in the order of `tensor_names`."""
     for key in NEEDED:
         if key not in metadata.data:
             raise ProjectError(f"`{key}` is missing", metadata.where)
@@ -190,7 +189,7 @@ def _shapes(file: safetensors.safe_open, metadata: MetadataEntry) -> dict[str, t
 def _check_sizes(
     shapes: Mapping[str, Sequence[int]], params: MetadataEntry, size: tuple[int, int]
 ) -> None:
-    """Rule 2: samples are (C, H, W) of that size."""
+    """Rule 2: samples are (C, H, W) of this size."""
     for name, shape in shapes.items():
         if len(shape) != 4:
             raise ProjectError(f"tensor `{name}` has rank {len(shape)}, not 4", params.where)
@@ -200,7 +199,7 @@ def _check_sizes(
 
 
 def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
-    """Rule 3: the pictures were brought to that size as the model will see them."""
+    """Rule 3: the pictures were resized as the model's tiling requires."""
     mode = tiling.mode if tiling else None
     resize = params.data["resize"]
     allowed = {"tiled": ("tiled",), "whole_frame": ("letterbox",)}.get(
@@ -216,7 +215,7 @@ def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
 
 
 def _check_full_frame(params: MetadataEntry, tiling: Tiling | None) -> None:
-    """Rule 4: whole frames are among the tiles if the model is given any."""
+    """Rule 4: the tiles include whole frames if and only if the model's tiling does."""
     in_file, in_model = params.get("full_frame", FLAG, False), bool(tiling and tiling.full_frame)
     if in_file != in_model:
         what = f"`full_frame` is {str(in_file).lower()}, the model's is {str(in_model).lower()}"
@@ -224,7 +223,7 @@ def _check_full_frame(params: MetadataEntry, tiling: Tiling | None) -> None:
 
 
 def _check_hash(metadata: MetadataEntry, name: str) -> None:
-    """`param_hash`, of sixteen digits or of eight as older files have it, is that of `params`."""
+    """`param_hash` must match `params`; it has sixteen digits, in older files eight."""
     param_hash = metadata.need("param_hash", TEXT)
     if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", param_hash):
         raise ProjectError(f"`{param_hash}` is no hash", metadata.below("param_hash"))
@@ -232,11 +231,11 @@ def _check_hash(metadata: MetadataEntry, name: str) -> None:
         raise ProjectError("`param_hash` is not that of `params`", metadata.below("param_hash"))
     named = re.fullmatch(r"calibration-.+-([0-9a-f]{8,16})\.safetensors", name)
     if named and named[1] != param_hash:
-        raise ProjectError(f"the file's name speaks of other parameters: {named[1]}", name)
+        raise ProjectError(f"the file's name has the hash of other parameters: {named[1]}", name)
 
 
 def _hashes(metadata: Mapping[str, Json]) -> tuple[str, ...]:
-    """SHA-256 of the parameters: as written, and with sorted keys in JSON's two usual spellings."""
+    """SHA-256 of the parameters: original text, and sorted keys in two common JSON forms."""
     spaced = json.dumps(metadata["params"], sort_keys=True)
     written = (text.encode() for text in (metadata[AS_WRITTEN], spaced))
     return (digest.of_document(metadata["params"]), *map(digest.of_bytes, written))
@@ -245,7 +244,7 @@ def _hashes(metadata: Mapping[str, Json]) -> tuple[str, ...]:
 def _check_facts(
     metadata: MetadataEntry, params: MetadataEntry, shapes: Mapping[str, Sequence[int]]
 ) -> None:
-    """What the file says of itself is so, and is said alike in both places."""
+    """The file's facts must be true, and equal where they occur twice."""
     for key, expected in FIXED.items():
         if metadata.data[key] != expected:
             raise ProjectError(f"`{key}` must be {expected}", metadata.below(key))
@@ -273,7 +272,7 @@ def _check_letterbox(params: MetadataEntry) -> None:
 
 
 def _check_content(file: safetensors.safe_open, entry: MetadataEntry, names: Sequence[str]) -> None:
-    """Every byte of every sample, one sample in memory at a time."""
+    """`content_sha256` must match the samples; reads one sample at a time."""
     checksum = hashlib.sha256()
     for name in names:
         tensor = file.get_slice(name)

@@ -1,14 +1,14 @@
-"""A calibration snapshot written: the samples of a project in EdgeFirst's contract.
+"""Writes a project's samples as a calibration snapshot of EdgeFirst.
 
     calibration-local-<param_hash>.safetensors      param_hash = SHA-256(canonical params)[:16]
 
-Normalisation is recorded, not applied. The project's (x - m) * s is the contract's
+The normalization is recorded, not applied. The project's (x - m) * s equals the snapshot's
 
     (x * scale - mean) / std    with    scale = 1/255    mean = m / 255    std = 1 / (255 * s)
 
-The samples are all that were given, in order: `selection` says so, and they are stretched, since
-nobody says that they were letterboxed. Neither date nor path is in the file: the same samples are
-the same bytes. Source: the calibration snapshot of EdgeFirst Studio.
+The file holds all samples in order; `selection` records that. `resize` is `stretch`, because the
+project does not record a letterbox. The file has no date and no path, so the same samples give the
+same bytes. Source: the calibration snapshot of EdgeFirst Studio.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from npumake import digest
 from npumake.data.input_samples import InputSamples, ModelInput
 from npumake.digest import Json
 
-ALIGNMENT = 8  # of the bytes behind a header of .safetensors
+ALIGNMENT = 8  # bytes; of the data behind the header
 UNIT = 1 / 255
 
 
@@ -35,8 +35,10 @@ class SnapshotFile(NamedTuple):
 
 
 def snapshot_file(sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """The samples of every input; None where they are no pixels of 0..255, or are pictures of
-    several sizes or normalizations, which one such file cannot tell. Raises ProjectError."""
+    """The samples of all inputs as one file. Raises ProjectError.
+
+    Returns None if values are not pixels 0..255, or if inputs differ in size or normalization: one
+    snapshot cannot hold them."""
     codes_by_name = {}
     for samples in sets:
         codes = _pictures(samples)
@@ -115,7 +117,7 @@ def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
             "data_offsets": [start, start + codes.nbytes],
         }
         start += codes.nbytes
-    # Our own few lines: the library writes the metadata in another order each time.
+    # Written by hand: the library orders the metadata differently each time.
     header = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
     header += b" " * (-len(header) % ALIGNMENT)
     name = f"calibration-local-{metadata['param_hash']}.safetensors"

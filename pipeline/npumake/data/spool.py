@@ -1,7 +1,7 @@
-"""Feeds kept aside: written once as they are made, read again as often as need be.
+"""A disk buffer of feeds: written once, read repeatedly.
 
-They lie in a temporary file that has no name and is gone with the last who reads it, so that a
-set larger than memory can be looked at before it is used.
+It is an unnamed temporary file that disappears with its last reader. It lets us check a set larger
+than memory before use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Spool:
     """The feeds of one input; all have the same names, shapes and types."""
 
     def __init__(self, samples: Iterable[PreparedSample]) -> None:
-        """Every feed of `made`, and its facts. Raises CacheError when the disk is full."""
+        """Stores the feeds and facts of all samples. Raises CacheError if the disk is full."""
         self.facts: list[Fact] = []
         self._like: Feed = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # as long as there is a reader

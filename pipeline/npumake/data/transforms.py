@@ -1,7 +1,7 @@
-"""What the steps of `data.<input>.transforms` compute; their arguments: project/transforms.py.
+"""Computes the steps of `data.<input>.transforms`; project/transforms.py has their arguments.
 
-An image is (H, W, C) for all that resizes, crops or pads (geometry.py), and has its channels where
-the step's `data_format` says for all that changes colours (colors.py).
+Steps that resize, crop or pad (geometry.py) take (H, W, C). Colour steps (colors.py) take the
+layout of their `data_format`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.errors import ProjectError, Route
 from npumake.project import transforms as steps
 
 Change = Callable[[np.ndarray], np.ndarray]
-_FITTING = ("target_size", "crop_size", "size")  # the input's height and width when left out
+_FITTING = ("target_size", "crop_size", "size")  # default to the input's height and width
 
 
 def transformed(
@@ -28,9 +28,9 @@ def transformed(
     route: str,
     file: str,
 ) -> np.ndarray:
-    """The array of `file` through every step; `size` is the input's height and width.
+    """The array of `file` after all steps; `size` is the input's (height, width).
 
-    Raises ProjectError for a step that its array does not suit; `route` names the steps' key.
+    Raises ProjectError if an array does not fit its step; `route` is the key of the steps.
     """
     for number, step in enumerate(transforms):
         ((name, arguments),) = step.items()
@@ -44,7 +44,7 @@ def transformed(
 
 
 def color_order(transforms: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | None:
-    """The order of colours that an image is to have for the first step that minds it."""
+    """The channel order that the first colour step takes; None without one."""
     for step in transforms:
         ((name, arguments),) = step.items()
         order = arguments.color_sequence if isinstance(arguments, steps.Yuv) else name

@@ -1,8 +1,7 @@
-"""Metadata read from a file alone, whichever carries it.
+"""Reads the metadata that a model file carries.
 
 .onnx                      metadata_props `edgefirst`, `labels`
-.hybrid .tflite .dvm .hef  members edgefirst.json, labels.txt of a ZIP that is the file or that
-                           stands behind it
+.hybrid .tflite .dvm .hef  members edgefirst.json, labels.txt of a ZIP: the file itself, or appended
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ with when_used("npumake.bundle.secure"):
 METADATA, CLASSES = BESIDE
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# What a stranger's bytes make zipfile raise; a file without a ZIP is not among it.
+# Exceptions of zipfile for a damaged ZIP; a file without a ZIP is no error.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 class EmbeddedMetadata(NamedTuple):
-    """The metadata of a detector, None where there is none, and the classes."""
+    """A file's detector metadata, or None, and its class names."""
 
     metadata: Metadata | None
     classes: tuple[str, ...]
@@ -43,8 +42,8 @@ class EmbeddedMetadata(NamedTuple):
 def embedded_metadata(
     path: Path, model: str | None = None, keys: secure.Keys | None = None
 ) -> EmbeddedMetadata:
-    """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
-    the `keys`. Raises PipelineError."""
+    """The metadata and classes in the file. `model` selects a model of a packed file, `keys` open a
+    secure one. Raises PipelineError."""
     if path.suffix != Bundle.suffix:
         return EmbeddedMetadata(metadata_in(path), labels_in(path))
     beside = opened_one(path, model, keys).beside
@@ -54,8 +53,8 @@ def embedded_metadata(
 
 
 def metadata_in(path: Path) -> Metadata | None:
-    """What the file carries; None where it carries nothing. Raises ProjectError for what is no
-    metadata, GraphError for no file or an `.onnx` that is none."""
+    """The metadata in the file, or None. Raises ProjectError for invalid metadata, GraphError for
+    a missing file or an invalid `.onnx`."""
     if path.suffix == ".onnx":
         return metadata_of(Graph.load(path))
     data = _member(path, METADATA)
@@ -63,7 +62,7 @@ def metadata_in(path: Path) -> Metadata | None:
 
 
 def labels_in(path: Path) -> tuple[str, ...]:
-    """The classes of a ZIP, by index: one per line, blank lines left out. Raises ProjectError."""
+    """The class names in a ZIP, by index: one per line, without blank ones. Raises ProjectError."""
     return _classes(_member(path, CLASSES) or b"", path)
 
 
@@ -79,14 +78,15 @@ def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
     """The metadata and the classes as members of a ZIP."""
     contents = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
     if labels:
-        # A label of two lines would shift all behind it.
+        # A line break in a label would shift all later ones.
         lines = (" ".join(label.split()) for label in labels)
         contents[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
     return contents
 
 
 def _member(path: Path, name: str) -> bytes | None:
-    """At most LARGEST bytes of it, stored or deflated. Raises ProjectError."""
+    """The member's bytes, at most MAX_JSON_BYTES, stored or deflated; None without it. Raises
+    ProjectError, and GraphError for a missing file."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     if not zipfile.is_zipfile(path):

@@ -1,4 +1,4 @@
-"""What is said of a detector's outputs: their meaning, dimensions and unit, read off the graph."""
+"""Describes a detector's outputs from its graph: meaning, dimensions and unit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from npumake.graph import Graph, Node, Value, array, producer, shape
 
 ACTIVATIONS = {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 DIMENSION = {"boxes": "box_coords", "scores": "num_classes", "mask_coefs": "num_protos"}
-DECODED = frozenset({*DIMENSION, "objectness"})  # parts that a decoder knows
-CHANNELS = 1  # their axis in [1, channels, boxes]
+DECODED = frozenset({*DIMENSION, "objectness"})  # parts with a known decoder
+CHANNELS = 1  # the channel axis of [1, channels, boxes]
 DECODER = "ultralytics"
 CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
     "Add": lambda node, values: values[0] + values[1],
@@ -28,7 +28,7 @@ CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
 
 
 def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOutput, ...]:
-    """`outputs[]` of a head that is not cut: one tensor of boxes, scores and coefficients."""
+    """`outputs[]` of an uncut head: one tensor of boxes, scores and coefficients."""
     targets = {hint.target: hint for hint in hints}
     masked = any(part.name == "mask_coefs" for hint in hints for part in hint.boundaries)
     return tuple(
@@ -40,8 +40,8 @@ def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOut
 
 
 def is_normalized(graph: Graph, boxes: Value) -> bool:
-    """Whether decoded boxes are in 0..1 and not in pixels: where a box of no size lies, which is
-    what the arithmetic makes of its constants alone."""
+    """Whether decoded boxes are in 0..1 instead of pixels. Evaluates the arithmetic for zero
+    distances, so that its constants alone decide."""
     chain, todo = set[Node](), [boxes]
     while todo:
         node = producer(todo.pop())
@@ -60,7 +60,7 @@ def is_normalized(graph: Graph, boxes: Value) -> bool:
 
 
 def operands(value: Value, axis: int) -> list[Value]:
-    """What concatenations along `axis` make `value` of, in order."""
+    """The tensors that nested Concats along `axis` join to `value`, in order."""
     parts, todo = [], [value]
     while todo:
         value = todo.pop()
@@ -77,12 +77,12 @@ def joins(node: Node, axis: int) -> bool:
 
 
 def type_of_part(boundary: Boundary) -> str | None:
-    """None where no decoder knows it, keypoints for one: it refuses types that it does not."""
+    """The output type of a part; None for parts without a decoder, such as keypoints."""
     return boundary.name if boundary.name in DECODED else None
 
 
 def part_output(leaf: Value, boundary: Boundary) -> DetectorOutput:
-    """A decoded part as one tensor; what its activation made is applied already."""
+    """A decoded part as one tensor, with its activation applied or required."""
     _, channels, count = flat_shape(leaf)
     applied = activation_of(leaf)
     return DetectorOutput(
@@ -113,7 +113,7 @@ def detection_output(graph: Graph, value: Value) -> DetectorOutput:
 
 
 def other_output(graph: Graph, value: Value, masked: bool) -> DetectorOutput:
-    """An output no hint names: prototypes where there are coefficients, else only named."""
+    """An output without a hint: mask prototypes if there are coefficients, else untyped."""
     dims = shape(value)
     if not masked or len(dims) != 4:
         return DetectorOutput("", dims, dtype="float32")

@@ -1,11 +1,11 @@
-"""The arithmetic that makes boxes of distances: what int16_smart keeps in 16 bits.
+"""Finds the arithmetic from distances to boxes, which int16_smart keeps in 16 bits.
 
     lt, rb = halves of the projected distances     x1y1 = anchor - lt     x2y2 = anchor + rb
     centre = (x1y1 + x2y2) / 2     size = x2y2 - x1y1     boxes = concat(centre, size) * stride
 
-It begins behind the DFL projection and ends where boxes meet anything else, so that scores, mask
-coefficients and prototypes are no part of it. Source: the Ara2 Converter's description of
-int16_smart; the nodes are those of a public Ultralytics head.
+It starts behind the DFL projection and ends where boxes are joined with other tensors. Scores, mask
+coefficients and prototypes are not part of it. Source: the Ara2 Converter's description of
+int16_smart; the node pattern is that of a public Ultralytics head.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ARITHMETIC = ("Add", "Concat", "Div", "Mul", "Sub")
 
 
 def distance_to_box(graph: Graph) -> tuple[str, ...]:
-    """The names of these nodes in the order of the graph; none where there is no such head."""
+    """The names of these nodes in graph order; empty without such a head."""
     dependent = _input_dependent(graph)
     chosen: dict[Node, None] = {}
     for sub in graph.nodes("Sub"):
@@ -40,7 +40,7 @@ def distance_to_box(graph: Graph) -> tuple[str, ...]:
 
 
 def _input_dependent(graph: Graph) -> set[Value]:
-    """The values that depend on what is fed; all others are known beforehand."""
+    """The values that depend on the inputs; all others are constant."""
     values: set[Value] = set(graph.inputs)
     for node in graph.nodes():
         if any(value in values for value in node.inputs):
@@ -60,6 +60,6 @@ def _maker(value: Value) -> Node:
 
 
 def _source(value: Value) -> Value | None:
-    """What a half is a half of."""
+    """The tensor that was split into halves."""
     node = _halves(value)
     return node.inputs[0] if node else None

@@ -1,4 +1,4 @@
-"""Schema v1 of EdgeFirst's metadata, brought to v2: the same facts under today's names.
+"""Converts EdgeFirst's metadata from schema v1 to v2.
 
 quantization [s, z] → {scale, zero_point} · dshape {a: 1, b: 2} → [{a: 1}, {b: 2}]
 input.size "WxH" → input.shape [1, C, H, W] · boxes are `direct`, scores `per_class`
@@ -21,12 +21,12 @@ _RENAMED = {
     ("validation", "validation_iou"): "iou",
     ("validation", "validation_threshold"): "score",
 }
-_CHANNELS = {"grey": 1, "yuyv": 2, "rgba": 4, "bgra": 4}  # of a camera; three of any other
+_CHANNELS = {"grey": 1, "yuyv": 2, "rgba": 4, "bgra": 4}  # by camera format; else three
 _DEFAULTS = {"boxes": ("encoding", "direct"), "scores": ("score_format", "per_class")}
 
 
 def as_v2(document: dict[str, Json], name: str) -> dict[str, Json]:
-    """Raises ProjectError for a size or a grid that is none."""
+    """The document in schema v2. Raises ProjectError for an invalid size or grid."""
     result: dict[str, Any] = {**document, "schema_version": 2}
     for (section, old), new in _RENAMED.items():
         group = result.get(section)

@@ -1,9 +1,9 @@
-"""The outputs of a detector: logical ones, each a tensor itself or made of physical tensors.
+"""The logical outputs of a detector, each one tensor or joined from physical tensors.
 
     real = scale * (q - zero_point)
 
-`dshape` names the dimensions, outermost first. Exactly one level of children. Source of the rules:
-EdgeFirst's metadata schema v2 and what its HAL accepts (`check`).
+`dshape` names the dimensions, outermost first. Outputs nest at most once. Source: EdgeFirst's
+metadata schema v2, and for `check` the rules of its HAL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ DIMENSIONS = (
     *("batch", "height", "width", "num_classes", "num_features", "num_boxes", "num_protos"),
     *("num_anchors_x_features", "box_coords", "padding"),
 )
-CHANNELS = ("box_coords", "num_features", "num_classes", "num_protos")  # where children are joined
+CHANNELS = (
+    "box_coords",
+    "num_features",
+    "num_classes",
+    "num_protos",
+)  # the axes along which children are joined
 DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
 MAX_BINS = 64  # of one side of a DFL box
@@ -41,7 +46,7 @@ Dims = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class OutputGrid:
-    """A grid: one scale and zero point, or one per index of `axis`."""
+    """Quantization parameters: one scale and zero point, or one per index of `axis`."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...] = (0,)
@@ -51,7 +56,7 @@ class OutputGrid:
 
 @dataclass(frozen=True)
 class DetectorOutput:
-    """One entry of `outputs[]`. `stride` is (x, y); `rest` is what is carried unchanged."""
+    """One entry of `outputs[]`. `stride` is (x, y); `rest` holds keys that are only copied."""
 
     name: str
     shape: tuple[int, ...]
@@ -81,7 +86,7 @@ KNOWN = frozenset(entry.name for entry in fields(DetectorOutput)) - {"rest"}
 
 
 def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
-    """Raises ProjectError for a key that holds something else than it may."""
+    """Parses an entry. Raises ProjectError for a value of the wrong kind."""
     stride = entry.get("stride", WHOLES)
     encoding = entry.get("encoding", one_of("dfl", "direct", "ltrb", "anchor"))
     children = entry.entries("outputs")
@@ -143,7 +148,7 @@ def _quantization(entry: MetadataEntry) -> OutputGrid | None:
 
 
 def output_document(output: DetectorOutput) -> dict[str, Json]:
-    """The entry as JSON; of a tensor, `quantization` is there even when it is null."""
+    """The entry as JSON; a tensor's `quantization` is present even if null."""
     document: dict[str, Json] = {
         name: getattr(output, name)
         for name in ("name", "type", "decoder", "encoding", "score_format", "normalized")
@@ -171,7 +176,7 @@ def _grid(grid: OutputGrid | None) -> Json:
 
 
 def check(outputs: Sequence[DetectorOutput], where: str) -> None:
-    """What a decoder needs of entries that have a type. Raises ProjectError."""
+    """Raises ProjectError for typed entries that a decoder could not use."""
     typed = {output.type: output for output in outputs if output.type}
     for output in typed.values():
         if output.outputs:

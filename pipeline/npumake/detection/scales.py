@@ -1,4 +1,4 @@
-"""The raw tensors of a head, scale by scale: what stands before its spatial concatenation.
+"""Finds the raw tensors of a head per scale, in front of its spatial concatenation.
 
 conv [1, C, h, w] per scale → (joined with others by channels) → reshape [1, C, h*w]
     → concat over h*w → (split by channels) → decoding
@@ -23,7 +23,7 @@ def joined_axis(concat: Node) -> int:
 
 
 def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) -> list[Value]:
-    """Per stride the tensor (1, C, h, w) that `leaves` are decoded from. Raises GraphError."""
+    """The tensor (1, C, h, w) per stride that `leaves` are decoded from. Raises GraphError."""
     name = str(leaves[0].name)
     needed = _ancestors(leaves)
     concat = next(
@@ -51,7 +51,7 @@ def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) 
 def at_scales(
     tensors: Sequence[Value], kind: str | None, strides: Sequence[int]
 ) -> tuple[DetectorOutput, ...]:
-    """The physical entries; their names are not known yet."""
+    """The physical entries, still without names."""
     names = ("batch", FEATURES, "height", "width")
     return tuple(
         DetectorOutput(
@@ -68,7 +68,7 @@ def at_scales(
 
 
 def _ancestors(values: Sequence[Value]) -> set[Value]:
-    """The values and all they are computed from."""
+    """The values and all their ancestors."""
     ancestors, todo = set(values), list(values)
     while todo:
         node = producer(todo.pop())
@@ -85,7 +85,7 @@ def _is_spatial(node: Node, count: int) -> bool:
 
 
 def _channels(joined: Value, needed: set[Value]) -> tuple[int, int]:
-    """Which channels of `joined` are needed: the hull of what its readers take."""
+    """The smallest channel range of `joined` that covers what its needed readers take."""
     ranges = []
     for reader in dict.fromkeys(use.node for use in joined.uses()):
         indices = [index for index, output in enumerate(reader.outputs) if output in needed]
@@ -96,7 +96,7 @@ def _channels(joined: Value, needed: set[Value]) -> tuple[int, int]:
 
 
 def _channel_range(reader: Node, index: int, channels: int) -> tuple[int, int]:
-    """The channels that output `index` of a Split or a Slice is; of any other node, all."""
+    """The channel range that output `index` of a Split or Slice takes; all for other nodes."""
     if reader.op_type == "Split" and attribute(reader, "axis", 0) % 3 == 1:
         ends = list(accumulate(shape(output)[1] for output in reader.outputs))
         return ends[index] - shape(reader.outputs[index])[1], ends[index]

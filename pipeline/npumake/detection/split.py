@@ -1,13 +1,13 @@
-"""The outputs of a detector's head, cut where each part still has a range of its own.
+"""Splits a detector's head, so that each part has its own range.
 
-One tensor of boxes, scores and mask coefficients has one 8-bit grid, and the widest part sets it.
+A joint tensor of boxes, scores and mask coefficients has one 8-bit scale, set by the widest part.
 
     hints without strides: the operands of the last concatenations, boxes as (xy, wh)
     hints with strides:    per scale the convolutions before the spatial concatenation, raw
 
-Elementwise arithmetic behind a concatenation, such as boxes times stride, is done on its operands
-instead: the same numbers. What is cut off is the decoder's work (`npumake.detection.decode`).
-Source: EdgeFirst's description of Smart Quantization and of `outputs[]`.
+Elementwise arithmetic behind a concatenation, such as boxes times stride, moves to its operands.
+The results are equal. `npumake.detection.decode` computes what is cut off. Source: EdgeFirst's
+description of Smart Quantization and of `outputs[]`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from npumake.graph import Graph, Node, Value, array, producer, shape
 def split_outputs(
     graph: Graph, hints: Sequence[SplitHint]
 ) -> tuple[Graph, tuple[DetectorOutput, ...]]:
-    """A graph whose outputs are the physical tensors, in the order of the logical `outputs[]`.
+    """A graph with the physical tensors as outputs, in the order of the logical `outputs[]`.
 
-    Shapes must be known. Other outputs stay, mask prototypes described as such. Raises GraphError
-    where a hint does not fit the graph.
+    Shapes must be known. Other outputs stay; mask prototypes are typed. Raises GraphError if a hint
+    does not fit the graph.
     """
     graph = graph.copy()
     entries: list[tuple[DetectorOutput, list[Value]]] = []
@@ -87,7 +87,7 @@ def _parts(
 
 
 def _leaf(target: Value, boundary: Boundary) -> list[Value]:
-    """The operands of the last concatenations that are these channels. Raises GraphError."""
+    """The concatenated operands that form these channels. Raises GraphError."""
     leaves = operands(target, CHANNELS)
     ends = list(accumulate(shape(leaf)[CHANNELS] for leaf in leaves))
     starts = [0, *ends[:-1]]
@@ -130,8 +130,7 @@ def _flat(
 
 
 def _distributed(graph: Graph, value: Value) -> list[Value]:
-    """f(concat(a, b)) as [f(a), f(b)], for arithmetic with constants of one channel; else the
-    value itself."""
+    """f(concat(a, b)) as [f(a), f(b)] if f scales all channels equally; else the value itself."""
     chain: list[Node] = []
     node = producer(value)
     while node and (scaled := _scaled_value(node)):
@@ -183,7 +182,7 @@ def _scaled(
 
 
 def _named(graph: Graph, output: DetectorOutput, values: list[Value]) -> DetectorOutput:
-    """The entry with its tensors' names, `/` and `.` as `_`; so are the graph's outputs called."""
+    """The entry with its tensors' names; in entry and graph `/` and `.` become `_`."""
     names = []
     for value in values:
         plain = str(value.name).replace("/", "_").replace(".", "_")
@@ -197,7 +196,7 @@ def _named(graph: Graph, output: DetectorOutput, values: list[Value]) -> Detecto
 
 
 def _scaled_value(node: Node) -> Value | None:
-    """What a Mul or Div scales by constants that are alike for every channel; else None."""
+    """The operand of a Mul or Div by constants that are equal for all channels; else None."""
     if node.op_type not in ("Mul", "Div"):
         return None
     constants = [constant for value in node.inputs if (constant := array(value)) is not None]

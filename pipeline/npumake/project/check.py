@@ -1,4 +1,4 @@
-"""A document against a schema: every mistake in plain words, one per cause, at its place."""
+"""Checks a document against a schema: one error per cause, at its place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLURAL = {
 
 
 def check(document: Document, schema: Json) -> None:
-    """Raises the first ProjectError in the document, if there is one."""
+    """Raises the first ProjectError in the document, if any."""
     if fits(document.data, schema):
         return
     for mistake in mistakes(document, schema):
@@ -44,10 +44,10 @@ def check(document: Document, schema: Json) -> None:
 
 
 def mistakes(document: Document, schema: Json) -> tuple[ProjectError, ...]:
-    """What keeps `document` from being what `schema` says, in the order of the text.
+    """All violations of `schema`, in the order of the text.
 
-    Missing keys come last, and a mapping with an unknown key is not told what it lacks: the
-    unknown key is most often the missing one, misspelt.
+    Missing keys come last. A mapping with an unknown key gets no error for missing keys: the
+    unknown key is most often a misspelling of them.
     """
     errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document.data))
     order = {route: number for number, route in enumerate(document.places)}
@@ -87,7 +87,7 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
 
 
 def _home(key: str, sections: Json) -> str:
-    """A hint for a key at the top that a section has: its indentation was forgotten."""
+    """A hint for a top-level key that belongs to a section: its indentation is missing."""
     homes = [name for name, inner in sections.items() if key in inner.get("properties", {})]
     return f"it stands below `{homes[0]}:`, indented" if homes else ""
 
@@ -102,7 +102,7 @@ def _subject(route: Route) -> str:
 
 
 def _wrong_value(error: Violation) -> tuple[str, str]:
-    """What the value must be, and a hint."""
+    """What is wrong with the value, and a hint."""
     value, limit = error.instance, error.validator_value
     match error.validator:
         case "type":
@@ -124,7 +124,7 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
 
 
 def _unnamed(name: str, schema: Json) -> tuple[str, str]:
-    """A name that stands alone, and is none that the schema has, or needs arguments."""
+    """The error for a bare name that is unknown or needs arguments."""
     properties = schema.get("properties")
     if properties is None:
         words = schema["pattern"].strip("^$()").split("|")
@@ -167,7 +167,7 @@ def _remedy(value: Json, types: str | list[str]) -> str:
 
 
 def _written_out(schema: Json) -> str:
-    """The keys of a mapping: those that it needs, or may have."""
+    """A hint with the keys that the mapping requires, or else allows."""
     needed, properties = schema.get("required", []), schema.get("properties", {})
     if needed:
         return f"write {{{', '.join(f'{key}: ...' for key in needed)}}}"
@@ -175,7 +175,7 @@ def _written_out(schema: Json) -> str:
 
 
 def _nearest(value: Json, allowed: list[Json]) -> list[str]:
-    """The allowed values, those most like `value` first, else in the order of the schema."""
+    """The allowed values, most similar first, else in schema order."""
 
     def likeness(choice: Json) -> float:
         return SequenceMatcher(None, str(value).lower(), str(choice).lower()).ratio()
@@ -191,7 +191,7 @@ def _quoted(value: Json) -> str:
 
 
 def _apart(schema: Json) -> str:
-    """How several keys are told apart: steps of a list, or what belongs to a name."""
+    """A hint for several keys where one is allowed."""
     if "properties" in schema:
         return "write one step per line, each behind its own `-`"
     return "indent what belongs to it further"

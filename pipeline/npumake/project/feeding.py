@@ -1,9 +1,8 @@
-"""What an input is fed, given what its model was trained on: defaults filled in, rules checked.
+"""Resolves how an input is fed: fills in defaults and checks the rules.
 
-LEGAL and PICTURES are the whole truth about which fed types reach which trained types. A picture
-arrives as planes, each a graph input of its own; a plain `fed_type` is one plane that keeps the
-name of the model's input. nv12 is upsampled by the chip's video unit before the model sees it,
-so its one plane is yuv444; the planes of `preprocess` are the camera's own.
+LEGAL and PICTURES list which fed types fit which trained types. A picture arrives as planes, each
+its own graph input. A plain `fed_type` is one plane with the name of the model's input. The chip's
+video unit upsamples nv12, so its one plane is yuv444. The planes of `preprocess` are the camera's.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ RECTANGLE = ("width", "height", "left", "top")  # of a crop, in pixels of the pi
 
 @dataclass(frozen=True)
 class Plane:
-    """One graph input. `tag` is put behind the model input's name, empty where it is alone."""
+    """One graph input. `tag` is the suffix behind the model input's name, empty for one plane."""
 
     tag: str
     channels: str  # a letter each; empty for a feature map
@@ -62,7 +61,7 @@ PICTURES: dict[str, tuple[tuple[str, ...], tuple[Plane, ...]]] = {
 
 @dataclass(frozen=True)
 class Feeding:
-    """One input of the model, no defaults left. Sizes are (height, width)."""
+    """The form in which one model input is fed, defaults filled in. Sizes are (height, width)."""
 
     shape: tuple[int, ...]  # as trained
     layout: str  # as trained
@@ -80,14 +79,14 @@ class Feeding:
 
     @property
     def is_as_trained(self) -> bool:
-        """Whether what is fed differs from the trained form by the offset at most."""
+        """Whether the fed form equals the trained one, except for the offset."""
         plane = self.planes[0]
         alike = plane == Plane("", self.channels, self.layout)
         return alike and self.size is None and not self.crop
 
     @property
     def fed_channels(self) -> str:
-        """The letters of all planes, one plane behind the other."""
+        """The letters of all planes, concatenated."""
         return "".join(plane.channels for plane in self.planes)
 
     @property
@@ -102,9 +101,9 @@ class Feeding:
 
 
 def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
-    """What `inputs.<name>` says about the model input of this trained `shape`.
+    """The Feeding of the section `inputs.<name>`; `shape` is the trained one.
 
-    Raises ProjectError for a pair of types that nothing converts, and for a shape they do not fit.
+    Raises ProjectError for types without a conversion, and for a shape that does not fit.
     """
     camera = section.preprocess
     if camera is not None and camera.type != "float32":
@@ -129,7 +128,7 @@ def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
 
 
 def _plain(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
-    """One plane of the model's own size, by `fed_type`."""
+    """The Feeding by `fed_type`: one plane of the model's own size."""
     trained = section.type or "featuremap"
     fed_type = section.fed_type or trained
     if section.preprocess is not None:
@@ -157,7 +156,7 @@ def _plain(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
 def _picture(
     name: str, section: Input, camera: CameraPreprocess, shape: tuple[int, ...]
 ) -> Feeding:
-    """The planes of `preprocess`, of its size."""
+    """The Feeding by `preprocess`: the camera's planes, in the camera's size."""
     _refuse_beside_preprocess(name, section)
     allowed, planes = PICTURES[camera.type]
     trained = section.type or allowed[0]
@@ -227,5 +226,5 @@ def _check_picture(name: str, section: Input, feeding: Feeding) -> None:
 
 
 def _converts(feeding: Feeding) -> bool:
-    """Whether colours are computed and not only reordered."""
+    """Whether colours are converted, not only reordered."""
     return bool(set(feeding.channels) - set(feeding.fed_channels))

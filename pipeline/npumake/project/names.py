@@ -1,4 +1,4 @@
-"""Sections by name of a model input, or by its number as `@0`; `*` stands for all the others."""
+"""Keys for model inputs: a name, a number such as `@0`, or `*` for all others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 def numbered(index: int) -> str:
-    """The key that speaks of the input of this number, counted from 0."""
+    """The key of the input with this number, from 0."""
     return f"@{index}"
 
 
 def entries(sections: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
-    """By name, the key of `given` that speaks of it; names that none speaks of are left out.
+    """The key of `sections` for each name; names without one are left out.
 
-    `names` are all inputs of the model, in its order.
+    `names` lists all inputs of the model, in order.
     """
     keys = {
         name: next((key for key in (name, numbered(index), EVERY) if key in sections), None)
@@ -27,7 +27,7 @@ def entries(sections: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
 
 
 def strangers(sections: Mapping[str, T], names: Iterable[str]) -> list[str]:
-    """The keys of `given` that name nothing in `names`."""
+    """The keys of `sections` that match no name."""
     listed = list(names)
     allowed = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
     return [key for key in sections if key not in allowed]

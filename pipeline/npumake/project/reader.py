@@ -1,7 +1,7 @@
-"""A project directory → `Project`: typed sections, and the place of every key.
+"""Reads a project directory into a `Project`: typed sections, and the place of every key.
 
-`project.yaml` holds the sections; a section S may have a file S.yaml of its own instead, with
-the same keys and the same meaning.
+`project.yaml` holds the sections. A section S may have its own file S.yaml instead, with the same
+keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in projec
 
 @dataclass(frozen=True)
 class ProjectReading:
-    """The sections as one target's own stages read them; `own` are those its overlay names."""
+    """The sections for one target's stages; `own` lists the sections in its overlay."""
 
     sections: Sections
     places: Mapping[str, Place]
@@ -39,11 +39,11 @@ class ProjectReading:
 
 @dataclass(frozen=True)
 class Project:
-    """What the YAML of one directory says.
+    """The YAML of one directory.
 
-    `places` goes from a dotted route ("calibration.method", "targets.0") to where its value is
-    written; of a mapping ("inputs.image"), to its key. A variant is a project of its own, called
-    `variant`; the project itself has none, and knows its variants.
+    `places` maps dotted routes ("calibration.method", "targets.0") to their values; routes of
+    mappings ("inputs.image") to their keys. A variant is a project of its own, with its name in
+    `variant`.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Project:
 
 
 def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
-    """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
+    """The project in `directory`, named like it. `dialects` are the supported ones.
 
-    Raises ProjectError at the first mistake: a name that is no file name everywhere, no
-    project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
+    Raises ProjectError for the first error: a name that is not portable, a missing project.yaml, a
+    duplicate section, or an error of `parse_document` or `check`.
     """
     name = os.path.basename(os.path.abspath(directory))
     if not NAME.fullmatch(name):
@@ -87,9 +87,9 @@ def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
 
 
 def project_of(document: Document, name: str, directory: Path) -> Project:
-    """The project that one document describes, with its variants and its targets' overlays.
+    """The project of one document, with variants and overlays of targets.
 
-    Raises the first ProjectError in it.
+    Raises its first ProjectError.
     """
     plain = _reading(document)
     by_target = {
@@ -113,7 +113,7 @@ def _reading(document: Document) -> ProjectReading:
 
 
 def sections_of(document: Document) -> Sections:
-    """The typed sections of one document. Raises the first ProjectError in it."""
+    """The typed sections of one document. Raises its first ProjectError."""
     check(document, SCHEMA)
     return built(Sections, document.data)
 
@@ -129,7 +129,7 @@ def _project_file(directory: Path) -> Path:
 
 
 def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]:
-    """Those that exist, in the order of the sections. A vendor's file may be called like one."""
+    """The existing files of sections, in order. A vendor's file may have the same name."""
     others = {os.path.realpath(file) for file in vendors}
     files = []
     for name in ("project", *(section.name for section in fields(Sections))):
@@ -150,7 +150,7 @@ def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]
 
 
 def _joined(documents: list[Document]) -> Document:
-    """The first document with each other one as the section that its file is named for."""
+    """The first document with the others as sections, each named for its file."""
     project, *sections = documents
     data: dict[str, Json] = dict(project.data)
     places: dict[tuple[str | int, ...], RoutePlace] = dict(project.places)
@@ -165,7 +165,7 @@ def _joined(documents: list[Document]) -> Document:
 
 
 def built(hint: Any, value: Json) -> Any:
-    """Checked plain data as the type that `hint` names."""
+    """Converts checked plain data to the type `hint`."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         hints = hints_of(hint)
@@ -198,7 +198,7 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
 
 
 def _kind(hint: Any) -> type | None:
-    """What JSON has for a type: a list, a dict, or else one value."""
+    """The JSON container of a type: list, dict, or None for a scalar."""
     if is_dataclass(hint):
         return dict
     origin = get_origin(getattr(hint, "__supertype__", hint))

@@ -1,11 +1,11 @@
 """The steps of `data.<input>.transforms`: their names, their arguments and the defaults.
 
-They are the transformers of the D-Robotics guide under the names they have there, so that a list
-in Python reads across: `CenterCropTransformer(crop_size=224)` is `center_crop: {crop_size: 224}`.
-What each step computes is in pipeline/npumake/data/transforms.py.
+They are the transformers of the D-Robotics guide with its names:
+`CenterCropTransformer(crop_size=224)` is `center_crop: {crop_size: 224}`. data/transforms.py
+computes the steps.
 
-ShortLongResizeTransformer's `include_im`, which adds the image's size as a second input, has no
-counterpart: a sample of another input is a file of its own under `data:`.
+ShortLongResizeTransformer's `include_im`, which feeds the image's size to a second input, has no
+counterpart: the samples of that input are files of their own under `data:`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batched: several images per run of a program that takes one, along the first axis."""
+"""Batched: runs a program for one image on several, along the first axis."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Batched:
         self.output_names = session.output_names
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Every output of (batch, …), for feeds of (batch, …).
+        """Outputs of shape (batch, …) for feeds of shape (batch, …).
 
-        Raises GraphError for another number of images, and for whatever one image may raise.
+        Raises GraphError for another number of images, and as a run of one image does.
         """
         for name, images in feeds.items():
             if images.shape[:1] != (self._batch,):

@@ -1,8 +1,8 @@
-"""Taking away instructions at the border of a compiled program, one after the other.
+"""Removes instructions at the border of a compiled program, one at a time.
 
-At the inputs what converts or lays out, at the outputs that and the Softmax may go: what was
-behind it is fed, or given, as it is. Only an instruction directly at the border goes, and at an
-input only one that is all that reads it. A node that is taken away is recorded in the bundle.
+Conversions and layout changes are removable at both ends, Softmax at the outputs. The instruction
+must be directly at the border; at an input it must be the only reader. The bundle's provenance
+records removed nodes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Removable(NamedTuple):
 
 
 def kind_of(step: Instruction) -> str:
-    """The type of the node, in the vendors' words."""
+    """The node's type, by the vendors' name."""
     return model_of(step).nodes()[0].op_type if step.op == CPU else KINDS.get(step.op, step.op)
 
 
 def removable(program: Program) -> tuple[Removable, ...]:
-    """What may be taken away next, in the order of the program; a node of a CPU subgraph, too."""
+    """The instructions that are removable now, in program order, CPU subgraphs included."""
     return tuple(_removable(parted(program)))
 
 
@@ -70,7 +70,7 @@ def _removable(program: Program) -> Iterator[Removable]:
 
 
 def without(bundle: Bundle, removal: Removable) -> Bundle:
-    """The bundle less that instruction, which it remembers."""
+    """The bundle without that instruction; its provenance records the removal."""
     program, (read,), (output,) = parted(bundle.program), removal.step.inputs, removal.step.outputs
     before, behind = (read, output) if removal.side == "input" else (output, read)
     names = {before: behind}
@@ -95,7 +95,7 @@ def without(bundle: Bundle, removal: Removable) -> Bundle:
 
 
 def _scales(bundle: Bundle, removal: Removable) -> dict[str, digest.Json]:
-    """Of a Dequantize of sums, and of what moves such sums: the scales and their axis."""
+    """Scales and axis of a removed Dequantize of accumulators, or of data movement behind them."""
     scale = removal.step.constants.get("scale")
     if scale is not None:
         return {"scales": scale.ravel().tolist(), "axis": int(np.argmax([*scale.shape, 0]))}
@@ -105,15 +105,15 @@ def _scales(bundle: Bundle, removal: Removable) -> dict[str, digest.Json]:
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
-    """What was taken away before, in order: name, type, side, and the tensors around it; of a
-    Dequantize of sums the scale of each channel."""
+    """The records of removed nodes, in order: name, type, side and tensors; for a Dequantize of
+    accumulators also the scale of each channel."""
     nodes: Sequence[Mapping[str, digest.Json]] = bundle.provenance.get(DELETED, ())
     return nodes
 
 
 def channel_scales(bundle: Bundle, sums: str) -> tuple[int, Sequence[float]]:
-    """The axis and the scales of the channels of an output that is `sums`; none are known of sums
-    that nobody dequantized."""
+    """Axis and scale of each channel of the accumulator output `sums`; no scales if the program
+    never dequantized it."""
     for node in deleted_nodes(bundle):
         if "scales" in node and sums in node.get("tensors", ()):
             return int(node.get("axis", 1)), node["scales"]
@@ -123,8 +123,9 @@ def channel_scales(bundle: Bundle, sums: str) -> tuple[int, Sequence[float]]:
 def modified(
     bundle: Bundle, selections: Sequence[tuple[str, str]]
 ) -> tuple[Bundle, list[Removable]]:
-    """Less what is wished, in this order: ("node", its name) or ("type", all of that type, also
-    those that come to be at the border). Raises GraphError for a node that is not there."""
+    """The bundle without the selections, and the removed nodes, in order. A selection is ("node",
+    name) or ("type", type): all of that type, repeatedly. Raises GraphError for an unknown node
+    and for one that is not removable."""
     removed: list[Removable] = []
     for by, name in selections:
         matching = [

@@ -1,6 +1,6 @@
-"""What a file of codes is fed and gives: real = scale * (code - zero point), or codes as they are.
+"""Inputs and outputs of a quantized file: real = scale * (code - zero point), or raw codes.
 
-Each tensor is as it lies in the file, images NHWC.
+Tensors have the file's layout, images NHWC.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CodePort:
         return port(self.name, self.shape, self.dtype)
 
     def codes(self, array: np.ndarray | None) -> np.ndarray:
-        """What is fed, on the grid. Raises GraphError where it is missing or does not fit."""
+        """The quantized input. Raises GraphError for a missing one, a wrong shape or type."""
         if array is None:
             raise GraphError(f"the input `{self.name}` is not fed")
         dtypes = (self.dtype,) if self.scale is None else (self.dtype, "float32")

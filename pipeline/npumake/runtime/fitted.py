@@ -1,4 +1,4 @@
-"""One image for several sessions of a pipeline, whose files take it in other layouts and types."""
+"""Fits one image to sessions that take other layouts and types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TURNS = ((0, 2, 3, 1), (0, 3, 1, 2))  # NCHW to NHWC, and back
 
 
 def fitted_feeds(feeds: Feeds, ports: Sequence[Port]) -> dict[str, np.ndarray]:
-    """The feeds in the layout and the type that the ports take; what does not fit stays."""
+    """The feeds in the layout and type of the ports; feeds that do not fit stay unchanged."""
     by_name = {port.name: port for port in ports}
     return {name: _fitted(x, by_name[name]) if name in by_name else x for name, x in feeds.items()}
 

@@ -1,6 +1,6 @@
-"""A .vmfb in IREE: native code, so it runs only for whoever says that it may.
+"""Runs a .vmfb in IREE. It is native code, so the caller must allow it.
 
-Its names and grids are in the ZIP behind it (npumake.compilers.iree).
+Names, scales and zero points are in the ZIP appended to the file (npumake.compilers.iree).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DAMAGE = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, TypeEr
 
 
 class IreeSession:
-    """Raises GraphError where IREE is not installed, or the file is for another processor."""
+    """Raises GraphError if IREE is not installed or the file is for another processor."""
 
     def __init__(self, path: Path) -> None:
         inputs, outputs = interface(path)
@@ -32,7 +32,7 @@ class IreeSession:
             iree = import_module("iree.runtime")  # large, and an extra
         except ImportError as error:
             hint = install_line("iree-base-runtime")
-            raise GraphError("a .vmfb runs in IREE, which is not here", path.name, hint) from error
+            raise GraphError("a .vmfb needs IREE, which is missing", path.name, hint) from error
         try:
             context = iree.SystemContext(config=iree.Config("local-sync"))
             module = iree.VmModule.copy_buffer(context.instance, path.read_bytes())
@@ -48,7 +48,7 @@ class IreeSession:
         self.output_names = tuple(port.name for port in outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        """The named outputs (None: all) for one set of feeds. Raises GraphError."""
         codes = [port.codes(feeds.get(port.name)) for port in self._inputs]
         try:
             outputs = self._run(*codes)
@@ -63,7 +63,7 @@ class IreeSession:
 
 
 def interface(path: Path) -> tuple[tuple[CodePort, ...], tuple[CodePort, ...]]:
-    """Inputs and outputs. Raises GraphError for a file that npumake did not make."""
+    """Inputs and outputs. Raises GraphError for a file that npumake did not write."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(INTERFACE) as member:
             document = json.loads(member.read(MAX_INTERFACE_BYTES))

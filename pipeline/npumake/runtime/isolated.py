@@ -1,7 +1,7 @@
-"""A compiled file, run in a process of its own: what aborts there is an error here, and no more.
+"""Runs a compiled file in a child process, so that a crash there is only an error here.
 
-The two processes share a folder: request.json and one `.npz` per run go in, one per run comes out.
-Nothing in it is pickled. The process has a time and a memory limit, and ends with this one.
+The processes share a folder: request.json and one `.npz` per run go in, one `.npz` per run comes
+out. Nothing is pickled. The child has a time and a memory limit and ends with its parent.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from npumake.engine.ort import Feeds
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, feed_file, output_file
 
-# Our package is found by its place, not by sys.path, where `npumake` may be another's folder; the
-# doors of the two rooms stay shut, for they load more than one file needs.
+# The child finds our package by path: on sys.path `npumake` may be another folder. It skips the
+# two `__init__` modules, which import more than it needs.
 BOOT = """
 import sys, types
 for name in ("npumake", "npumake.runtime"):
@@ -46,8 +46,8 @@ OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to alloc
 
 
 class Job(NamedTuple):
-    """A file and what it is fed, run by run. `command` is given the folder as its last argument;
-    `every` asks for the tensors inside, too."""
+    """A file and its feeds, run by run. `command` gets the folder as its last argument; `every`
+    returns the inner tensors too."""
 
     data: bytes
     suffix: str
@@ -57,8 +57,8 @@ class Job(NamedTuple):
 
 
 class RunError(Exception):
-    """The file was not run to its end: `run` is the number of the run, None while it was opened;
-    `lines` are the last that the process wrote."""
+    """The child failed in run number `run`; None means while it opened the file. `lines` holds the
+    end of its log."""
 
     def __init__(self, what: str, run: int | None, lines: Sequence[str] = ()) -> None:
         super().__init__(what)
@@ -68,7 +68,7 @@ class RunError(Exception):
 
 
 class Isolated:
-    """The running process, from `with` on. It runs beside this one until `outputs` is asked."""
+    """The child process. It starts at `with` and runs concurrently; `outputs` waits for it."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -96,7 +96,7 @@ class Isolated:
             self._process.wait()
 
     def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
-        """Per run, the arrays by name: outputs, or every tensor. Raises RunError."""
+        """The arrays of each run by name: outputs, or all tensors. Raises RunError."""
         try:
             status = self._process.wait(self._seconds)
         except subprocess.TimeoutExpired:
@@ -129,7 +129,7 @@ class Isolated:
             np.savez(feed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
 
     def _read(self, file: Path) -> Mapping[str, np.ndarray]:
-        """Raises RunError for what is no file of arrays."""
+        """Raises RunError for a missing or damaged file."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ class Isolated:
 
 
 def _ended(status: int) -> str:
-    """In the words of a person: the signal that ended the process."""
+    """How the process ended: its exit status or signal."""
     if status > 0:
         return f"ends with exit status {status}"
     try:

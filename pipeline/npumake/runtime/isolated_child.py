@@ -1,6 +1,6 @@
-"""The other process of npumake.runtime.isolated: opens a file, runs it, writes what it gives.
+"""The child process of npumake.runtime.isolated: opens a file, runs it, writes its outputs.
 
-It loads only what opens a file of that suffix.
+It imports only the engine for the file's suffix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
 
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
-MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
+MISTAKE = 3  # the exit status if the file ERROR holds the reason
 
 
 def feed_file(folder: Path, run: int) -> Path:
@@ -66,7 +66,7 @@ def main(name: str) -> int:
 
 
 def _limit(request: Mapping[str, Any]) -> None:
-    """Time and memory, no core on the disk; and the end of the parent is its own."""
+    """Limits time and memory, disables core dumps, and ends the child with its parent."""
     end_with_parent(request["parent"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -77,7 +77,7 @@ def _limit(request: Mapping[str, Any]) -> None:
 
 
 def _write(file: Path, outputs: Arrays) -> None:
-    """Whole or not at all: the file counts as the run that is done."""
+    """Writes atomically: an existing file marks a finished run."""
     file.with_suffix(".json").write_text(json.dumps(list(outputs)), encoding="utf-8")
     partial = file.with_suffix(".part.npz")
     arrays = {str(at): array for at, array in enumerate(outputs.values())}
@@ -96,7 +96,7 @@ def _litert(path: Path, every: bool) -> Run:
 
 
 def _named(path: Path, every: bool) -> Run:
-    """Of a file whose tensors inside are not to be had."""
+    """For files that do not expose their inner tensors."""
     opened = iree.IreeSession(path) if path.suffix == ".vmfb" else ort.OrtSession(path.read_bytes())
 
     def run(feed: Arrays) -> Arrays:
@@ -106,7 +106,7 @@ def _named(path: Path, every: bool) -> Run:
 
 
 def _bundle(path: Path, every: bool) -> Run:
-    """As a Session opens it that may run the file's own Python, without what opens secure ones."""
+    """As a Session with allow_code opens it, but without the imports for secure files."""
     bundle = archive.Bundle.load(path)
     untrusted_limits.refuse_unbounded(bundle.program)
     inside = tuple(name for step in bundle.program.instructions for name in step.outputs)

@@ -1,4 +1,4 @@
-"""A file as what one input of a session is fed: a picture, or numbers as they lie in the file."""
+"""Reads a file as the feed of one session input: a picture, or stored numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLORS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def read(file: Path) -> bytes:
-    """Raises ProjectError for no file, or one of more than 1 GiB."""
+    """The file's bytes. Raises ProjectError for a missing file and for more than 1 GiB."""
     if not file.is_file():
         raise ProjectError("no such file", str(file))
     if file.stat().st_size > MAX_FILE_BYTES:
@@ -35,9 +35,11 @@ def read(file: Path) -> bytes:
 
 
 def feed_from_file(file: Path, port: Port, colors: str | None = None) -> np.ndarray:
-    """An array for the port. A picture is stretched to its height and width, in `colors` (gray for
-    one channel, else rgb), uint8; numbers come as `.npy` or bare, and real ones stay real: codes
-    are made of them by who knows the scale. Raises ProjectError."""
+    """An array of the port's shape. Raises ProjectError.
+
+    A picture is stretched to the port's height and width: uint8, in `colors` (default: gray for one
+    channel, else rgb). Other files hold numbers, `.npy` or bare; real numbers stay real, because
+    only the session knows the scale."""
     shape = closed(port)
     if file.suffix.lower() in PICTURES:
         return _picture(read(file), file.name, shape, colors)
@@ -55,13 +57,13 @@ def feed_from_file(file: Path, port: Port, colors: str | None = None) -> np.ndar
 
 
 def closed(port: Port) -> tuple[int, ...]:
-    """Its shape; a dimension that is open is 1."""
+    """The port's shape, open dimensions as 1."""
     return tuple(size if isinstance(size, int) else 1 for size in port.shape)
 
 
 def is_nhwc(shape: Sequence[int], name: str) -> bool:
-    """Whether the channels of a picture, one or three, are the last axis; they are not where both
-    may be. Raises ProjectError for what takes no picture."""
+    """Whether the last axis holds the one or three channels; False if axis 1 fits too. Raises
+    ProjectError if neither does."""
     if len(shape) != 4 or not {shape[1], shape[3]} & {1, 3}:
         raise ProjectError(f"an input of {list(shape)} is no picture", name, "feed a .npy file")
     return shape[1] not in (1, 3)

@@ -1,4 +1,4 @@
-"""A session of a file that takes and gives images NHWC, fed and read as the model is: NCHW."""
+"""Wraps a session with NHWC images, so that callers use the model's NCHW."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PlanarSession(Protocol):
 
 
 class Planar:
-    """`inputs` and `outputs` are the shapes of the model's, by name. One that the file has in
-    another order of axes is transposed, one that it has as the model is passed on."""
+    """`inputs` and `outputs` are the model's shapes by name. Arrays with another shape in the file
+    are transposed; all others pass unchanged."""
 
     def __init__(self, session: PlanarSession, inputs: Shapes, outputs: Shapes) -> None:
         self._session = session
@@ -33,7 +33,7 @@ class Planar:
         self.output_names = tuple(outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named outputs, all of them when None, in the order of the model's."""
+        """The named outputs (None: all, in the model's order)."""
         file_feeds = {
             n: np.moveaxis(x, 1, -1) if n in self._turned_inputs else x for n, x in feeds.items()
         }

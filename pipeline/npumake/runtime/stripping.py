@@ -1,10 +1,10 @@
-"""The border that `compile.remove_types` and `compile.remove_nodes` take off a compiled program.
+"""Implements `compile.remove_types` and `compile.remove_nodes` on a compiled program.
 
-As the vendors' tools do it: after quantization, over and over until nothing wished is left at the
-border. What cannot go stays, and a note names it. Only what converts, lays out or normalizes ever
-goes (npumake.runtime.border): no node that carries weights.
+As in the vendors' tools, removal follows quantization and repeats until no selected node is at the
+border. Nodes that cannot be removed stay, and a note names them. Only the kinds of
+npumake.runtime.border are removable; none of them has weights.
 
-A node has several names: its own, as `npumake modify` lists it, and that of what it converts.
+A node has several names: its own, as `npumake modify` lists it, and names of what it converts.
 
     conv_dequantized                 the Dequantize of that name
     conv, X, X_HzCalibration         the Dequantize behind that node or tensor
@@ -33,11 +33,11 @@ from npumake.runtime.border import (
 
 SUFFIXES = ("_HzCalibration", "_HzDequantize", "_HzQuantize", "_dequantized", "_quantized")
 CONVERTERS = ("Quantize", "Dequantize")
-KEPT_NODES = "kept_nodes"  # key of the provenance: a note for each wish in vain
+KEPT_NODES = "kept_nodes"  # key of the provenance: a note for each node that stays
 
 
 def stripped(bundle: Bundle, types: Sequence[str], nodes: Sequence[str]) -> Bundle:
-    """The bundle less what is wished, as far as it can go; its provenance tells what stays."""
+    """The bundle without the removable ones of these types and nodes; notes name the others."""
     whole, served = parted(bundle.program), set[str]()
     while pair := next(_selected(bundle.program, types, nodes), None):
         removal, selection = pair
@@ -59,8 +59,9 @@ def kept_notes(bundle: Bundle) -> Sequence[str]:
 
 
 def restored(bundle: Bundle, program: Program) -> Bundle:
-    """A bundle that computes all of `program`: what was stripped of it is put back around it.
-    Raises GraphError where the program has no such node."""
+    """The bundle with its removed nodes put back from `program`.
+
+    Raises GraphError if the program lacks one of them."""
     full, less, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
     if not deleted:
         return bundle
@@ -82,8 +83,8 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
 
 
 def alike(program: Program, bundle: Bundle) -> Program:
-    """`program` less the nodes that were deleted from `bundle`. Raises GraphError where one of
-    them is none of its border."""
+    """`program` without the nodes that were removed from `bundle`. Raises GraphError if one of
+    them is not at its border."""
     less = replace(bundle, program=program, provenance={})
     for node in deleted_nodes(bundle):
         name = str(node.get("name"))
@@ -105,11 +106,12 @@ def _no_such(name: str) -> GraphError:
 def _selected(
     program: Program, types: Sequence[str], nodes: Sequence[str]
 ) -> Iterator[tuple[Removable, str]]:
-    """What can go next, and the wish it is gone for."""
+    """The nodes that are removable now, each with the type or name that selects it."""
     candidates, whole = removable(program), parted(program)
 
     def _hides(candidate: Removable, kind: str) -> bool:
-        """Pixels are codes: a picture's Quantize is no border to what only it stands before."""
+        """Whether the picture's Quantize stands in front of the only node of this kind; pixels
+        are codes already, so the Quantize is removable first."""
         if (
             candidate.kind != "Quantize"
             or kind not in AT_INPUTS
@@ -136,7 +138,7 @@ def _is_of_pixels(program: Program, step: Instruction) -> bool:
 
 
 def _steps_called(program: Program, name: str) -> set[str]:
-    """The steps that the name means: of that very name, else those that convert what it names."""
+    """The step of exactly that name, else the conversions of the node or tensor it names."""
     steps = {step.name: step for step in program.instructions}
     if name in steps and kind_of(steps[name]) in AT_INPUTS | AT_OUTPUTS:
         return {name}
@@ -150,8 +152,8 @@ def _steps_called(program: Program, name: str) -> set[str]:
 
 
 def _names_of(step: Instruction, makers: Mapping[str, Instruction]) -> set[str]:
-    """What a converting step is known by: its tensors and, of a Dequantize, who makes its codes,
-    back through what only moves them."""
+    """The names of a conversion: its tensors and, for a Dequantize, the nodes that compute its
+    codes, across data movement."""
     names = {*step.inputs, *step.outputs}
     maker = makers.get(step.inputs[0]) if KINDS.get(step.op) == "Dequantize" else None
     while maker is not None:
