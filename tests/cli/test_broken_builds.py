@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from debug.test_rank_causes import scaled
 
+from debug.test_rank_causes import scaled
 from npumake.cli.tables import guilty_lines
 from npumake.debug.compared import Comparison, Distance, OutputRow, WorstNode
 from npumake.graph import Graph

@@ -1,14 +1,14 @@
-"""npumake bench: how fast a model runs here, counted as `hrt_model_exec perf` counts
+"""npumake bench: measure a model on this machine, in the format of `hrt_model_exec perf`
 
 example:
   npumake bench out/mobilenet.rdk-x5.hybrid --frame_count 200 --thread_num 2 --profile_path .
   npumake bench both.hybrid -m a                 # one of a packed model
   npumake bench out/model.hybrid --profiling     # SyNAP's table, layer by layer
 
-A bundle built with `compile: {profiling: true}` has that table without being asked.
+A bundle built with `compile: {profiling: true}` prints that table by default.
 
-The times are of this machine, not of the chip. With --profile_path, profiler.log and profiler.csv
-hold what each layer took, run by itself.
+Times are measured on this machine, not on the chip. --profile_path writes profiler.log and
+profiler.csv with the time of each layer, run separately.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _text(timing: Perf, threads: int) -> str:
 
 
 def _layers(bundle: Bundle, feeds: Any, arguments: argparse.Namespace) -> list[LayerTiming]:
-    """One image of a batch."""
+    """Times each layer for one image of a batch."""
     from npumake.runtime.timing import layers
 
     image_feeds = {
@@ -121,7 +121,7 @@ def _layers(bundle: Bundle, feeds: Any, arguments: argparse.Namespace) -> list[L
 
 
 def _table(steps: Sequence[LayerTiming], timing: Perf, bundle: Bundle) -> str:
-    """The network_profile of SyNAP's driver; cycles are the chip's, which is not here."""
+    """The network_profile of SyNAP's driver, without the chip's cycles."""
     from npumake.bundle.memory import tensor_bytes
 
     tensors = bundle.program.tensors
@@ -143,14 +143,14 @@ def _table(steps: Sequence[LayerTiming], timing: Perf, bundle: Bundle) -> str:
 
 
 def _spread(seconds: Sequence[float]) -> dict[str, float]:
-    """Milliseconds."""
+    """Average, maximum and minimum in milliseconds."""
     average = sum(seconds) / len(seconds)
     named = {"avg_time": average, "max_time": max(seconds), "min_time": min(seconds)}
     return {name: 1000 * value for name, value in named.items()}
 
 
 def _write(arguments: argparse.Namespace, timing: Perf, steps: Sequence[LayerTiming]) -> None:
-    """Raises ProjectError where the folder cannot be written."""
+    """Writes profiler.log and profiler.csv. Raises ProjectError if that fails."""
     times = {layer.step.name: _spread(layer.seconds) for layer in steps}
     chip = [sum(layer.seconds) / len(layer.seconds) for layer in steps if layer.step.op != "onnx"]
     conditions = {

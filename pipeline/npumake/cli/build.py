@@ -1,12 +1,12 @@
-"""npumake build: build projects, as `doit` does, with exit codes that tell what went wrong
+"""npumake build: build projects, as `doit` does, with an exit code per kind of error
 
 example:
   npumake build digits -n 2       # two nodes at a time
-  npumake build --paranoid        # trust no file unread: what CI does
+  npumake build --paranoid        # read and verify every file, as in CI
   npumake build --json | jq '.[] | select(.status == "failed")'
 
-exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate,
-1 a bug in npumake
+exit codes: 0 success; error in 2 the project, 3 the model, 4 a stage, 5 the cache or disk; 6 a
+failed gate; 1 a bug in npumake
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _document(outcome: NodeOutcome) -> dict[str, Any]:
 
 
 def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
-    """What there is to build. Raises PipelineError for a name that is none, where doit would speak
-    of tasks, and where a named node's project is no build. What has a `*` is doit's."""
+    """The projects to build. Raises PipelineError for an unknown name, and for a named node of a
+    project that cannot be built. doit matches names with a `*`."""
     entries = []
     for here, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}

@@ -1,11 +1,11 @@
-"""npumake cache: the keys of a shared cache, and what is still to be uploaded
+"""npumake cache: signing keys of a shared cache, and pending uploads
 
 example:
   npumake cache keygen            # the key that signs what this machine uploads
-  npumake cache push              # what the last builds had no time to upload
-  npumake cache push --all        # and all else that is current here
+  npumake cache push              # upload what the last builds left pending
+  npumake cache push --all        # upload all current artifacts, too
 
-exit codes of push: 0 the remote has it all, 2 no remote or no key, 5 the remote failed
+exit codes of push: 0 everything is uploaded, 2 no remote or no key, 5 the remote failed
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _obstacle(store: LayeredStore) -> str:
 
 
 def _current(builds: Sequence[Build]) -> Iterator[str]:
-    """The keys of the artifacts that are as their stamps say, where their records are ours."""
+    """The keys of current artifacts whose records were written here."""
     for build in builds:
         for node in build.plan.nodes:
             stamp = build.stamp(node)

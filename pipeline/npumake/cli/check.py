@@ -1,9 +1,8 @@
-"""npumake check: where each node of a model would run, and what keeps one off the NPU
+"""npumake check: the placement of each node on NPU or CPU, with the reasons
 
-MODEL is a file, or a project, which says its inputs and targets itself. For rdk-x5 the latency and
-the DDR bytes of a build are estimated too. With --fix the model is rewritten where that brings
-nodes onto the NPU without changing what it computes, written to a new file of the same opset, and
-checked again.
+MODEL is a file, or a project with its own inputs and targets. For rdk-x5 it also estimates latency
+and DDR bytes. --fix rewrites the model, with equal results, to bring nodes onto the NPU. It writes
+a new file of the same opset and checks that again.
 
 example:
   npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class TargetCheck(NamedTuple):
-    """What is found of one target. No estimate where none was fitted, or for a reason."""
+    """The result for one target. Without an estimate, `why_none` may give the reason."""
 
     checked: Checked
     estimate: Estimate | None
@@ -72,19 +71,20 @@ class TargetCheck(NamedTuple):
 def _target_check(
     graph: Graph, target: Target, quantization: Quantization | None = None, inputs: Json = None
 ) -> TargetCheck:
-    """`inputs` as the project says them. Raises ProjectError for wishes that mean nothing."""
+    """Checks one target; `inputs` is the project's section. Raises ProjectError for an invalid
+    `quantization`."""
     from npumake.cli.sketch import sketched
     from npumake.debug.model_check import checked
 
     result = checked(graph, target, quantization)
     try:
         return TargetCheck(result, sketched(graph, target, result.network, quantization, inputs))
-    except PipelineError as error:  # no build takes it: where its nodes run is all there is
+    except PipelineError as error:  # it cannot be built: only the placement is known
         return TargetCheck(result, None, error.what)
 
 
 def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
-    """As its build places the nodes. Raises PipelineError."""
+    """Checks a project with the placement of its build. Raises PipelineError."""
     from npumake.cli.dropin import build
     from npumake.cli.screen import SCREEN
     from npumake.graph import Graph
@@ -138,7 +138,7 @@ def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
 
 
 def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The model with every input's shape fixed. Raises GraphError, for all inputs at once."""
+    """The model with fixed input shapes. Raises one GraphError for all open inputs."""
     from npumake.frontends import RESHAPED, read_model, suffix_of
     from npumake.graph import open_dimensions
 
@@ -167,7 +167,7 @@ def _fits(shape: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
 
 
 def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
-    """Raises ProjectError for a file that is there."""
+    """Writes the rewritten model. Raises ProjectError if `out` exists."""
     from npumake.cache.publish import replacing
 
     if out.exists():
@@ -208,9 +208,9 @@ def _estimate_lines(estimate: Estimate | None) -> Iterator[str]:
 
 
 def _refuse_unsupported(checks: list[Checked]) -> None:
-    """Raises GraphError with every operator that no unit of a chip runs."""
+    """Raises GraphError with all operators that neither NPU nor CPU supports."""
     for result in checks:
         listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]
         if listed:
-            what = f"{result.target} runs none of these, not on its CPU either: {'; '.join(listed)}"
-            raise GraphError(what, hint="compute it before or behind the model, or write it anew")
+            what = f"{result.target} supports these operators neither on NPU nor CPU"
+            raise GraphError(f"{what}: {'; '.join(listed)}", hint="replace them in the model")

@@ -1,9 +1,8 @@
-"""npumake compare: the tensors a board wrote against ours; the first that diverges, and why
+"""npumake compare: a board's tensors against ours; the first divergence and its likely cause
 
-DIR holds what a board, a simulator or an emulator wrote of one inference: .npy, .npz, .bin (with
-shape and type in the name or in a manifest.json, or as the size says), .txt; of hrt_model_exec,
-SyNAP's and Vivante's tools, LiteRT, IREE or your own. Any subset of the nodes will do, under our
-names, those of the trained model, or the number of an output. docs/running.md has the details.
+DIR holds the tensors of one inference on a board, simulator or emulator. Formats: .npy, .npz, .txt,
+and .bin with shape and type in its name, in a manifest.json or implied by its size. Any subset of
+nodes works, named as here, as in the trained model, or by output number. See docs/running.md.
 
 example:
   npumake compare digits:rdk-x5 --dump dump/
@@ -90,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _names(place: PrecisionTarget, target: Target) -> Names:
-    """The integer program, and what its tensors are called here and in the trained model."""
+    """The integer program, with its tensors' names here and in the trained model."""
     from npumake.debug.dumps.matching import names_of
     from npumake.engine.lower import lowered
     from npumake.graph import Graph, origin
@@ -148,7 +147,7 @@ def _table(title: str, result: Compared, dump: Dump) -> Table:
 
 
 def _lines(result: Compared, dump: Dump) -> Iterator[str]:
-    """What is said below the table."""
+    """The lines below the table."""
     yield f"fed: {result.fed}"
     if dump.unmatched:
         yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
@@ -198,7 +197,7 @@ def _document(result: Compared, dump: Dump) -> dict[str, Json]:
 
 
 def _row(row: DumpRow, dump: Dump) -> dict[str, Json]:
-    """An infinite difference, of NaN, is null: JSON has no other word."""
+    """The row as JSON; an infinite or NaN difference is null."""
     return {
         "node": row.node,
         "type": row.op,

@@ -1,14 +1,12 @@
-"""npumake debug: which node is to blame, and the vendors' debugging functions
+"""npumake debug: find the nodes that cause an error, and the vendors' debugging functions
 
-blame names the guilty nodes first: those whose grids do not fit the numbers on them, then the most
-sensitive. inputs tries the usual ways of normalising the samples and tells which makes a
-classifier's answers sharpest. All else has the names, parameters and results of the vendors'
-debuggers.
+blame ranks the nodes: first those whose scales do not fit their values, then the most sensitive.
+inputs tries common normalizations of the samples and reports which gives a classifier the sharpest
+outputs. The other functions have the names, parameters and results of the vendors' debuggers.
 
-MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
-its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
-[Conv_2,Conv_9], and may be nested. Every probe is kept in the cache: interrupted, it goes on where
-it was.
+MODEL is PROJECT[@VARIANT][:TARGET] with its own samples, or a calibrated .onnx file with its
+calibration data: a folder <input>/*.npy or a samples.npz. Lists are bracketed, [Conv_2,Conv_9], and
+may be nested. The cache stores every probe, so an interrupted run continues.
 
 example:
   npumake debug blame digits:rdk-x5
@@ -77,7 +75,7 @@ INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST
 COUNT = {"type": int, "metavar": "N"}
 TRUE_BY_DEFAULT = {**TRUE, "default": True}
 NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
-# sub-verb: its flags as the vendors have them
+# function: its flags, with the vendors' names
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
         Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),

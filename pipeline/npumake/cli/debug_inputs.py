@@ -1,4 +1,4 @@
-"""npumake debug inputs: which usual way of feeding makes the float model's answers sharpest."""
+"""npumake debug inputs: the normalization with the sharpest outputs of the float model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from npumake.debug.sharpness import Tried
     from npumake.graph import Graph
 
-TIE_FACTOR = 1.05  # ways that are sharp to this factor are not told apart
+TIE_FACTOR = 1.05  # sharpness within this factor counts as equal
 NOT_APPLICABLE = (
     "one input of pictures in floats, and one answer of two classes or more, is what tells"
 )
 
 
 def ways(arguments: argparse.Namespace) -> int:
-    """Raises ProjectError where the model's answers cannot tell."""
+    """Prints the trials. Raises ProjectError if the outputs cannot decide."""
     from npumake.debug.sharpness import clearly_better
 
     trials = _trials(arguments)
@@ -49,7 +49,7 @@ def _unclear(trials: Sequence[Tried]) -> str:
 
 
 def _trials(arguments: argparse.Namespace) -> tuple[Tried, ...]:
-    """Of the project's model and samples, made where they are not. Raises PipelineError."""
+    """Tries the project's model and samples, which are built if needed. Raises PipelineError."""
     from npumake.borders.inputs import model_inputs
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.data.samples import Samples, made_up

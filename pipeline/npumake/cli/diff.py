@@ -1,7 +1,7 @@
-"""npumake diff: what changed between two artifacts or two builds, to be read in a code review
+"""npumake diff: the changes between two artifacts or two builds, for code review
 
-A and B are files, `out/` folders of two builds, or names of nodes. Nodes, scales, weights, cosines,
-scores, sizes and estimated latency are compared by name; what is the same is not mentioned.
+A and B are files, `out/` folders of two builds, or names of nodes. It compares nodes, scales,
+weights, cosines, scores, sizes and estimated latency by name, and lists only differences.
 
 example:
   npumake diff before/out projects/digits/out

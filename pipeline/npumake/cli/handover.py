@@ -1,4 +1,4 @@
-"""npumake handover: a directory for the vendor's own tool: its YAML, model, samples, command
+"""npumake handover: write a package for the vendor's own tool: YAML, model, samples, command
 
 example:
   npumake handover projects/digits --target rdk-x5 --out handed
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
-    """Only what an earlier hand-over left is replaced."""
+    """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ProjectError("no folder", str(out), "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
@@ -72,7 +72,7 @@ def _refuse_strangers_folder(out: Path, marker: str) -> None:
 def _request(
     arguments: argparse.Namespace,
 ) -> tuple[Tool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
-    """The tool of the target, what it is asked, and what is handed over. Raises PipelineError."""
+    """The target's tool, its request, and the files to hand over. Raises PipelineError."""
     from npumake.cli.dropin import build
     from npumake.cli.screen import SCREEN
     from npumake.graph import Graph
@@ -105,13 +105,13 @@ def _request(
 
 
 def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:
-    """Of the project itself."""
+    """Whether the node is one of these stages, of the project itself and the target."""
     return node.stage in stages and node.variant is None and node.target in (None, target)
 
 
 def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
-    """What the project says for the target, the vendor's own document of a project that speaks a
-    dialect, and the tool. Raises ProjectError."""
+    """The project's sections for the target, the vendor's document of a project in a dialect, and
+    the tool. Raises ProjectError."""
     from npumake.project.reader import read_project
     from npumake.targets.dialects import DIALECTS
     from npumake.targets.reader import read_target
@@ -129,8 +129,8 @@ def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocume
 
 
 def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str]) -> int:
-    """Raises PipelineError. An earlier hand-over's samples go; its list is written last, with
-    what the tool is not told."""
+    """Writes the files and returns their number; the list of digests comes last. Replaces the
+    samples of an earlier hand-over. Raises PipelineError."""
     from npumake import digest
     from npumake.cache.publish import replacing
     from npumake.compilers.handover import SCRIPT

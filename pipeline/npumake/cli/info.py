@@ -1,13 +1,13 @@
-"""npumake info: what a compiled model was made from and by, what it is fed and gives
+"""npumake info: a compiled model's provenance, parameters, inputs and outputs
 
-Of an .onnx file it tells the inputs and outputs.
+For an .onnx file it lists inputs and outputs only.
 
 example:
   npumake info out/digits.rdk-x5.hybrid
   npumake info out/original_float.onnx
   npumake info both.hybrid -m a     # one of a packed model
 
-Nodes that `npumake modify` deleted are listed last, and in deleted_nodes_info.txt here.
+Nodes that `npumake modify` deleted come last, and go to deleted_nodes_info.txt here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _onnx_lines(file: Path) -> Iterator[str]:
-    """What it is fed and gives. Raises PipelineError."""
+    """The inputs and outputs. Raises PipelineError."""
     from npumake.graph import dtype, parse
     from npumake.runtime.picture import read
 
@@ -120,7 +120,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
 
 
 def _border(bundle: Bundle) -> Iterator[str]:
-    """What was taken off the border, and what was to be and is kept."""
+    """The nodes removed from the border, and those that had to stay."""
     from npumake.runtime.border import deleted_nodes
     from npumake.runtime.stripping import kept_notes
 
@@ -130,7 +130,7 @@ def _border(bundle: Bundle) -> Iterator[str]:
     yield from (f"kept: {note}" for note in kept_notes(bundle))
 
 
-# key of `inputs:` → its name in the vendors' words, and what it is where nothing is said
+# key of `inputs:` → the vendors' name, and the default
 FED_AS = {
     "fed_type": ("input_type_rt", "featuremap"),
     "fed_layout": ("input_layout_rt", "None"),
@@ -148,7 +148,7 @@ RANGES = {"full": "regular", "video": "bt601_video"}
 
 
 def _fed_lines(bundle: Bundle) -> Iterator[str]:
-    """What the inputs are fed and how the ranges were found, as hb_model_info tells it."""
+    """The feeding of inputs and the calibration, in the format of hb_model_info."""
     from npumake.bundle.archive import CALIBRATED, FED
 
     inputs, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})

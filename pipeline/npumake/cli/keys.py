@@ -1,4 +1,4 @@
-"""What opens a secure model, on the command line."""
+"""Options for the keys of secure models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def keys_of(arguments: argparse.Namespace) -> Keys | None:
-    """None where nothing is said of keys. Raises ProjectError."""
+    """The keys; None without such options. Raises ProjectError."""
     if arguments.vendor_certificate:
         from npumake.bundle.secure import Keys  # it brings the cryptography along
 

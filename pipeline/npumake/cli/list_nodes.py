@@ -1,6 +1,6 @@
-"""npumake list: every node, whether it is current, and if not, why
+"""npumake list: the status of every node, with reasons
 
-  current     its artifact is what a build would make
+  current     its artifact is up to date
   cached      a build would copy it from the store
   would run   a build would run its stage
 

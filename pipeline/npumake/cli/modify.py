@@ -1,11 +1,11 @@
-"""npumake modify: take Quantize, Transpose, Dequantize… off the border of a compiled model
+"""npumake modify: remove Quantize, Transpose, Dequantize… at the border of a compiled model
 
 example:
   npumake modify model.hybrid                            # which nodes can be deleted
   npumake modify model.hybrid -r logits_dequantized      # delete one, then list the others
   npumake modify model.hybrid -a Dequantize -a Softmax -o small.hybrid
 
-Nodes go in the order given. What they did is then yours to do:
+Nodes are removed in the given order. Your application then has to compute them:
   Quantize    clamp(round(x / scale) + zero_point, -128, 127)
   Dequantize  (x - zero_point) * scale
 """

@@ -1,7 +1,7 @@
 """npumake new: write a commented project around a model, one that builds as it is
 
-It copies the model, reads its inputs, layouts and opset, and makes random samples that you are to
-replace. Nothing that exists is written over.
+It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
+replace. It overwrites nothing.
 
 example:
   npumake new projects/mobilenet --model mobilenet.onnx
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from npumake.graph import Graph
 
 SAMPLES = 16
-TARGET = "rdk-x5"  # where none is named
+TARGET = "rdk-x5"  # the default
 SCHEMA = "project.schema.json"
-# Edges of an image to try where the model leaves its size open; the first that runs is written.
+# Candidates for open image sizes, in pixels; the first that runs is written.
 SIZES = (224, 256, 320, 416, 512, 640, 192, 128, 96, 64, 32)
 
 
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     if needs_schema:
         printed = json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         files[SCHEMA] = f"{printed}\n".encode()
-    # The YAML last: without it a folder is no project, whatever interrupts this.
+    # The YAML comes last, so that an interrupted run leaves no project.
     _write(directory, files, inputs, text)
     print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
     for model_input in inputs:
@@ -96,10 +96,9 @@ def _read(model_files: ModelFiles) -> Graph:
 
 
 def _inputs(model_files: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
-    """What the model is fed. An open size is the first of SIZES with which the model runs.
+    """The model's inputs. Open sizes become the first of SIZES with which the model runs.
 
-    Raises GraphError when there is none, and where an input does not even tell its rank, or can
-    hold no number.
+    Raises GraphError if none runs, and for an input of unknown rank, of text or of size zero.
     """
     from npumake.cli.template import TemplateInput
     from npumake.graph import dtype, open_dimensions
@@ -130,8 +129,9 @@ def _inputs(model_files: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
 def _fitting(
     model_files: ModelFiles, dims: Mapping[str, tuple[Any, ...]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """A shape for each input. An open dimension is a batch of 1 in front, or called as one that
-    is; else one of SIZES, or in the middle of three a batch too: of the state of a recurrent layer.
+    """A shape for each input. A leading open dimension, and others of its name, are a batch of 1.
+    Other open dimensions are one of SIZES; the middle of three may be a batch, as in the state of
+    a recurrent layer.
     """
     batch = {sizes[0] for sizes in dims.values() if sizes and isinstance(sizes[0], str)}
     is_open = any(not isinstance(dim, int) for sizes in dims.values() for dim in sizes)
@@ -154,7 +154,7 @@ def _closed(dims: Sequence[Any], batch: Container[Any], size: int, middle: int) 
 
 
 def _try(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Run the model as the first stage will make it. Raises GraphError."""
+    """Runs the model as the first stage would import it. Raises GraphError."""
     from npumake.engine.ort import OrtSession
     from npumake.graph import dtype
     from npumake.stages.original_float import original_float
@@ -167,7 +167,7 @@ def _try(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> None
 
 
 def _sample(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
-    """Random, and the same every time: floats around 0, whole numbers 0 or 1."""
+    """A seeded random sample: floats around 0, integers 0 or 1."""
     import numpy as np
 
     random = np.random.default_rng(seed)

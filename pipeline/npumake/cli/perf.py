@@ -1,10 +1,10 @@
 """npumake perf: operations, bytes and latency of a compiled model, estimated (hb_perf)
 
-MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are brought up
-to date. Written are hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of
-each subgraph. The latency is, by target, an estimate with an interval, fitted on published figures
-of whole models (rdk-x5); Vela's estimate; or a roofline of the published peaks. Where no bandwidth
-of the DDR is published, that is a lower bound: computing alone. --ddr gives the bandwidth of yours.
+MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are built
+first. It writes hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of each
+subgraph. The latency of rdk-x5 is fitted on published figures of whole models and has an interval.
+Other targets use Vela's estimate, or a roofline of the published peaks. Without a published DDR
+bandwidth the roofline is a lower bound: compute only. --ddr sets the bandwidth of your board.
 
 example:
   npumake perf out/mobilenet.rdk-x5.hybrid --ddr 8.5
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(model: Path) -> list[Path]:
-    """The compiled files: the one that is named, or those of a project. Raises PipelineError."""
+    """The compiled files: the given one, or those of a project. Raises PipelineError."""
     from npumake.cli.dropin import build
     from npumake.cli.screen import SCREEN
 
@@ -144,7 +144,7 @@ def _write(folder: Path, estimate: Estimate, bundle: Bundle) -> None:
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Raises GraphError where the folder cannot be written, or is not one of ours."""
+    """Writes the files. Raises GraphError for an invalid or unwritable folder."""
     if folder.name in ("", ".."):
         raise GraphError(f"no folder is called `{folder.name}`", str(folder))
     try:

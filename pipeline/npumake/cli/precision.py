@@ -1,8 +1,8 @@
-"""npumake precision: find the nodes that need more than 8 bits, and write them down
+"""npumake precision: find the nodes that need more than 8 bits, and write them to the project
 
-It promotes single nodes to see what each gains, then as few as reach what is asked. Every trial is
-kept in the cache: interrupted, it goes on where it was. The choice goes to quantization.yaml of a
-project that has one target and no such section elsewhere; else it is printed, to be pasted.
+It promotes single nodes to measure the gain of each, then the fewest that reach the goal. The cache
+stores every trial, so an interrupted run continues. The result goes to quantization.yaml if the
+project has one target and no such section elsewhere; else it is printed for you to paste.
 
 example:
   npumake precision digits:rdk-x5 --cosine 0.9995
@@ -10,7 +10,7 @@ example:
   npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
   npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
 
-exit code 6: nothing within the limits reaches it
+exit code 6: no choice within the limits reaches the goal
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from npumake.project.sections import Quantization
     from npumake.quant.search.objective import Choice, Found, Objective
 
-HEADER = "# npumake precision"  # a file that begins so is ours to replace
+HEADER = "# npumake precision"  # marks a file that we may replace
 FILE = "quantization.yaml"
 MAX_NAMES = 4  # in a row of the table; --json has them all
 
@@ -103,7 +103,7 @@ def _tell(
     objective: Objective,
     result: Found,
 ) -> None:
-    """Raises GateError where nothing suffices."""
+    """Prints and writes the result. Raises GateError if no choice suffices."""
     chosen, name = result.chosen, arguments.metric or objective.metric
     threshold = round(objective.wanted, 6)
     quantization = trials.asked(chosen.names)
@@ -131,7 +131,7 @@ def _tell(
 
 
 def _question(arguments: argparse.Namespace) -> str:
-    """As it was typed."""
+    """The goal, as command-line options."""
     drop = "" if arguments.max_drop is None else f" --max-drop {arguments.max_drop:g}"
     options = {
         "cosine": arguments.cosine,
@@ -142,7 +142,7 @@ def _question(arguments: argparse.Namespace) -> str:
 
 
 def _needed(place: PrecisionTarget) -> set[str]:
-    """What the trials are made from."""
+    """The nodes that the trials need."""
     task = {place.task.score.name} if place.task else set()
     return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
@@ -198,7 +198,7 @@ def _document(trials: Trials, result: Found, quantization: Quantization) -> Json
 
 
 def _pasted(place: PrecisionTarget, quantization: Quantization) -> str:
-    """As project.yaml holds it, of this target where there are others."""
+    """The section for project.yaml, below its target if there are several."""
     from npumake.quant.precision.precision_candidates import section
 
     document = {"quantization": section(quantization)}
@@ -212,20 +212,20 @@ def _yaml(document: Json) -> str:
 
 
 def _why_not_written(place: PrecisionTarget) -> str:
-    """Empty where quantization.yaml may be (re)written."""
+    """Why quantization.yaml must not be written; empty if it may."""
     if not place.is_alone:
-        return f"`{FILE}` would speak of every target and variant"
+        return f"`{FILE}` would apply to every target and variant"
     elsewhere = [file for file in _files(place.calibrated) if file != FILE]
     if elsewhere:
-        return f"the section stands in {elsewhere[0]}"
+        return f"the section is in {elsewhere[0]}"
     path = place.build.directory / FILE
     if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
-        return f"{FILE} is somebody's own"
+        return f"{FILE} was not written by npumake"
     return ""
 
 
 def _files(node: Node) -> Iterator[str]:
-    """Where the keys of the section stand."""
+    """The files that define keys of the section."""
     for key, spot in node.places.items():
         if key.partition(".")[0] == "quantization":
             yield spot.rsplit(":", 2)[0]

@@ -1,4 +1,4 @@
-"""What `npumake precision` searches, and what it is to reach, of what was typed and the project."""
+"""The nodes that `npumake precision` searches and its objective, from arguments and project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PrecisionTarget(NamedTuple):
-    """What is searched: the nodes of one variant and one target."""
+    """The nodes of one variant and one target."""
 
     build: Build
     calibrated: Node
@@ -29,12 +29,12 @@ class PrecisionTarget(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Whether what the project says speaks of nothing else."""
+        """Whether the project has only this variant and target."""
         return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
 
 
 def bring_up(build: Build, names: set[str], quiet: bool) -> None:
-    """Make the nodes of these names, and what they are made from, where it is not current."""
+    """Builds the named nodes and their inputs, unless they are current."""
     from npumake.make.maker import make
 
     needed = set(names)
@@ -63,7 +63,7 @@ def objective_of(arguments: argparse.Namespace, place: PrecisionTarget) -> Objec
 
 
 def _least(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
-    """The figure of the float model less what may be lost. Raises ProjectError."""
+    """The float model's figure minus the allowed drop. Raises ProjectError."""
     from npumake.evaluate.figures import Figures
 
     figures = Figures.load(place.build.artifact(task.score)).by_name
@@ -79,7 +79,7 @@ def _least(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) ->
 
 
 def place_of(name: str, metric: str | None) -> PrecisionTarget:
-    """Raises ProjectError for a project, a variant or a target that nobody knows."""
+    """The nodes of PROJECT[@VARIANT][:TARGET]. Raises ProjectError for an unknown one."""
     here, name = place(name)
     group, _, target = name.partition(":")
     (build,) = selected(here, [group.partition("@")[0]])
@@ -106,7 +106,7 @@ def place_of(name: str, metric: str | None) -> PrecisionTarget:
 
 
 def _task(build: Build, calibrated: Node, metric: str) -> Task:
-    """Raises ProjectError where nothing is evaluated, or another Python than is asked for."""
+    """The evaluation for `metric`. Raises ProjectError without one, or for an undeclared metric."""
     from npumake.make.trials import Task
 
     scores = [

@@ -1,4 +1,4 @@
-"""npumake preprocess: pictures as the public models of D-Robotics are fed them, one file each
+"""npumake preprocess: convert pictures to inputs of D-Robotics' public models, one file each
 
 example:
   npumake preprocess -m mobilenetv1 -i pictures -o prepared -v val.txt
@@ -6,7 +6,7 @@ example:
 models: mobilenetv1, mobilenetv2, resnet18, resnet50, googlenet, vargconvnet,
         efficientnet_lite0 to efficientnet_lite4
 
-A file is called <picture>_<height>_<width>_<height>_<width>.bin: the size it had, and has.
+Files are named <picture>_<height>_<width>_<height>_<width>.bin: the old size, then the new one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(folder: Path, listed: Path | None) -> list[Path]:
-    """The pictures of a folder, those that are listed by name. Raises ProjectError."""
+    """The pictures of a folder, or only those in the list. Raises ProjectError."""
     from npumake.runtime.picture import PICTURES, read
 
     if not folder.is_dir():

@@ -1,13 +1,13 @@
-"""npumake run: a picture through a model; its classes, the boxes of a detector, or what it gives
+"""npumake run: run a model on a picture and print classes, boxes of a detector, or outputs
 
 example:
   npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
   npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
   npumake run model.onnx --input a=one.npy --input b=two.npy --save answers.npz
 
-A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
-of a detector in the file; of any other model with more to give than one score a class, the outputs
-are told. Code that a file brings runs only with --allow-code.
+A picture is stretched to the input's size and fed as pixel - offset. Boxes need a detector's
+metadata in the file. For models that do not classify, it summarizes the outputs. Code in a file
+runs only with --allow-code.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ def _lines(file: Path) -> tuple[str, ...]:
 
 
 def _is_vector(values: np.ndarray) -> bool:
-    """Of numbers: a score a class."""
+    """Whether the output is a vector of numbers: one score per class."""
     return values.dtype.kind in "biuf" and values.size == max(values.shape, default=1)
 
 
 def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The highest scores, the first of equal ones first."""
+    """The highest scores; ties keep their order."""
     import numpy as np
 
     flat = scores.reshape(-1)
@@ -145,7 +145,7 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """As numpy.savez, whatever an output is called; text has no Python objects in it."""
+    """As numpy.savez, but with any output name, and with text as fixed-width strings."""
     import numpy as np
 
     from npumake.cache.publish import replacing

@@ -1,6 +1,6 @@
-"""The terminal while something runs: one live line, and finished lines above it.
+"""Terminal output during a run: finished lines, and one live progress line below.
 
-Not a terminal: finished lines only, plain. In a worker process: nothing, the parent reports.
+Without a terminal it prints finished lines only. Worker processes print nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WIDTH = 160  # of tables that go into a file or a pipe
 
 
 class Screen:
-    """`rich` is loaded when there is something to show, not before."""
+    """The output stream; imports `rich` on first use."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
@@ -28,12 +28,12 @@ class Screen:
         self._silenced: TextIO | None = None
 
     def use(self, stream: TextIO | None) -> None:
-        """None: whatever is standard output by then."""
+        """Writes to `stream` from now on; None means standard output."""
         self._stream_in_use = stream
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
-        """Nothing is shown inside; what was used is used again behind."""
+        """Discards output inside the block."""
         self._silenced = io.StringIO()
         try:
             yield
@@ -53,11 +53,11 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Of a terminal, in characters; a file has room for any line."""
+        """The terminal's width in characters; None for files and pipes."""
         return int(self.console.width) if self._stream.isatty() else None
 
     def line(self, text: str, style: str = "") -> None:
-        """A line that stays; above the live one while that is shown."""
+        """Prints a finished line, above the live one."""
         if self._stream.isatty():
             self.console.print(text, style=style or None)
         else:
@@ -65,7 +65,7 @@ class Screen:
             self._stream.flush()
 
     def text(self, text: str) -> None:
-        """Lines of a width of their own, which no terminal's changes."""
+        """Prints lines without wrapping them."""
         self._stream.write(printable(text) + "\n")
         self._stream.flush()
 
@@ -93,7 +93,7 @@ class Screen:
             self._live.update(self._bar, completed=done, total=total, count=f"{done}/{total}")
 
     def end(self) -> None:
-        """Take the live line away."""
+        """Removes the live line."""
         if self._live is not None:
             self._live.stop()
             self._live = self._bar = None

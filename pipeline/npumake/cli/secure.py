@@ -1,4 +1,4 @@
-"""npumake secure: a compiled model signed and encrypted, opened with the vendor's certificate
+"""npumake secure: sign and encrypt a compiled model
 
 example:
   npumake secure out/model.hybrid --security security.yaml -o model.secure.hybrid
@@ -6,8 +6,8 @@ example:
     --vendor-certificate vendor.pem -o signed.hybrid
   npumake show model.secure.hybrid --vendor-certificate vendor.pem
 
-Without an encryption key it is only signed. A security file is SyNAP's: a YAML file of
-encryption_key, signature_key, model_certificate and vendor_certificate.
+Without an encryption key it only signs. A security file is SyNAP's YAML with encryption_key,
+signature_key, model_certificate and vendor_certificate.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace) -> dict[str, Path]:
-    """By the keys of a security file. Raises ProjectError."""
+    """The files, by the keys of a security file. Raises ProjectError."""
     from npumake.targets.synaptics.metafile import secrets
 
     files = {name: getattr(arguments, name) for name in KEY_FILES if getattr(arguments, name)}

@@ -1,11 +1,11 @@
-"""npumake show: what is in an artifact, and what it was made from
+"""npumake show: the contents of an artifact, and its inputs
 
 example:
   npumake show projects/digits/out/quantized.rdk-x5.onnx
   npumake show digits:rdk-x5/compiled --json
-  npumake show handed                            # a hand-over: is it still as it was written?
+  npumake show handed                            # verify the files of a hand-over
   npumake show both.hybrid -m a                  # one of a packed model
-  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
+  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # verify the signature
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measured(path: Path) -> dict[str, Json]:
-    """Of a file."""
+    """Size and digest of a file; empty for a directory."""
     if path.is_dir():
         return {}
     return {"bytes": path.stat().st_size, "sha256": digest.of_file(path)}
 
 
 def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path | None) -> None:
-    """Raises GraphError, with the reason, unless the vendor lets sign whoever has signed."""
+    """Raises GraphError, with the reason, unless an authorized signer signed the file."""
     from npumake.bundle.secure import Keys, seal_of, verified
 
     keys = Keys.read(vendor_certificate, revocation_list=revocation_list)
@@ -72,8 +72,7 @@ def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path
 
 
 def artifact_of(name: str) -> tuple[Path, Json]:
-    """The artifact's file, or the directory of a hand-over, and the key document it was made
-    by, None where that is not known."""
+    """The artifact's file or a hand-over's directory, and its key document, None if unknown."""
     from npumake.debug.handover_report import is_handed_over
 
     path = Path(name)
@@ -97,7 +96,7 @@ def artifact_of(name: str) -> tuple[Path, Json]:
 def _document(build: Build, node: Node) -> Json:
     stamp: Stamp | None = build.stamp(node)
     if stamp is None or stamp.digest != digest.of_file(build.artifact(node)):
-        return None  # somebody else's bytes: the stamp does not speak of them
+        return None  # the file changed after its stamp
     return {**stamp.document, "key": digest.of_document(stamp.document)}
 
 

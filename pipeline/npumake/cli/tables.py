@@ -1,4 +1,4 @@
-"""Tables of results, as `rich` draws them."""
+"""Tables of results, drawn by `rich`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def comparison_table(
     check: CompiledCheck | None = None,
     width: int | None = None,
 ) -> Table:
-    """The node table of the vendor toolchains, the model's outputs last, with what the compiled
-    file makes of them where a `check` ran it. `width` is the terminal's, in characters.
+    """The node table of the vendor toolchains, with the model's outputs last.
 
-    The threshold is that of what the node reads, the cosine that of what it makes.
+    `check` adds the compiled file's outputs. `width` is the terminal's, in characters. Thresholds
+    are those of a node's input, cosines those of its output.
     """
     compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
     table = _node_table(project, comparison)
@@ -68,9 +68,10 @@ def comparison_table(
 def _columns(
     table: Table, has_compiled: bool, longest: int, narrow: int | None
 ) -> tuple[list[str], int]:
-    """Adds the columns; which, and the characters that a node's name may have. A terminal that is
-    `narrow`, of so many characters, has no room for long heads, and a tight one none for the
-    subgraph's number; `longest` is the length of the longest DataType."""
+    """Adds the columns; returns their names and the maximal length of a node's name.
+
+    `narrow` is the width of a narrow terminal, which wraps long heads; a tight one also omits the
+    subgraph. `longest` is the length of the longest DataType."""
     cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
     texts = {"ON": 3, "Subgraph": 8, "Type": 18}
     if narrow and narrow < TIGHT_COLUMNS:
@@ -101,7 +102,7 @@ def _threshold(row: NodeRow, is_narrow: bool) -> str:
 
 
 def _node_table(project: str, comparison: Comparison) -> Table:
-    """Where the terminal is narrow the name gives way, not the numbers."""
+    """An empty table; in a narrow terminal it shortens names, not figures."""
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
@@ -117,20 +118,20 @@ def _node_table(project: str, comparison: Comparison) -> Table:
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
-    """Seen without colours too."""
+    """Marks the worst node, for output without colours."""
     return "> " if comparison.guilty is not None and row.node == comparison.guilty.node else ""
 
 
 def _style(row: NodeRow, comparison: Comparison) -> str | None:
-    """What is guilty is red, what is the CPU's is yellow."""
+    """Red for the worst node, yellow for nodes on the CPU."""
     if _mark(row, comparison):
         return "bold red"
     return None if row.subgraph is not None else "yellow"
 
 
 def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
-    """Below the table of a build that is far off: whom to blame, and what to try. A `project`
-    whose samples are fed wrongly may lose as much."""
+    """The lines below the table of an inaccurate build: the worst node, and what to try. With a
+    `project` it also suggests to check the samples' normalization."""
     guilty = comparison.guilty
     if guilty is None:
         return []
@@ -155,7 +156,7 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
 def summary_table(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
 ) -> Table:
-    """One line per project and target: the worst output, and what did not fit on the chip."""
+    """One line per project and target: the worst output, and the number of CPU nodes."""
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("Project", "Target", "Worst output"):
         table.add_column(name, no_wrap=True)
@@ -176,7 +177,7 @@ def summary_table(
 def skipped_lines(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
 ) -> list[str]:
-    """Why files were not run, a line per reason with the targets."""
+    """The reasons why compiled files were not run, one line each with its targets."""
     targets: dict[str, dict[str, None]] = {}
     for _, comparison, check in comparisons:
         if check and check.skipped:
@@ -185,7 +186,7 @@ def skipped_lines(
 
 
 def evaluation_table(evaluations: Sequence[tuple[str, Evaluated]]) -> Table:
-    """A line per artifact: the figure asked for, how far below the float model, and the others."""
+    """One line per artifact and metric: the figure and its drop below the float model."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("Project", "Target", "Artifact", "Metric"):
         table.add_column(name, no_wrap=True)
@@ -200,7 +201,7 @@ def evaluation_table(evaluations: Sequence[tuple[str, Evaluated]]) -> Table:
 
 
 def suspects_table(causes: Sequence[RankedCause]) -> Table:
-    """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
+    """The loss that each node causes, as a share of the worst output's energy, worst first."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("Node", no_wrap=True)
     for name in ("Loses", "With fitting grids"):
@@ -226,7 +227,7 @@ def placement_table(rows: Sequence[NodePlacement]) -> Table:
 
 
 def placement_lines(check: Checked) -> list[str]:
-    """What is said below the table: why each node is the CPU's, then the notes."""
+    """The lines below the table: why nodes run on the CPU, then the notes."""
     lines = [f"{check.target}: {len(check.nodes)} nodes, {check.on_cpu} on the CPU, "]
     lines[0] += f"{len(check.subgraphs)} subgraphs" + "".join(f" {n}" for n in check.subgraphs[:8])
     for row in check.nodes:
@@ -239,12 +240,12 @@ def placement_lines(check: Checked) -> list[str]:
 
 
 def _cosine(cosine: float | None, comparison: Comparison) -> str:
-    """Without samples nothing was compared, and nothing of a row that no node makes."""
+    """The cosine as text; `--` without samples or without a value."""
     return f"{cosine:.6f}" if comparison.samples and cosine is not None else "--"
 
 
 def _closest_to_none(output: OutputRow) -> tuple[bool, float]:
-    """What is no number is worst."""
+    """Sort key: NaN is worst, then low cosines."""
     return not math.isnan(output.cosine), output.cosine
 
 

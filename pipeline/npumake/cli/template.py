@@ -1,4 +1,4 @@
-"""The text of a new project: what a model says of itself as YAML, and comments for the rest."""
+"""The YAML of a new project: facts from the model, and comments for the rest."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _IMAGENET = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What a model's file says: its name, the pattern of the files of its weights, and whether it
-    carries its scales."""
+    """Facts about a model's file: its name, opset, pattern of external weights, and whether it
+    carries scales."""
 
     model: str
     opset: int
@@ -50,7 +50,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class TemplateInput:
-    """One input: its fixed shape, the one the model declares, and where its samples are."""
+    """One input: its fixed shape, the model's open dimensions, and the folder of its samples."""
 
     name: str
     dtype: str
@@ -60,7 +60,7 @@ class TemplateInput:
 
     @property
     def layout(self) -> str | None:
-        """Where the channels of an image are; None for what is no image."""
+        """The layout of an image; None for other inputs."""
         if len(self.shape) != 4:
             return None
         last = self.shape[3] in _IMAGENET and self.shape[1] not in _IMAGENET
@@ -72,7 +72,7 @@ class TemplateInput:
 
 
 def with_folders(inputs: Sequence[TemplateInput]) -> tuple[TemplateInput, ...]:
-    """Several inputs have a folder each, called like them as far as a folder can be."""
+    """The inputs; if there are several, each with its own folder, named after it."""
     if len(inputs) == 1:
         return tuple(inputs)
     entries = []
@@ -118,7 +118,7 @@ def project_text(
 
 
 def word(text: str) -> str:
-    """A text as YAML reads it back: as it is where nothing in it could mean more."""
+    """A text as a YAML scalar, quoted if needed."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 

@@ -1,10 +1,10 @@
-"""npumake verify: whether a bundle computes what its quantized graph says
+"""npumake verify: compare a bundle with its quantized graph
 
 example:
   npumake verify -q out/quantized.rdk-x5.onnx -b out/digits.rdk-x5.hybrid -i digit.png -d 3
 
-All inputs (`-i NAME=FILE` for each) and all outputs are compared, and every constant. Without -i
-the inputs are noise. exit codes: 0 PASSED, 6 not
+It compares all outputs and all constants. Give each input with `-i NAME=FILE`; the default is
+noise. exit codes: 0 PASSED, 6 not
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _graph(file: Path) -> Graph:
-    """As a build made it. Raises PipelineError for no file, or no model."""
+    """The graph as the build made it. Raises PipelineError for a missing or invalid file."""
     from npumake.borders.documented import as_built
     from npumake.graph import Graph, parse
     from npumake.runtime.picture import read
 
     data = read(file)
-    parse(data, file.name)  # what is no model is told as such
+    parse(data, file.name)  # a clear error for an invalid model
     return as_built(Graph.from_bytes(data))
 
 

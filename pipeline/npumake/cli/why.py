@@ -1,11 +1,11 @@
-"""npumake why: what differs from the key that made an artifact
+"""npumake why: the changes since an artifact was built
 
 example:
   npumake why                          # every node that is not current
   npumake why digits:rdk-x5/calibrated
   npumake why digits@p999              # a variant
   npumake why out/quantized.rdk-x5.onnx
-  npumake why --remote                 # and what the remote cache has of them, or why not
+  npumake why --remote                 # with their state in the remote cache
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(states: dict[str, NodeState], everything: bool) -> str:
-    """The nodes that differ by themselves, then how many only follow them; or all of them."""
+    """The changed nodes and the number of nodes behind them; or `everything`."""
     lines: list[str] = []
     following = 0
     for name, state in states.items():
@@ -67,7 +67,7 @@ def _text(states: dict[str, NodeState], everything: bool) -> str:
 
 
 def _chosen(states: dict[str, NodeState], names: list[str]) -> dict[str, NodeState]:
-    """The states of the named nodes; a project stands for all of its nodes, a variant for its."""
+    """The states of the named nodes; a project or variant means all of its nodes."""
     aliases = {node: {node, *_groups(node)} for node in states}
     answers = {answer for group in aliases.values() for answer in group}
     for name in names:
