@@ -63,7 +63,7 @@ def tried(
 ) -> tuple[SharpnessTrial, ...]:
     graph = read(model, "*", fed)
     ((name, given),) = model_inputs(graph, {"*": fed}).items()
-    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.taken.offset)
+    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.spec.offset)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from npumake.data.formats import MOST_BYTES, Taken, npy
+from npumake.data.formats import MAX_MEMBER_BYTES, InputSpec, npy
 from npumake.data.samples import Feed, Samples
 from npumake.errors import ProjectError
 from npumake.graph import Graph, dtype, shape
@@ -83,12 +83,12 @@ def _files(folder: Path) -> list[str]:
 def _array(path: Path, dims: tuple[int, ...], kind: str) -> np.ndarray:
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_MEMBER_BYTES + 1)
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
-    array = npy(data, path.name, Files(), Taken(dims, kind))
+    if len(data) > MAX_MEMBER_BYTES:
+        raise ProjectError(f"more than {MAX_MEMBER_BYTES} bytes", str(path))
+    array = npy(data, path.name, Files(), InputSpec(dims, kind))
     if array.size != int(np.prod(dims)) or array.dtype.name != kind:
         what = f"{array.dtype}{list(array.shape)} for an input of {kind}{list(dims)}"
         raise ProjectError(what, str(path))

@@ -152,10 +152,10 @@ def preprocessing_mistake(
 
 def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> None:
     """Raises ProjectError for a preprocessing mistake of `model_input`, with a fix as hint."""
-    name, offset = model_input.name, model_input.taken.offset
+    name, offset = model_input.name, model_input.spec.offset
     if name not in (value.name for value in graph.inputs):
         return  # planes stand in its place
-    mistake = preprocessing_mistake(graph, samples, name, model_input.said, offset)
+    mistake = preprocessing_mistake(graph, samples, name, model_input.section, offset)
     if mistake is None:
         return
     raise ProjectError(

@@ -96,17 +96,17 @@ class EvaluationSet:
             array = sample.array()
             if number == 0 and array.ndim == 3:
                 size = array.shape[0], array.shape[1]
-            feeds |= source.made(Sample(sample.name, partial(np.asarray, array))).feed
+            feeds |= source.prepare(Sample(sample.name, partial(np.asarray, array))).feed
         return size, feeds
 
     @property
     def _size(self) -> Size:
         """(height, width) of the model's first input; (1, 1) if it is not a picture."""
         first = self.inputs[0].input
-        shape = first.taken.shape
+        shape = first.spec.shape
         if len(shape) != 4:
             return 1, 1
-        return (shape[1], shape[2]) if first.said.layout == "NHWC" else (shape[2], shape[3])
+        return (shape[1], shape[2]) if first.section.layout == "NHWC" else (shape[2], shape[3])
 
 
 def dataset_for(

@@ -27,7 +27,7 @@ import numpy as np
 
 from npumake import digest
 from npumake.custom.operators import Operators
-from npumake.data.lint import FEWEST
+from npumake.data.lint import MIN_SAMPLES
 from npumake.data.samples import Feed, Samples
 from npumake.engine.float_session import float_session
 from npumake.errors import CacheError
@@ -134,7 +134,7 @@ def _digest(feed: Feed) -> str:
 
 def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Iterator[str]:
     fewest = min(len(calibration), len(evaluation))
-    if fewest < FEWEST:
+    if fewest < MIN_SAMPLES:
         return
     limit = BASE_GAP + SMALL_SET_GAP / math.sqrt(fewest)
     for name, first in calibration[0].items():

@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from npumake.data.formats import MOST_BYTES, Taken, decoded
+from npumake.data.formats import MAX_MEMBER_BYTES, InputSpec, decoded
 from npumake.detection.decode import Detections
 from npumake.errors import ProjectError, Route
 from npumake.evaluate.boxes_in_picture import Size
@@ -82,14 +82,14 @@ def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
     if not files:
         raise ProjectError("no such file", Route(f"{ROUTE}.anchors"))
     (file,) = files
-    if file.size > MOST_BYTES:
-        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+    if file.size > MAX_MEMBER_BYTES:
+        raise ProjectError(f"a file of more than {MAX_MEMBER_BYTES} bytes", file.name)
     suffix, y_first = PurePosixPath(file.name).suffix.lower(), ssd.order == "yxhw"
     values = None
     if suffix == ".tflite":
         values, y_first = anchors_in(file.read()), True
     elif suffix == ".npy":
-        values = decoded(file.read(), file.name, Files(), Taken((), "float32"))
+        values = decoded(file.read(), file.name, Files(), InputSpec((), "float32"))
     if values is None or values.shape[1:] != (4,) or values.dtype.kind not in "fiu":
         raise ProjectError("not anchors (n, 4)", file.name, "use a .npy or the model's .tflite")
     return (values[:, X_FIRST] if y_first else values).astype(np.float64)

@@ -199,9 +199,9 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     sections = branch.reading.sections
     params = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
     if stage.asks_vendor_document:
-        params["vendor_document"] = branch.project.said
+        params["vendor_document"] = branch.project.vendor_document
     if stage.asks_dialect:
-        vendor = branch.project.said
+        vendor = branch.project.vendor_document
         params["vendor_dialect"] = None if vendor is None else vendor["dialect"]
     params.get("compile", {}).pop("prefix", None)
     return params

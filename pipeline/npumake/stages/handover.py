@@ -15,7 +15,7 @@ from npumake.borders.inputs import model_inputs
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, sample_folders
 from npumake.compilers.vendor_tool import PREFIX
-from npumake.data.input_samples import InputSamples, given
+from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
@@ -106,7 +106,7 @@ def request_of(
     inputs = model_inputs(graphs.trained, sections.inputs)
     has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
     tiles = tiling(graphs.trained)
-    sets = given(inputs, sections.data, sources, tiles) if has_samples else []
+    sets = input_samples(inputs, sections.data, sources, tiles) if has_samples else []
     model, weights = model_names(tool, sources)
     folders = sample_folders(inputs) if has_samples else None
     own = (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from npumake.borders.inputs import model_inputs
-from npumake.data.input_samples import InputSamples, given
+from npumake.data.input_samples import InputSamples, input_samples
 from npumake.data.samples import MADE_UP, Feed, Samples
 from npumake.data.spool import Spool
 from npumake.debug.preprocessing import refuse_mistake
@@ -37,8 +37,10 @@ def samples(
 ) -> Samples:
     if not data:
         return _without_data(original_float, inputs)
-    sets = given(model_inputs(original_float, inputs), data, sources, tiling(original_float))
-    spools = [Spool(side_by_side(each.made, each.items())) for each in sets]
+    sets = input_samples(
+        model_inputs(original_float, inputs), data, sources, tiling(original_float)
+    )
+    spools = [Spool(side_by_side(each.prepare, each.items())) for each in sets]
     for each, spool in zip(sets, spools, strict=True):
         each.refuse_findings(spool.facts)
         each.tell_casts(spool.facts)

@@ -61,18 +61,18 @@ def input_group(asked: HandoverRequest) -> dict[str, Json]:
     group = {
         "input_name": _list(one.name for one in inputs),
         "input_type_train": _list(kind for kind, _ in trained),
-        "input_layout_train": _list(one.said.layout for one in inputs),
+        "input_layout_train": _list(one.section.layout for one in inputs),
         "input_type_rt": _list(fed for _, fed in trained),
         "input_shape": _list("x".join(map(str, one.form.shape)) for one in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }
-    batch = max(one.said.batch for one in inputs)
+    batch = max(one.section.batch for one in inputs)
     return group | ({"input_batch": batch} if batch > 1 else {})
 
 
 def types(given: ModelInput) -> tuple[str, str]:
     """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
-    said, route = given.said, f"inputs.{given.name}"
+    said, route = given.section, f"inputs.{given.name}"
     if said.preprocess is not None:
         what = "a picture in planes: this vendor's tool has no word for it"
         raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from npumake.data.formats import Taken, npy
+from npumake.data.formats import InputSpec, npy
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 
@@ -27,7 +27,7 @@ ARCHIVE = ".npz"
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 1 << 28  # of one file
 MAX_FOLDER_DEPTH = 8  # below each other
-_ANY = Taken((), "")
+_ANY = InputSpec((), "")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from npumake.bundle.program import Program, Tensor
-from npumake.data.formats import Taken, npy
+from npumake.data.formats import InputSpec, npy
 from npumake.data.samples import Samples
 from npumake.debug.dumps.difference import BOUND, difference
 from npumake.debug.dumps.files import content
@@ -85,7 +85,7 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
     feeds = {}
     for name, path in files.items():
         grid = program.tensors[name]
-        values = npy(content(path), str(path), Files(), Taken(grid.shape, grid.dtype))
+        values = npy(content(path), str(path), Files(), InputSpec(grid.shape, grid.dtype))
         same_kind = values.dtype.kind == np.dtype(grid.dtype).kind == "f"
         if values.shape not in (grid.shape, grid.shape[1:]) or not (
             same_kind or values.dtype == grid.dtype

@@ -95,7 +95,7 @@ def _renamed(asked: HandoverRequest) -> Handed:
 
 
 def _input(asked: HandoverRequest, given: ModelInput) -> Json:
-    said, kinds = given.said, ("rgb", "bgr")
+    said, kinds = given.section, ("rgb", "bgr")
     policies = asked.sections.security.inputs
     key = entries(policies, asked.inputs).get(given.name)
     steps = said.preprocess
@@ -158,7 +158,7 @@ def _delegates(asked: HandoverRequest) -> dict[str, Json]:
 
 
 def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
-    return normalized(values, given.said.mean, given.said.scale, given.said.layout)
+    return normalized(values, given.section.mean, given.section.scale, given.section.layout)
 
 
 def _command(files: CommandNames) -> tuple[str, ...]:
