@@ -291,7 +291,7 @@ def test_a_revoked_key_is_read_no_longer_not_even_what_was_kept(
     later = reader(server, tmp_path)
     later.policy = replace(later.policy, revoked=frozenset({writer}))
     assert later.recall(key) is None
-    assert "whose key is revoked" in str(later.policy.judge(key, later._kept(key)))
+    assert "whose key is revoked" in str(later.policy.judge(key, later._stored_envelope(key)))
 
 
 def test_what_came_from_others_is_no_record_of_the_near_store(
