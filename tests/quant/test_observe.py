@@ -150,7 +150,7 @@ def test_neither_how_channels_lie_nor_segments_change_a_byte(tmp_path, monkeypat
     assert watched.blocks or platform.machine() != "x86_64"
     found = set()
     for many, written in ((1 << 60, 1), (-(1 << 60), 1 << 60), (-(1 << 60), 1)):
-        monkeypatch.setattr(observed_session, "MANY", many)
-        monkeypatch.setattr(observed_session, "WRITTEN", written)
+        monkeypatch.setattr(observed_session, "MIN_VALUES", many)
+        monkeypatch.setattr(observed_session, "SEGMENT_ELEMENTS", written)
         found.add(saved(observe(graph, feeds), tmp_path / "s.npz"))
     assert len(found) == 1
