@@ -22,9 +22,10 @@ ABOVE = ("cli",)
 # What is imported by its name at run time, and the distribution that it is of: all there is.
 LATE = {"ai_edge_litert.interpreter": "ai-edge-litert", "iree.runtime": "iree-base-runtime"}
 # Other dynamic imports: what finds a module for a plain import, a stage's own module, the standard
-# library for the Python of a project, the question whether a converter is here, and the keys of
-# secure models, which no stage opens.
+# library for the Python of a project, the question whether a converter is here, the keys of secure
+# models, which no stage opens, and the public names of the package.
 OURS = {
+    "__init__.py",
     "late.py",
     "stages/stage.py",
     "custom/closed.py",
