@@ -218,7 +218,7 @@ def test_a_slip_is_one_error(
 
 
 def test_what_is_no_bundle_is_told_what_is_one(out: Path, capsys: Output) -> None:
-    for verb in (["info"], ["modify"], ["perf"]):
+    for verb in (["modify"], ["perf"]):
         assert main([*verb, QUANTIZED]) == 3
         assert "hint: a bundle is a .hybrid, this is a .onnx" in capsys.readouterr().err
 
