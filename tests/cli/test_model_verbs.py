@@ -218,8 +218,8 @@ def test_a_slip_is_one_error(
 
 
 def test_what_is_no_bundle_is_told_what_is_one(out: Path, capsys: Output) -> None:
-    for verb in (["modify"], ["perf"]):
-        assert main([*verb, QUANTIZED]) == 3
+    for verb in ("modify", "perf"):
+        assert main([verb, QUANTIZED]) == 3
         assert "hint: a bundle is a .hybrid, this is a .onnx" in capsys.readouterr().err
 
 
