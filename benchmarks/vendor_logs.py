@@ -32,6 +32,7 @@ import numpy as np
 from npumake.data.samples import Samples
 from npumake.debug.compare import compare
 from npumake.debug.model_check import check_model
+from npumake.dialects.drobotics.keys import MARCHES
 from npumake.engine.ort import Feeds
 from npumake.graph import Graph, shape
 from npumake.passes import optimized
@@ -43,7 +44,6 @@ from npumake.stages.calibrated import calibrated
 from npumake.stages.original_float import original_float
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
-from npumake.targets.drobotics.keys import MARCHES
 from npumake.targets.reader import read_target
 from npumake.targets.target import Target
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from npumake.dialects.drobotics import keys as hb_mapper
+from npumake.dialects.horizon import keys as hb_compile
 from npumake.project.document import Document, parse_document
 from npumake.project.scalar import older_meaning
-from npumake.targets.drobotics import keys as hb_mapper
-from npumake.targets.horizon import keys as hb_compile
 
 ALL_KEYS = {*hb_mapper.KEYS, *hb_compile.KEYS}
 GROUPS = tuple(dict.fromkeys(key.partition(".")[0] for key in hb_mapper.KEYS))

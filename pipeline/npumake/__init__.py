@@ -14,12 +14,13 @@ FLOORS = (
     ("report",),  # what was found, as one page
     ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
     ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
+    ("dialects",),  # vendors' words: their YAML in, the hand-over out
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact
     ("engine", "data"),  # run a graph; read what it is fed
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
-    ("kernels",),  # numbers only
+    ("kernels", "plugins"),  # numbers only; what installed packages add
     ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
 )
 

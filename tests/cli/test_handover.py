@@ -16,8 +16,8 @@ import yaml
 
 from npumake import digest
 from npumake.bundle.archive import CALIBRATED, FED, Bundle
-from npumake.cli.dropin import build
 from npumake.cli.main import main
+from npumake.cli.vendors.project import build
 from npumake.data.snapshot import read_snapshot
 from workspaces import Workspace, lay_out, shared_data
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from npumake.cli.dropin import build
 from npumake.cli.main import main
+from npumake.cli.vendors.project import build
 from npumake.debug.compared import Comparison
+from npumake.dialects.table import DIALECTS
 from npumake.digest import Json
 from npumake.project.document import read_document
 from npumake.project.scalar import older_meaning
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.dialects import DIALECTS
 from vendor_logs import HB_COMPILE, HB_MAPPER, write_samples
 from workspaces import few, lay_out
 

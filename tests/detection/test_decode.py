@@ -169,3 +169,16 @@ def test_outputs_that_do_not_decode_are_one_error(outputs, message):
 def test_the_whole_head_is_one_detection():
     (whole, protos) = whole_outputs(graph(), hints())
     assert (whole.type, whole.name, protos.type) == ("detection", "output0", "protos")
+
+
+def test_a_float_model_lacks_the_padding_that_a_converter_describes():
+    values = rows()
+    found, (entry,) = flat(values)
+    dims = (*entry.dshape, ("padding", 1))
+    padded = replace(entry, shape=(*entry.shape, 1), dshape=dims)
+    rules = Rules(0.6, 0.3, 0, 300)
+    expected = decode(found, [entry], SIZE, rules)
+    assert len(expected.scores) >= 5
+    for array in (found["out"], found["out"][..., None]):
+        decoded = decode({"out": array}, [padded], SIZE, rules)
+        assert np.array_equal(decoded.boxes, expected.boxes)

@@ -23,9 +23,11 @@ ABOVE = ("cli",)
 LATE = {"ai_edge_litert.interpreter": "ai-edge-litert", "iree.runtime": "iree-base-runtime"}
 # Other dynamic imports: what finds a module for a plain import, a stage's own module, the standard
 # library for the Python of a project, the question whether a converter is here, the keys of secure
-# models, which no stage opens, and the public names of the package.
+# models, which no stage opens, the public face, and plugins, whose code is in the key
+# (make/plugin_code.py).
 OURS = {
     "__init__.py",
+    "plugins.py",
     "late.py",
     "stages/stage.py",
     "custom/closed.py",

@@ -24,7 +24,7 @@ UNUSED = {
     "PIL.Image",
     "npumake.compilers.tflite",
     "npumake.frontends",
-    "npumake.targets.drobotics.keys",
+    "npumake.dialects.drobotics.keys",
 }
 
 

@@ -20,6 +20,7 @@ from npumake.data.samples import Samples
 from npumake.detection.carriers import metadata_in
 from npumake.detection.decode import Detections, Rules, _parts, decode
 from npumake.detection.metadata import Metadata
+from npumake.dialects.edgefirst.dialect import METHOD, WIDE
 from npumake.engine.reference import ReferenceSession
 from npumake.kernels.boxes import corners
 from npumake.project.compiling import Compile
@@ -30,7 +31,6 @@ from npumake.stages.compiled import compiled
 from npumake.stages.optimized_float import optimized_float
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
-from npumake.targets.edgefirst.dialect import METHOD, WIDE
 from npumake.targets.reader import read_target
 from stages.test_detector import made
 from workspaces import few

@@ -23,7 +23,7 @@ OF_MANY = {
     "@int16_smart/quantized.ara240.onnx": (84.0, 66.9),
 }
 OF_SOME = {
-    "shapes-detector.rdk-x5.hybrid": (83.1, 52.7),
+    "shapes-detector.rdk-x5.hybrid": (90.7, 69.2),
     "shapes-detector.ara240.hybrid": (90.5, 66.9),
     "@split/shapes-detector.ara240.hybrid": (90.5, 68.9),
     "@int16_smart/shapes-detector.ara240.hybrid": (90.6, 72.9),

@@ -10,9 +10,9 @@ import pytest
 
 from cli.test_handover import COMMANDS, PRODUCTS, project, stand_in
 from npumake.compilers.handover import Handover
+from npumake.dialects.tools import TOOLS
 from npumake.errors import CacheError
 from npumake.targets.reader import read_target, target_names
-from npumake.targets.tools import TOOLS
 from workspaces import Workspace, lay_out
 
 __all__ = ("stand_in",)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from npumake.cli.dropin import shape_argument
+    from npumake.cli.vendors.project import shape_argument
 
     parser.add_argument("model", metavar="MODEL", type=Path, help="a model file or a project")
     parser.add_argument("--target", metavar="CHIP", action="append", help="may be given again")
@@ -87,11 +87,11 @@ def _target_check(
 
 def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Checks a project with the placement of its build. Raises PipelineError."""
-    from npumake.cli.dropin import build
+    from npumake.cli.vendors.project import build
+    from npumake.dialects.advice import words_of
     from npumake.graph import Graph
     from npumake.project.reader import built
     from npumake.project.sections import Quantization
-    from npumake.targets.advice import words_of
     from npumake.targets.reader import read_target
 
     if arguments.input_shape:
@@ -115,13 +115,13 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
 
 def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Raises PipelineError."""
-    from npumake.cli.dropin import shapes
     from npumake.cli.model_file import held_files
+    from npumake.cli.vendors.project import shapes
     from npumake.debug.model_check import prepared, rewritten
-    from npumake.targets.reader import read_target, target_names
+    from npumake.targets.reader import known_targets, read_target
 
     if not arguments.target:
-        raise ProjectError("which target?", "--target", did_you_mean("", target_names()))
+        raise ProjectError("which target?", "--target", did_you_mean("", known_targets()))
     targets = [read_target(name) for name in arguments.target]
     input_shapes = {
         name: tuple(entry["shape"]) for name, entry in shapes(arguments.input_shape).items()

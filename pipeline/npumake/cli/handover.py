@@ -21,11 +21,11 @@ from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.data.input_samples import InputSamples
+    from npumake.dialects.handover import HandoverRequest, Tool
     from npumake.make.node import Node
     from npumake.project.files import SourceFiles
     from npumake.project.reader import ProjectReading
     from npumake.project.vendor import VendorDocument
-    from npumake.targets.handover import HandoverRequest, Tool
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.compilers.handover_package import LIST, files, own_snapshot
     from npumake.compilers.vendor_tool import LOG, run_tool
-    from npumake.targets.handover import PRODUCTS
-    from npumake.targets.tools import handed
+    from npumake.dialects.handover import PRODUCTS
+    from npumake.dialects.tools import handed
 
     _refuse_strangers_folder(arguments.out, LIST)
     tool, request, sources, sets = _request(arguments)
@@ -73,8 +73,8 @@ def _request(
     arguments: argparse.Namespace,
 ) -> tuple[Tool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
     """The target's tool, its request, and the files to hand over. Raises PipelineError."""
-    from npumake.cli.dropin import build
     from npumake.cli.screen import SCREEN
+    from npumake.cli.vendors.project import build
     from npumake.graph import Graph
     from npumake.quant.correction.corrections import is_searched
     from npumake.quant.search.recipe import Recipe
@@ -112,12 +112,12 @@ def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:
 def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
     """The project's sections for the target, the vendor's document of a project in a dialect, and
     the tool. Raises ProjectError."""
+    from npumake.dialects.table import ALL_DIALECTS
+    from npumake.dialects.tools import TOOLS
     from npumake.project.reader import read_project
-    from npumake.targets.dialects import DIALECTS
     from npumake.targets.reader import read_target
-    from npumake.targets.tools import TOOLS
 
-    project = read_project(directory, DIALECTS)
+    project = read_project(directory, ALL_DIALECTS)
     if target not in project.targets:
         hint = did_you_mean(target, project.targets)
         raise ProjectError(f"the project has no target `{target}`", "--target", hint)
@@ -135,7 +135,7 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str
     from npumake.cache.publish import replacing
     from npumake.compilers.handover import SCRIPT
     from npumake.compilers.handover_package import LIST
-    from npumake.targets.handover import CALIBRATION
+    from npumake.dialects.handover import CALIBRATION
 
     out.mkdir(parents=True, exist_ok=True)
     (out / LIST).unlink(missing_ok=True)

@@ -82,9 +82,9 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _list_targets(as_json: bool) -> int:
-    from npumake.targets.reader import read_target, target_names
+    from npumake.targets.reader import known_targets, read_target
 
-    targets = [read_target(name) for name in target_names()]
+    targets = [read_target(name) for name in known_targets()]
     if as_json:
         print(digest.text([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
         return 0

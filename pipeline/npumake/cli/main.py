@@ -20,8 +20,8 @@ VERBS = {
     "debug": "debug",
     "diff": "diff",
     "handover": "handover",
-    "hb_compile": "hb_compile",
-    "hb_mapper": "hb_mapper",
+    "hb_compile": "vendors.hb_compile",
+    "hb_mapper": "vendors.hb_mapper",
     "info": "info",
     "list": "list_nodes",
     "modify": "modify",
@@ -33,7 +33,7 @@ VERBS = {
     "run": "run",
     "secure": "secure",
     "show": "show_artifact",
-    "synap": "synap",
+    "synap": "vendors.synap",
     "verify": "verify",
     "why": "why",
 }
@@ -46,9 +46,9 @@ ALIASES = {
     "hb_model_verifier": "verify",
     "hb_pack": "pack",
     "hb_perf": "perf",
-    "hb_verifier": "hb_verifier",
+    "hb_verifier": "vendors.hb_verifier",
     "hmct-debugger": "debug",
-    "hrt_model_exec": "hrt_model_exec",
+    "hrt_model_exec": "vendors.hrt_model_exec",
 }
 
 

@@ -46,11 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.cli.template import DODO, Facts, project_text, with_folders
     from npumake.project.schema import editor_schema
     from npumake.quant.qdq.brought_grids import carries_grids
-    from npumake.targets.reader import target_names
+    from npumake.targets.reader import known_targets
 
     directory, targets = arguments.directory, tuple(dict.fromkeys(arguments.target or [TARGET]))
     _refuse_directory(directory)
-    chips = target_names()
+    chips = known_targets()
     for target in targets:
         if target not in chips:
             raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, chips))

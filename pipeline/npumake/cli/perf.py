@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _files(model: Path) -> list[Path]:
     """The compiled files: the given one, or those of a project. Raises PipelineError."""
-    from npumake.cli.dropin import build
     from npumake.cli.screen import SCREEN
+    from npumake.cli.vendors.project import build
 
     if not model.is_dir():
         return [model]

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from npumake import digest
 from npumake.cache.sealed import sealed, unsealed
@@ -16,6 +16,9 @@ from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import STAMPS, Build
 from npumake.make.memory import BuildMemory, cache_directory, workspace
 from npumake.make.node import ProjectPlan, plan_from
+
+if TYPE_CHECKING:
+    from npumake.project.reader import Project
 
 # A project's name with its build, or with the error that prevents it.
 NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
@@ -120,18 +123,19 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
     # Loads the YAML parser and its schema; a build with nothing to do never gets here.
+    from npumake.dialects.table import ALL_DIALECTS
     from npumake.make.declarations import stages
     from npumake.make.plan import planned
     from npumake.project.reader import read_project
-    from npumake.targets.dialects import DIALECTS
     from npumake.targets.reader import read_target
 
     while True:
         # Digests come before the text. They must cover all files and variables that the text turns
         # out to use; usually these are those of the last time, and one pass suffices.
         made_from = _inputs_digest(directory, memory, beside, variables)
-        project = read_project(directory, DIALECTS)
-        files = {os.path.relpath(path, directory) for path in project.files}
+        project = read_project(directory, ALL_DIALECTS)
+        read = (*project.files, *_plugin_files(project))
+        files = {os.path.relpath(path, directory) for path in read}
         if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
             break
         beside, variables = sorted(files), list(project.variables)
@@ -142,6 +146,17 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     document["plan"] = digest.plain(plan)
     memory.keep(file, sealed(_identity(directory), document))
     return plan
+
+
+def _plugin_files(project: Project) -> tuple[Path, ...]:
+    """Of the installed packages that add its dialect or its targets. Raises ProjectError."""
+    from npumake import plugins
+    from npumake.dialects.table import DIALECTS
+    from npumake.make.plugin_code import plugin_files
+    from npumake.targets.reader import target_names
+
+    own = {plugins.TARGETS: target_names(), plugins.DIALECTS: tuple(DIALECTS)}
+    return plugin_files(project, own)
 
 
 def _identity(directory: Path) -> str:

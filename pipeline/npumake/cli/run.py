@@ -173,7 +173,7 @@ def _boxes(
 ) -> list[dict[str, Any]]:
     import numpy as np
 
-    from npumake.cli.synap_images import save_picture
+    from npumake.cli.vendors.synap_images import save_picture
     from npumake.data.detections import Detection, with_detections
     from npumake.data.pictures import pixels
     from npumake.detection.decode import Rules, decode

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _files(arguments: argparse.Namespace) -> dict[str, Path]:
     """The files, by the keys of a security file. Raises ProjectError."""
-    from npumake.targets.synaptics.metafile import secrets
+    from npumake.dialects.synaptics.metafile import secrets
 
     files = {name: getattr(arguments, name) for name in KEY_FILES if getattr(arguments, name)}
     if arguments.security and files:

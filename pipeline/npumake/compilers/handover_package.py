@@ -25,12 +25,12 @@ import yaml
 from npumake.compilers.handover import SCRIPT
 from npumake.data.input_samples import InputSamples, ModelInput
 from npumake.data.snapshot_file import SnapshotFile, snapshot_file
+from npumake.dialects.edgefirst.handover import METADATA
+from npumake.dialects.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
+from npumake.dialects.tools import handed as document_of
 from npumake.errors import ProjectError, Route
 from npumake.graph import files_beside
 from npumake.project.files import SourceFile, SourceFiles
-from npumake.targets.edgefirst.handover import METADATA
-from npumake.targets.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
-from npumake.targets.tools import handed as document_of
 
 YAML_WIDTH = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"

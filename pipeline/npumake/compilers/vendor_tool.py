@@ -11,11 +11,11 @@ from pathlib import Path
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import MODEL, WEIGHTS
 from npumake.compilers.process import MAX_LINES, refuse_failure
+from npumake.dialects.handover import PRODUCTS, CommandNames, Tool
 from npumake.errors import Route, StageError
 from npumake.lifetime.parent import supervised
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.progress import tell
-from npumake.targets.handover import PRODUCTS, CommandNames, Tool
 
 LOG = "convert.log"
 PREFIX = "model"  # of a product that the build names

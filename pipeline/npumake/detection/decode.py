@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -190,9 +191,17 @@ def _dequantized(codes: np.ndarray, grid: OutputGrid) -> np.ndarray:
     return (codes.astype(np.float32) - zero_point) * scale
 
 
+def _padded(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
+    """The float model has no trailing axes of padding, which a converter describes."""
+    trailing = takewhile(lambda axis: axis[0] == "padding", reversed(output.dshape))
+    rank = len(output.shape) - sum(1 for _ in trailing)
+    return array.reshape(output.shape) if array.shape == output.shape[:rank] else array
+
+
 def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     """The one picture, channels first, without padding axes. Raises GraphError."""
     names = [name for name, _ in output.dshape]
+    array = _padded(array, output)
     if array.shape != output.shape:
         what = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
         raise GraphError(what)

@@ -6,6 +6,7 @@ the project: `original_float` settles shapes, preprocessing and opset.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from npumake import plugins
 from npumake.errors import GraphError
 from npumake.frontends.caffe import read_caffe
 from npumake.frontends.codes import in_qdq
@@ -16,7 +17,8 @@ from npumake.frontends.tensorflow import read_tensorflow
 from npumake.frontends.tflite import parse_tflite
 from npumake.graph import Beside, Graph, in_single, parse
 
-FRONTENDS: dict[str, Callable[[ModelFile], Graph]] = {
+Reader = Callable[[ModelFile], Graph]
+FRONTENDS: dict[str, Reader] = {
     ".onnx": lambda file: parse(file.data, file.name, file.weights),
     ".pb": lambda file: read_tensorflow(file.data, file.name),
     ".prototxt": lambda file: read_caffe(file.data, file.name, file.weights, file.shapes),
@@ -45,11 +47,7 @@ def read_model(
     `shapes` replace input shapes, in a RESHAPED format. `ends` apply here only in a format whose
     tensors do not all appear in the graph. Raises GraphError.
     """
-    suffix = suffix_of(name)
-    if suffix not in FRONTENDS:
-        suffixes = ", ".join(sorted(FRONTENDS))
-        raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {suffixes}")
-    graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}, ends))
+    graph = _reader_of(name)(ModelFile(data, name, weights, shapes or {}, ends))
     in_onnx(graph)
     graph = in_qdq(graph, name)
     in_single(graph)
@@ -60,3 +58,16 @@ def read_model(
 def suffix_of(name: str) -> str:
     """`.onnx` for `Net.v2.ONNX`; empty without a dot."""
     return name[name.rfind(".") :].lower() if "." in name else ""
+
+
+def _reader_of(name: str) -> Reader:
+    """Ours for a suffix of ours, else that of an installed package. Raises PipelineError."""
+    suffix = suffix_of(name)
+    if suffix in FRONTENDS:
+        return FRONTENDS[suffix]
+    if plugin := plugins.plugin(plugins.FRONTENDS, suffix.removeprefix(".")):
+        reader: Reader = plugin.load()
+        return reader
+    known = sorted({*FRONTENDS, *(f".{each}" for each in plugins.plugin_names(plugins.FRONTENDS))})
+    hint = f"known: {', '.join(known)}"
+    raise GraphError(f"no frontend reads a `{suffix or name}` file", name, hint)

@@ -25,13 +25,14 @@ from npumake.lifetime.temporaries import sweep_below
 from npumake.make.memory import BuildMemory
 from npumake.make.missing import HINT_NOT_PLAIN, display_path, file_named, no_file
 from npumake.make.node import Node, NodeKey, ProjectPlan
+from npumake.make.plugin_code import plugin_tools
 from npumake.make.programs import compilers, converters
 from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
 from npumake.make.why import differences
 from npumake.project.files import FileSource, SourceFile, refuse_huge, source_files
 
-with when_used("npumake.targets.advice"):  # an error needs it, and a YAML writer with it
-    from npumake.targets import advice
+with when_used("npumake.dialects.advice"):  # an error needs it, and a YAML writer with it
+    from npumake.dialects import advice
 
 STAMPS = "out/.npumake"
 # Neither key changes an artifact.
@@ -109,6 +110,7 @@ class Build:
         code = self.memory.code.closure(node.module)
         sources = self.sources(node)
         names = (file.name for files in sources.values() for file in files)
+        models = [file.name for file in sources.get("model.path", ())]
         return {
             "stage": node.stage,
             "code": code.digest,
@@ -116,6 +118,7 @@ class Build:
                 **code.tools,
                 **converters(names),
                 **compilers(node),
+                **plugin_tools(node, models, self.memory.files),
             },
             "params": _without_paths(node),
             "target": node.target_document,

@@ -29,7 +29,7 @@ from npumake.graph import Graph, Node, Value, array, parse, producer
 from npumake.perf.latency import Latency, bundle_latency, vela_latency
 from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.reader import read_target, target_names
+from npumake.targets.reader import known_targets, read_target
 
 Section = Mapping[str, Json]
 Facts = Mapping[str, Section]
@@ -134,7 +134,7 @@ def _bundle(path: Path) -> Facts:
 
 def _latency_of(bundle: Bundle) -> Latency | None:
     """The latency; None for a bundle of an unknown target."""
-    if bundle.target not in target_names():
+    if bundle.target not in known_targets():
         return None
     return bundle_latency(bundle, read_target(bundle.target))
 

@@ -19,6 +19,7 @@ from npumake.debug.compared import Comparison
 from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
+from npumake.dialects.advice import words_of
 from npumake.graph import Graph
 from npumake.progress import track
 from npumake.project.files import SourceFiles
@@ -29,7 +30,6 @@ from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.advice import words_of
 from npumake.targets.target import Target
 
 DIAGNOSIS_SAMPLES = 4

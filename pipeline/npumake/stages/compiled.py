@@ -40,10 +40,10 @@ with when_used(
     "npumake.compilers.backends",
     "npumake.compilers.read_back",
     "npumake.compilers.vendor_tool",
-    "npumake.targets.tools",
+    "npumake.dialects.tools",
 ):  # loaded only when used
     from npumake.compilers import backends, read_back, vendor_tool
-    from npumake.targets import tools
+    from npumake.dialects import tools
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, s
 from npumake.compilers.vendor_tool import PREFIX
 from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
+from npumake.dialects.handover import HandoverRequest, Tool
+from npumake.dialects.tools import TOOLS, handed
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
 from npumake.progress import tell
@@ -35,9 +37,7 @@ from npumake.project.sections import (
 from npumake.project.vendor import VendorDocument
 from npumake.quant.search.decisions import decisions
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.handover import HandoverRequest, Tool
 from npumake.targets.target import Target
-from npumake.targets.tools import TOOLS, handed
 
 
 def handover(

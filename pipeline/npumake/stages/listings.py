@@ -18,6 +18,8 @@ from npumake.bundle.archive import FORMAT, VERSION, Bundle, zipped
 from npumake.compilers.handover_package import NO_SAMPLES
 from npumake.debug import synap_files, synap_grids
 from npumake.debug.compared import Comparison
+from npumake.dialects.synaptics.formats import formats
+from npumake.dialects.synaptics.rules import layer_delegates
 from npumake.errors import CacheError
 from npumake.frontends.tflite.detections import anchors
 from npumake.graph import Graph
@@ -29,8 +31,6 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.stages.compiled import Compiled
-from npumake.targets.synaptics.formats import formats
-from npumake.targets.synaptics.rules import layer_delegates
 from npumake.targets.target import Target
 
 DIALECT = "synap"

@@ -1,7 +1,8 @@
 """Chips as data: one `<vendor>/<chip>.yaml` each, and its line in TARGETS.
 
 `target` holds the type; `read_target` finds and checks the file. Stages see only the type, so a
-new chip wakes nobody. The room refuses to know how anything is quantized or run.
+new chip wakes nobody. The room refuses to know a vendor's words, and how anything is quantized
+or run.
 """
 
 TARGETS = (
@@ -52,3 +53,4 @@ TARGETS = (
     "tflite/tflite",
     "torq/sl2610",
 )
+OWN_TARGETS = frozenset(entry.rpartition("/")[2] for entry in TARGETS)  # their names

@@ -44,36 +44,42 @@ def reduced(node: Node) -> Fact:
 
 
 def changed_axes(node: Node) -> Fact:
-    given, made = dims_of(data(node)), dims_of(node.outputs[0])
-    if given is None or made is None or len(given) > len(made):
+    input_dims, output_dims = dims_of(data(node)), dims_of(node.outputs[0])
+    if input_dims is None or output_dims is None or len(input_dims) > len(output_dims):
         return None
-    given = (1,) * (len(made) - len(given)) + given
-    return sum(a != b for a, b in zip(given, made, strict=True))
+    input_dims = (1,) * (len(output_dims) - len(input_dims)) + input_dims
+    return sum(a != b for a, b in zip(input_dims, output_dims, strict=True))
 
 
 def pad_axes(node: Node) -> Fact:
     """The axes that a Pad makes longer."""
-    given, made = dims_of(data(node)), dims_of(node.outputs[0])
-    if given is None or made is None or len(given) != len(made):
+    input_dims, output_dims = dims_of(data(node)), dims_of(node.outputs[0])
+    if input_dims is None or output_dims is None or len(input_dims) != len(output_dims):
         return None
-    return tuple(n for n, (a, b) in enumerate(zip(given, made, strict=True)) if a != b)
+    return tuple(n for n, (a, b) in enumerate(zip(input_dims, output_dims, strict=True)) if a != b)
 
 
 def scale(from_end: int) -> Callable[[Node], Fact]:
     """How many times longer a side becomes."""
 
     def fact(node: Node) -> Fact:
-        given, made = dims_of(data(node)), dims_of(node.outputs[0])
-        if given is None or made is None or min(len(given), len(made)) < from_end:
+        input_dims, output_dims = dims_of(data(node)), dims_of(node.outputs[0])
+        if (
+            input_dims is None
+            or output_dims is None
+            or min(len(input_dims), len(output_dims)) < from_end
+        ):
             return None
-        return made[-from_end] / given[-from_end] if given[-from_end] else None
+        return output_dims[-from_end] / input_dims[-from_end] if input_dims[-from_end] else None
 
     return fact
 
 
 def changes_only_hw(node: Node) -> Fact:
-    given, made = dims_of(data(node)), dims_of(node.outputs[0])
-    return None if given is None or made is None else given[:-2] == made[:-2]
+    input_dims, output_dims = dims_of(data(node)), dims_of(node.outputs[0])
+    return (
+        None if input_dims is None or output_dims is None else input_dims[:-2] == output_dims[:-2]
+    )
 
 
 def indices_fit(node: Node) -> Fact:

@@ -39,8 +39,8 @@ class Breach:
     found: tuple[tuple[str, Fact], ...]
 
     def __str__(self) -> str:
-        found = ", ".join(f"{name} = {_shown(fact)}" for name, fact in self.found)
-        return f"{self.limit}, found {found}"
+        facts = ", ".join(f"{name} = {_shown(fact)}" for name, fact in self.found)
+        return f"{self.limit}, found {facts}"
 
 
 def broken(text: str, look: Look) -> tuple[Breach, ...]:
@@ -81,8 +81,8 @@ def parsed(text: str) -> ast.expr:
 
 def _refuse(text: str, node: ast.AST) -> None:
     """Raises ProjectError for a node that has no meaning."""
-    known = isinstance(node, (*_VALUES, *_OPERATORS, ast.Load, ast.And, ast.Or))
-    if not known:
+    is_known = isinstance(node, (*_VALUES, *_OPERATORS, ast.Load, ast.And, ast.Or))
+    if not is_known:
         raise _error(text, f"{type(node).__name__} has no meaning here")
     if isinstance(node, ast.Constant):
         number = type(node.value) is int and node.value <= LARGEST
@@ -105,8 +105,8 @@ def _parts(tree: ast.expr) -> tuple[ast.expr, ...]:
 
 
 def _names(tree: ast.expr) -> tuple[str, ...]:
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return tuple(sorted(found - FUNCTIONS.keys()))
+    names_in_tree = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return tuple(sorted(names_in_tree - FUNCTIONS.keys()))
 
 
 def _shown(fact: Fact) -> str:
@@ -157,11 +157,11 @@ def _arithmetic(node: ast.BinOp, look: Look) -> Fact:
 
 def _compared(node: ast.Compare, look: Look) -> Fact:
     sides = [_value(side, look) for side in (node.left, *node.comparators)]
-    found = [
+    results = [
         _applied(_OPERATORS[type(sign)], a, b)
         for sign, a, b in zip(node.ops, sides, sides[1:], strict=False)
     ]
-    return False if False in found else None if None in found else True
+    return False if False in results else None if None in results else True
 
 
 def _chosen(node: ast.IfExp, look: Look) -> Fact:
@@ -174,11 +174,11 @@ def _called(node: ast.Call, look: Look) -> Fact:
     return _applied(FUNCTIONS[node.func.id], *(_value(item, look) for item in node.args))
 
 
-def _applied(function: Callable[..., Fact], *given: Fact) -> Fact:
-    if any(value is None for value in given):
+def _applied(function: Callable[..., Fact], *arguments: Fact) -> Fact:
+    if any(value is None for value in arguments):
         return None
     try:
-        return function(*given)
+        return function(*arguments)
     except (TypeError, ValueError, ArithmeticError):
         return None
 

@@ -39,12 +39,12 @@ DEFAULT_MODE = {
 def facts_of(node: Node) -> Look:
     """The facts of one node by name, each found when it is asked for and remembered; None for a
     name nobody knows."""
-    known: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
 
     def look(name: str) -> Fact:
-        if name not in known:
-            known[name] = FACTS[name](node) if name in FACTS else None
-        return known[name]
+        if name not in facts:
+            facts[name] = FACTS[name](node) if name in FACTS else None
+        return facts[name]
 
     return look
 
@@ -55,8 +55,8 @@ def _constants(node: Node) -> Fact:
 
 def _shapes(node: Node) -> list[Shape] | None:
     shapes = [dims_of(value) for value in node.inputs if value is not None]
-    known = [dims for dims in shapes if dims is not None]
-    return known if len(known) == len(shapes) else None
+    static_shapes = [dims for dims in shapes if dims is not None]
+    return static_shapes if len(static_shapes) == len(shapes) else None
 
 
 def _of_operands(question: Callable[[list[Shape]], Fact]) -> Callable[[Node], Fact]:
@@ -78,8 +78,8 @@ def _matmul_sides(inner: bool) -> Callable[[list[Shape]], Fact]:
 
 
 def _constant_has_zero(node: Node) -> Fact:
-    found = [array(value) for value in node.inputs]
-    return any(bool((numbers == 0).any()) for numbers in found if numbers is not None)
+    arrays = [array(value) for value in node.inputs]
+    return any(bool((numbers == 0).any()) for numbers in arrays if numbers is not None)
 
 
 def _exponent_size(node: Node) -> Fact:
@@ -89,11 +89,11 @@ def _exponent_size(node: Node) -> Fact:
 
 def _is_output(node: Node) -> Fact:
     """Whether the world reads it, as it is or through the clamp behind it, and nobody else."""
-    made = node.outputs[0]
-    reader = only_consumer(made)
+    output = node.outputs[0]
+    reader = only_consumer(output)
     if reader is not None and reader.op_type in ("Clip", "Relu"):
-        made = reader.outputs[0]
-    return made.is_graph_output() and not made.uses()
+        output = reader.outputs[0]
+    return output.is_graph_output() and not output.uses()
 
 
 def _has_residual_add(node: Node) -> Fact:
@@ -111,8 +111,8 @@ def _text(name: str, default: str = "") -> Callable[[Node], Fact]:
 
 def _number(name: str, default: int | None = None) -> Callable[[Node], Fact]:
     def fact(node: Node) -> Fact:
-        given: Any = attribute(node, name, default)
-        return max(given, default=0) if isinstance(given, tuple) else given
+        value: Any = attribute(node, name, default)
+        return max(value, default=0) if isinstance(value, tuple) else value
 
     return fact
 

@@ -29,19 +29,21 @@ def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
         return ()
     outputs = len(graph.outputs)
     opset, ir_version = json.loads(graph.metadata[NOTE])
-    made = f"it has {outputs} outputs, {target.vendor}'s own tool takes at most {accepts.outputs}"
+    outputs_note = (
+        f"it has {outputs} outputs, {target.vendor}'s own tool takes at most {accepts.outputs}"
+    )
     too_many = accepts.outputs is not None and outputs > accepts.outputs
     limits = {
         f"opset {opset}": (accepts.opset[0], opset, accepts.opset[-1]),
         f"IR version {ir_version}": (0, ir_version, accepts.ir_version or ir_version),
     }
-    told = tuple(
-        f"the model's file is of {said}, documented for {target.name}: "
+    notes = tuple(
+        f"the model's file is of {phrase}, documented for {target.name}: "
         f"{_range(least, most)}; {target.vendor}'s own tool may refuse it"
-        for said, (least, given, most) in limits.items()
-        if not least <= given <= most
+        for phrase, (least, count, most) in limits.items()
+        if not least <= count <= most
     )
-    return (*told, *([made] if too_many else []), *_inputs(graph, target, accepts.rank))
+    return (*notes, *([outputs_note] if too_many else []), *_inputs(graph, target, accepts.rank))
 
 
 def _inputs(graph: Graph, target: Target, rank: int | None) -> Iterator[str]:

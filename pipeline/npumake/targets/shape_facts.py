@@ -13,9 +13,9 @@ Shape: TypeAlias = tuple[int, ...]
 
 def data(node: Node) -> Value | None:
     """What the node computes on: the first of its inputs that is no constant."""
-    given = [value for value in node.inputs if value is not None]
-    computed = [value for value in given if array(value) is None]
-    return next(iter([*filter(is_float, computed), *computed, *given]), None)
+    operands = [value for value in node.inputs if value is not None]
+    computed = [value for value in operands if array(value) is None]
+    return next(iter([*filter(is_float, computed), *computed, *operands]), None)
 
 
 def dims_of(value: Value | None) -> Shape | None:

@@ -15,6 +15,6 @@ SPELLED_OUT = {
 
 def with_spelled_out(*operators: str) -> tuple[str, ...]:
     """The operators, and each function that a model may also spell out in them."""
-    given = set(operators)
-    more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
+    known_operators = set(operators)
+    more = (name for name, parts in SPELLED_OUT.items() if known_operators.issuperset(parts))
     return tuple(dict.fromkeys((*operators, *more)))

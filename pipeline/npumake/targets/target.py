@@ -264,9 +264,9 @@ class Target:
 
     def documents(self, op_type: str) -> bool:
         """Whether something is known of the operator; else it counts as one the unit runs."""
-        told = [limit.operators for limit in self.limits]
-        told += [remark.operators for remark in self.remarks]
-        return self.operators is not None or any(op_type in operators for operators in told)
+        documented = [limit.operators for limit in self.limits]
+        documented += [remark.operators for remark in self.remarks]
+        return self.operators is not None or any(op_type in operators for operators in documented)
 
     def takes_int16(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator on int16."""
@@ -276,5 +276,5 @@ class Target:
 
     def int16_as(self, op_type: str) -> str | None:
         """The other operator as which the unit runs it on int16."""
-        other, known = INT16_AS.get(op_type), self.int16
-        return other if known is not None and op_type not in known and other in known else None
+        other, int16 = INT16_AS.get(op_type), self.int16
+        return other if int16 is not None and op_type not in int16 and other in int16 else None

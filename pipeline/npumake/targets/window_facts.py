@@ -15,8 +15,8 @@ def kernel_of(node: Node) -> Shape | None:
     weight = dims_of(operand(node, 1))
     if node.op_type in ("Conv", "ConvTranspose") and weight is not None:
         return weight[2:]
-    given = attribute(node, "kernel_shape")
-    return None if given is None else tuple(given)
+    kernel = attribute(node, "kernel_shape")
+    return None if kernel is None else tuple(kernel)
 
 
 def window(name: str, from_end: int) -> Callable[[Node], Fact]:
@@ -24,8 +24,8 @@ def window(name: str, from_end: int) -> Callable[[Node], Fact]:
 
     def fact(node: Node) -> Fact:
         kernel = kernel_of(node)
-        given = kernel if name == "kernel" else attribute(node, name, (1,) * len(kernel or ()))
-        return None if given is None or len(given) < from_end else int(given[-from_end])
+        values = kernel if name == "kernel" else attribute(node, name, (1,) * len(kernel or ()))
+        return None if values is None or len(values) < from_end else int(values[-from_end])
 
     return fact
 
@@ -35,11 +35,11 @@ def pads_of(node: Node) -> Shape | None:
     kernel = kernel_of(node)
     if kernel is None:
         return None
-    given = tuple(attribute(node, "pads", (0,) * 2 * len(kernel)))
+    pads = tuple(attribute(node, "pads", (0,) * 2 * len(kernel)))
     half = len(kernel)
-    if len(given) != 2 * half:
+    if len(pads) != 2 * half:
         return None
-    return tuple(max(pair) for pair in zip(given[:half], given[half:], strict=True))
+    return tuple(max(pair) for pair in zip(pads[:half], pads[half:], strict=True))
 
 
 def pad(from_end: int) -> Callable[[Node], Fact]:

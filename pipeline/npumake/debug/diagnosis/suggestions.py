@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from npumake.custom.operators import Operators
 from npumake.data.samples import Samples, made_up
+from npumake.dialects.advice import NATIVE, Words
 from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.project.precision import Type
@@ -27,7 +28,6 @@ from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MIN_GAIN
 from npumake.quant.search.type_judge import judge
-from npumake.targets.advice import NATIVE, Words
 from npumake.targets.target import Target
 
 PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")

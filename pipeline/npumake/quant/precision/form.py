@@ -6,14 +6,37 @@ All tensors of the result are tensors of that graph, so its statistics hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from npumake.errors import ProjectError
 from npumake.graph import Graph
+from npumake.passes.added_passes import added_passes
 from npumake.passes.fuse_silu import fuse_silu
+from npumake.quant.precision.placement import observed_tensors
+from npumake.targets import OWN_TARGETS
 from npumake.targets.target import Target
 
 
 def in_form(graph: Graph, target: Target) -> Graph:
-    """A copy of the optimized float `graph`, or the graph itself where nothing changes."""
-    if target.form is None or not target.form.silu:
+    """A copy of the optimized float `graph`, or the graph itself where nothing changes.
+
+    Raises ProjectError for an added pass that brings tensors without statistics.
+    """
+    passes: list[Callable[[Graph], int]] = []
+    if target.form is not None and target.form.silu:
+        passes.append(fuse_silu)
+    if target.name not in OWN_TARGETS:
+        passes += added_passes(target.name)
+    if not passes:
         return graph
     own = graph.copy()
-    return own if fuse_silu(own) else graph
+    changes = sum(run_pass(own) for run_pass in passes)
+    if target.name not in OWN_TARGETS:
+        _refuse_unmeasured(graph, own, target)
+    return own if changes else graph
+
+
+def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
+    if unmeasured := sorted({*observed_tensors(own)} - {*observed_tensors(graph)}):
+        what = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
+        raise ProjectError(what, hint="it may join nodes, and keeps the names of their outputs")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from npumake.dialects.handover import Decisions, NodeDecision, Unit
 from npumake.graph import Graph, Node, origin
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.channel_imbalance import with_int16_nodes
@@ -20,7 +21,6 @@ from npumake.quant.precision.type_propagation import OUT, WIDE, operands
 from npumake.quant.precision.type_requests import RequestedTypes, requested_types
 from npumake.quant.search.methods import with_recipe_method
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.handover import Decisions, NodeDecision, Unit
 
 NARROW = "int8"
 PREPROCESS = "preprocess_"

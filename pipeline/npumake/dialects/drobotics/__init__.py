@@ -1,0 +1,1 @@
+"""drobotics: the YAML of hb_mapper, the tool of the RDK boards."""

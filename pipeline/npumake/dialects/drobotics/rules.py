@@ -1,0 +1,44 @@
+"""What hb_mapper asks of keys together: the limits of a board."""
+
+from __future__ import annotations
+
+from npumake.dialects.openexplorer.compiler_rules import check_balance
+from npumake.dialects.openexplorer.translation import input_sources, whole
+from npumake.dialects.vendor_yaml import VendorYaml
+
+_X3 = "bernoulli2"
+
+
+def check_rules(vendor: VendorYaml) -> None:
+    """Raises the first ProjectError for what the board of `march` cannot do."""
+    is_x3 = vendor.text("model_parameters.march") == _X3
+    (_check_x3 if is_x3 else _check_later)(vendor)
+    input_sources(vendor)
+    check_balance(vendor)
+    for key, low, high, other in (
+        ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
+        ("compiler_parameters.jobs", 1, 4096, ()),
+    ):
+        if vendor.given(key) is not None:
+            whole(vendor, key, low, high, other)
+
+
+def _check_x3(vendor: VendorYaml) -> None:
+    for name in ("node_info", "set_node_data_type"):
+        key = f"model_parameters.{name}"
+        if vendor.given(key) is not None:
+            hint = "on RDK X3 use `run_on_cpu` and `run_on_bpu`"
+            raise vendor.error(key, f"`{name}` is for RDK X5 and RDK Ultra", hint)
+    if "int16" in vendor.text("calibration_parameters.optimization"):
+        raise vendor.error("calibration_parameters.optimization", "RDK X3 has no int16")
+    fed = vendor.items("input_parameters.input_type_rt")
+    layouts = vendor.items("input_parameters.input_layout_rt")
+    if ("yuv444", "NCHW") in zip(fed, layouts, strict=False):
+        what = "RDK X3 takes no yuv444 in NCHW"
+        raise vendor.error("input_parameters.input_layout_rt", what, "write NHWC")
+
+
+def _check_later(vendor: VendorYaml) -> None:
+    key = "compiler_parameters.core_num"
+    if vendor.text(key) != "1":
+        raise vendor.error(key, "`core_num: 2` is for RDK X3", "leave it out")

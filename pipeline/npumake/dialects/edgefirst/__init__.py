@@ -1,0 +1,1 @@
+"""edgefirst: the form of the Ara2 Converter."""

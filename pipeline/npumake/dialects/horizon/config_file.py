@@ -1,0 +1,35 @@
+"""hb_compile's YAML as a file, with the JSON file that its quant_config may name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npumake.dialects.horizon.entry import TOP
+from npumake.errors import ProjectError
+from npumake.project.document import Document, parse_document, path_text, read_source
+from npumake.project.scalar import older_meaning
+from npumake.project.vendor import Config, lenient_config
+
+
+def read_config(file: Path) -> Config:
+    """The file, its quant_config in place of the name of a JSON file. Raises ProjectError."""
+    whole = lenient_config(file)
+    group, key = TOP
+    top = whole.document.data if isinstance(whole.document.data, dict) else {}
+    inside = top.get(group)
+    name = inside.get(key) if isinstance(inside, dict) else None
+    if not isinstance(inside, dict) or not isinstance(name, str) or not name.strip():
+        return whole
+    beside = file.parent / name.strip()
+    if not beside.exists():
+        place = whole.document.places[TOP].value
+        hint = "`quant_config` is a mapping, or the name of a JSON file"
+        raise ProjectError(f"no file `{name.strip()}`", place, hint)
+    # JSON may be indented by tabs, which YAML forbids; in a text of JSON there can be none.
+    source = read_source(beside).replace(b"\t", b" ")
+    found = parse_document(source, path_text(beside), older_meaning, again=True)
+    data = {**top, group: {**inside, key: found.data}}
+    below = {(*TOP, *route): spot for route, spot in found.places.items()}
+    places = {**whole.document.places, **below}
+    repeated = (*whole.document.repeated, *found.repeated)
+    return Config(Document(whole.document.path, data, places, repeated), (file, beside))

@@ -1,0 +1,61 @@
+"""What hb_compile asks of keys together: what a march can do, and which keys exclude another."""
+
+from __future__ import annotations
+
+from npumake.dialects.horizon.keys import LARGE_MARCHES
+from npumake.dialects.openexplorer.compiler_rules import check_balance
+from npumake.dialects.openexplorer.translation import input_sources, whole
+from npumake.dialects.vendor_yaml import VendorYaml
+
+_COMPILER = "compiler_parameters"
+
+
+def check_rules(vendor: VendorYaml) -> None:
+    """Raises the first ProjectError."""
+    _check_march(vendor)
+    _check_numbers(vendor)
+    _check_cache(vendor)
+    batch, name = "input_parameters.separate_batch", "input_parameters.separate_name"
+    if vendor.value(batch) and vendor.given(name) is not None:
+        raise vendor.error(name, "both `separate_batch` and `separate_name`", "keep one of them")
+    input_sources(vendor)
+
+
+def check_shape(vendor: VendorYaml, shape: list[int], layout: str, fed: str) -> None:
+    """Of a picture: four dimensions, one or three channels, even sides for nv12."""
+    if fed == "featuremap":
+        return
+    key, channels = "input_parameters.input_shape", 1 if fed == "gray" else 3
+    if len(shape) != 4:
+        raise vendor.error(key, f"a {fed} picture has four dimensions, not {len(shape)}")
+    if shape[layout.index("C")] != channels:
+        what = f"{shape[layout.index('C')]} channels in {layout}"
+        raise vendor.error(key, what, f"a {fed} picture has {channels}")
+    height = layout.index("H")
+    if fed == "nv12" and any(side % 2 for side in shape[height : height + 2]):
+        raise vendor.error(key, "nv12 does not support odd sizes")
+
+
+def most_cores(march: str) -> int:
+    """That one model may run on."""
+    return 4 if march in LARGE_MARCHES else 1
+
+
+def _check_march(vendor: VendorYaml) -> None:
+    march = vendor.text("model_parameters.march")
+    whole(vendor, f"{_COMPILER}.core_num", 1, most_cores(march))
+    memory = f"{_COMPILER}.max_l2m_size"
+    if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
+        raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")
+
+
+def _check_numbers(vendor: VendorYaml) -> None:
+    whole(vendor, f"{_COMPILER}.max_time_per_fc", 1000, 10_000_000, (0,))
+    whole(vendor, f"{_COMPILER}.jobs", 1, 4096)
+    check_balance(vendor)
+
+
+def _check_cache(vendor: VendorYaml) -> None:
+    mode, path = f"{_COMPILER}.cache_mode", f"{_COMPILER}.cache_path"
+    if vendor.text(mode) != "disable" and vendor.given(path) is None:
+        raise vendor.error(mode, f"`cache_mode: {vendor.text(mode)}` needs `cache_path`")

@@ -1,0 +1,198 @@
+"""The groups that the YAML of hb_mapper and that of hb_compile share, written from our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from npumake import digest
+from npumake.data.input_samples import ModelInput
+from npumake.dialects.handover import (
+    CALIBRATION,
+    PRODUCTS,
+    HandoverRequest,
+    NodeDecision,
+    is_pattern,
+)
+from npumake.digest import Json
+from npumake.errors import ProjectError, Route
+from npumake.project.sections import PerChannel
+
+MODELS = (".onnx", ".prototxt")
+METHODS = {
+    **{name: name for name in ("default", "kl", "load", "max", "mix", "skip")},
+    **dict.fromkeys(("standard", "max_percentile"), "max"),
+    "modelwise": "default",
+}
+SEARCHES = "the tool searches on its own"
+PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
+
+
+def named(request: HandoverRequest) -> dict[str, Json]:
+    """The files and folders that a document names, in `model_parameters`."""
+    if request.weights is None:
+        model: dict[str, Json] = {"onnx_model": request.model}
+    else:
+        model = {"prototxt": request.model, "caffe_model": request.weights}
+    return {**model, "working_dir": PRODUCTS, "output_model_file_prefix": request.prefix}
+
+
+def model_group(request: HandoverRequest) -> dict[str, Json]:
+    model, compile = request.sections.model, request.sections.compile
+    types, nodes = ((*model.remove_types, *compile.remove_types), model.remove_nodes)
+    lists = {
+        "output_nodes": model.outputs,
+        "remove_node_type": tuple(dict.fromkeys(types)),
+        "remove_node_name": tuple(dict.fromkeys((*nodes, *compile.remove_nodes))),
+    }
+    return {
+        **named(request),
+        "march": request.target.march,
+        **{key: ";".join(names) for key, names in lists.items() if names},
+    }
+
+
+def input_group(request: HandoverRequest) -> dict[str, Json]:
+    """All but mean and scale. Raises ProjectError for what such a tool cannot be told."""
+    inputs = request.inputs.values()
+    trained = [types(each) for each in inputs]
+    ranges = ["bt601_video" if each.form.video else "regular" for each in inputs]
+    group = {
+        "input_name": _list(each.name for each in inputs),
+        "input_type_train": _list(kind for kind, _ in trained),
+        "input_layout_train": _list(each.section.layout for each in inputs),
+        "input_type_rt": _list(runtime_type for _, runtime_type in trained),
+        "input_shape": _list("x".join(map(str, each.form.shape)) for each in inputs),
+        **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
+    }
+    batch = max(each.section.batch for each in inputs)
+    return group | ({"input_batch": batch} if batch > 1 else {})
+
+
+def types(model_input: ModelInput) -> tuple[str, str]:
+    """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
+    section, route = model_input.section, f"inputs.{model_input.name}"
+    if section.preprocess is not None:
+        what = "a picture in planes: this vendor's tool has no word for it"
+        raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
+    trained: str = section.type or "featuremap"
+    if trained == "featuremap" and model_input.form.offset:
+        sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
+        if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
+            what = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
+            raise ProjectError(what, Route(f"{route}.offset"), "say `offset: 0`")
+        trained = PLAIN[sizes["C"]]
+    elif trained != "featuremap" and not model_input.form.offset:
+        what = "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
+        raise ProjectError(what, Route(f"{route}.offset"), "leave `offset` out")
+    return trained, section.fed_type or trained
+
+
+def calibration_group(request: HandoverRequest) -> dict[str, Json]:
+    calibration, quantization = request.calibration, request.sections.quantization
+    group: dict[str, Json] = {"calibration_type": METHODS.get(calibration.method, "default")}
+    if calibration.method == "max_percentile":
+        group["max_percentile"] = calibration.percentile
+    if calibration.per_channel:
+        group["per_channel"] = True
+    if request.decisions is None or not takes_node_info(request):
+        group |= _units(request)
+    if quantization.outputs in ("int8", "int16"):
+        group["optimization"] = f"set_model_output_{quantization.outputs}"
+    return {**group, **folders(request)}
+
+
+def takes_node_info(request: HandoverRequest) -> bool:
+    """RDK X3 knows run_on_cpu and run_on_bpu alone."""
+    return request.target.march != "bernoulli2"
+
+
+def _units(request: HandoverRequest) -> dict[str, Json]:
+    """run_on_cpu and run_on_bpu: the nodes by name, without decisions those that are no pattern."""
+    quantization, decided = request.sections.quantization, request.decisions
+    units: dict[str, tuple[str, ...]] = {"cpu": quantization.cpu, "npu": quantization.npu}
+    if decided is not None:
+        units = {
+            unit: tuple(name for name, node in decided.nodes.items() if node.unit == unit)
+            for unit in units
+        }
+    keys = (("run_on_cpu", units["cpu"]), ("run_on_bpu", units["npu"]))
+    lists = {key: [name for name in names if not is_pattern(name)] for key, names in keys}
+    return {key: ";".join(names) for key, names in lists.items() if names}
+
+
+def node_info(request: HandoverRequest, on_cpu: Sequence[str] = ()) -> dict[str, Json]:
+    """`node_info`: unit and types of each node that something is decided of. A node that is wholly
+    of one of the types `on_cpu` is the CPU's."""
+    decided = request.decisions
+    if decided is None or not takes_node_info(request):
+        return {}
+    entries = {
+        name: {"ON": "CPU"} if node.whole in on_cpu else _fields(node)
+        for name, node in decided.nodes.items()
+    }
+    fields = {name: each for name, each in entries.items() if each}
+    return {"node_info": fields} if fields else {}
+
+
+def _fields(node: NodeDecision) -> dict[str, Json]:
+    units = {"npu": "BPU", "cpu": "CPU"}
+    unit = {"ON": units[node.unit]} if node.unit else {}
+    types = set(node.inputs.values())
+    if len(types) == 1 and len(node.inputs) == node.operands:
+        inputs = {"InputType": types.pop()}
+    else:
+        inputs = {f"InputType{index}": kind for index, kind in node.inputs.items()}
+    return {**unit, **inputs, **({"OutputType": node.output} if node.output else {})}
+
+
+def folders(request: HandoverRequest) -> dict[str, Json]:
+    names = request.folders or {}
+    return {"cal_data_dir": _list(f"./{CALIBRATION}/{names[name]}" for name in names) or None}
+
+
+def left_out(request: HandoverRequest) -> list[str]:
+    """What no group says, by its key in our YAML, and what the tool does instead."""
+    calibration, quantization = request.calibration, request.sections.quantization
+    decided = request.decisions
+    is_known = calibration.method in METHODS and calibration.method != "default"
+    unknown = [] if is_known else [f"calibration.method: {calibration.method}; {SEARCHES}"]
+    if calibration.recipe == "best":
+        unknown.append(f"calibration.recipe: best; {SEARCHES}")
+    model = [f"model.{key}" for key in ("split",) if request.sections.model.split != "none"]
+    if request.sections.custom_operators:
+        model.append("custom_operators: register them there, by `custom_op`")
+    if decided is None:
+        names = (*quantization.cpu, *quantization.npu)
+        patterns = [f"the pattern `{name}`" for name in names if is_pattern(name)]
+        return [*unknown, *patterns, *model]
+    nameless = [f"what is asked of `{name}`: no node of the model" for name in decided.nameless]
+    switches = [f"quantization.{name}: the search has found it to help" for name in decided.found]
+    return [*unknown, *switches, *nameless, *model]
+
+
+def handled(request: HandoverRequest) -> tuple[str, ...]:
+    """The keys of `quantization:` that the groups carry."""
+    usual = ("cpu", "npu", "outputs")
+    if request.decisions is None:
+        return usual
+    widened = ("widen", "widen_answers", "widen_sensitive") if request.decisions.has_recipe else ()
+    return (*usual, *(("types", "layers", *widened) if takes_node_info(request) else ()))
+
+
+def numbers(values: PerChannel) -> str:
+    """As the vendors write them: divided by spaces."""
+    return " ".join(repr(float(value)) for value in np.atleast_1d(values))
+
+
+def _list(items: Iterable[str]) -> str:
+    return ";".join(items)
+
+
+def compiler_group(request: HandoverRequest, *keys: str, hardest: str) -> dict[str, Json]:
+    """What the project says under `compile`, of the keys that the tool has; `hardest` is the
+    highest level it knows."""
+    options = digest.plain(request.sections.compile)
+    options["optimize_level"] = min(options["optimize_level"], hardest)
+    return {key: options[key] for key in keys if options[key]}

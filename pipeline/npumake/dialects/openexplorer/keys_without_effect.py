@@ -1,0 +1,35 @@
+"""Keys of hb_mapper and hb_compile that have no effect beside others, as their tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npumake.dialects.openexplorer.translation import CALIBRATION
+from npumake.dialects.vendor_yaml import VendorYaml
+from npumake.project.vendor import Note
+
+METHOD = f"{CALIBRATION}.calibration_type"
+
+
+def calibration_notes(vendor: VendorYaml) -> Iterator[Note]:
+    """Of calibration_parameters and custom_op."""
+    for key, what in _idle(vendor):
+        name = key.partition(".")[2]
+        if vendor.given(key) is not None and vendor.value(key) != vendor.keys[key].default:
+            yield Note(f"`{name}` is ignored: {what}", vendor.spot(key).value)
+
+
+def _idle(vendor: VendorYaml) -> Iterator[tuple[str, str]]:
+    """The keys, and why."""
+    kind = vendor.text(METHOD)
+    if kind != "max":
+        yield f"{CALIBRATION}.max_percentile", "it is for `calibration_type: max`"
+    if kind not in ("kl", "max", "mix"):
+        yield f"{CALIBRATION}.per_channel", "it is for `calibration_type` kl, max or mix"
+    if kind in ("skip", "load"):
+        what = f"`calibration_type: {kind}` reads no samples"
+        yield f"{CALIBRATION}.cal_data_dir", what
+        yield f"{CALIBRATION}.cal_data_type", what
+        yield f"{CALIBRATION}.preprocess_on", what
+    if not vendor.items("custom_op.op_register_files"):
+        yield "custom_op.custom_op_dir", "`op_register_files` names no file"

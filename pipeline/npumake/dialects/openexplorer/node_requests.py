@@ -1,0 +1,185 @@
+"""What the keys of hb_mapper and hb_compile ask of single nodes, on its way to `quantization:`.
+
+    node_info            {conv1: {ON: CPU}}, {softmax: {ON: BPU, InputType0: int16}}
+    run_on_cpu           conv1;conv2, as run_on_bpu; node_info beats both
+    set_node_data_type   conv1:int16, of what it makes
+    optimization         set_model_output_int8, set_Softmax_input_int16, run_fast
+
+Wishes come in from the weakest to the strongest. Source: the D-Robotics PTQ guide, and the tables
+of OpenExplorer 3.x.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from npumake.dialects.native import Native
+from npumake.dialects.openexplorer.translation import CALIBRATION, MODEL
+from npumake.dialects.vendor_yaml import VendorYaml
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.graph import operator_called
+from npumake.project.document import RoutePlace
+
+EVERY = "*"
+# The six rows of a Softmax on the BPU are one node here.
+_ROWS = "reducemax|sub|exp|reducesum|reciprocal|mul"
+_OF_SOFTMAX = re.compile(rf"(.+?)(?:_(?:{_ROWS}))?_FROM_QUANTIZED_SOFTMAX")
+_PREPROCESS = re.compile(r"HZ_PREPROCESS_FOR_(.+)")
+INTEGERS = ("int8", "int16")
+UNITS = {"BPU": "npu", "CPU": "cpu"}
+NODE_INFO, OPTIMIZATION = f"{MODEL}.node_info", f"{CALIBRATION}.optimization"
+_INPUT = re.compile(r"InputType([0-9]{0,3})")
+_SIDE = re.compile(r"set_(\w+)_(input|output)_(int8|int16)")
+_WORDS = "set_model_output_int8, set_model_output_int16, set_<Operator>_input_int16, run_fast"
+
+
+def node_name(name: str) -> str:
+    """Our name of a node that the vendor's tool inserts and names; any other as it is."""
+    if match := _PREPROCESS.fullmatch(name):
+        return f"preprocess_{match[1]}"
+    return match[1] if (match := _OF_SOFTMAX.fullmatch(name)) else name
+
+
+def inserted_name(name: str) -> str:
+    """The tool's name of a node that `node_name` knows by ours; any other as it is."""
+    return re.sub("^preprocess_", "HZ_PREPROCESS_FOR_", name)
+
+
+def operator_name(name: str) -> str:
+    """All nodes of an operator, however its letters are written."""
+    return f"{operator_called(name) or name}(*)"
+
+
+@dataclass(frozen=True)
+class NodeRequests:
+    """By name of nodes: types, types of single places, and the unit to run on. `optional` are
+    names of which the model may have none."""
+
+    types: list[tuple[str, str, RoutePlace]] = field(default_factory=list)
+    layers: dict[str, dict[str | int, tuple[str, RoutePlace]]] = field(default_factory=dict)
+    units: dict[str, tuple[str, RoutePlace]] = field(default_factory=dict)
+    optional: dict[str, RoutePlace] = field(default_factory=dict)
+
+    def type(self, name: str, type: str, spot: RoutePlace) -> None:
+        """Of all that the nodes read and make, whatever was said of their places before."""
+        self.types.append((name, type, spot))
+        if self.layers and type in INTEGERS:
+            self.layers[name] = {place: (type, spot) for place in ("input", "output")}
+
+    def place(self, name: str, place: str | int, type: str, spot: RoutePlace) -> None:
+        """Of all inputs, of one by its number, or of the output."""
+        self.layers.setdefault(name, {})[place] = (type, spot)
+
+    def run(self, name: str, unit: str, spot: RoutePlace) -> None:
+        self.units[name] = (unit, spot)
+
+    def put(self, native: Native) -> None:
+        rules = [({name: type}, spot) for name, type, spot in self.types]
+        _put_list(native, "types", rules)
+        for name, places in self.layers.items():
+            for place in ("input", "output"):
+                if place in places:
+                    native.put(("quantization", "layers", name, place), *places[place])
+            numbers = [place for place in places if isinstance(place, int)]
+            if numbers:
+                types = [places.get(number, (None,))[0] for number in range(max(numbers) + 1)]
+                spot = places[numbers[0]][1]
+                native.put(("quantization", "layers", name, "inputs"), types, spot)
+        for unit in UNITS.values():
+            named = [(name, spot) for name, (on, spot) in self.units.items() if on == unit]
+            _put_list(native, unit, named)
+        _put_list(native, "optional", list(self.optional.items()))
+
+
+def _put_list(native: Native, key: str, items: list[tuple[Json, RoutePlace]]) -> None:
+    """A list of `quantization:`, each item where it was written."""
+    if not items:
+        return
+    route = ("quantization", key)
+    native.put(route, [item for item, _ in items], items[0][1])
+    for index, (item, spot) in enumerate(items):
+        native.places[*route, index] = spot
+        for name in item if isinstance(item, dict) else ():
+            native.places[*route, index, name] = spot
+
+
+def wish_units(vendor: VendorYaml, wishes: NodeRequests) -> None:
+    """run_on_cpu and run_on_bpu."""
+    for name, unit in (("run_on_cpu", "cpu"), ("run_on_bpu", "npu")):
+        key = f"{CALIBRATION}.{name}"
+        for node in vendor.items(key):
+            wishes.run(node_name(node), unit, vendor.spot(key))
+
+
+def wish_node_info(vendor: VendorYaml, wishes: NodeRequests) -> None:
+    """node_info as a mapping, or as the text `conv1:int16;conv2:int16`. Raises ProjectError."""
+    nodes = vendor.given(NODE_INFO)
+    if nodes is None:
+        return
+    if isinstance(nodes, str):
+        for node, type in node_types(vendor, NODE_INFO):
+            wishes.type(node, type, vendor.spot(NODE_INFO))
+        return
+    hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
+    if not isinstance(nodes, dict) or not all(isinstance(item, dict) for item in nodes.values()):
+        raise vendor.error(NODE_INFO, "`node_info` must be a mapping of nodes to mappings", hint)
+    for node, fields in nodes.items():
+        for name, value in fields.items():
+            spot = vendor.document.places["model_parameters", "node_info", node, name]
+            _wish_field(wishes, node_name(node), name, value, spot)
+
+
+def _wish_field(wishes: NodeRequests, node: str, name: str, value: Json, spot: RoutePlace) -> None:
+    number = _INPUT.fullmatch(name)
+    if number is None and name not in ("ON", "OutputType"):
+        hint = "known: ON, InputType, InputType0, OutputType"
+        raise ProjectError(f"unknown key `{name}` of `{node}`", spot.key, hint)
+    allowed = tuple(UNITS) if name == "ON" else INTEGERS
+    if not isinstance(value, str) or value not in allowed:
+        hint = f"allowed: {', '.join(allowed)}"
+        raise ProjectError(f"`{name}` cannot be `{value}`", spot.value, hint)
+    if name == "ON":
+        wishes.run(node, UNITS[value], spot)
+    elif number is None:
+        wishes.place(node, "output", value, spot)
+    else:
+        wishes.place(node, int(number[1]) if number[1] else "input", value, spot)
+
+
+def node_types(vendor: VendorYaml, key: str) -> Iterator[tuple[str, str]]:
+    """`conv1:int16;conv2:int16`, node by node. Raises ProjectError."""
+    for item in vendor.items(key):
+        node, _, type = (part.strip() for part in item.rpartition(":"))
+        if not node or type not in INTEGERS:
+            what = f"`{item}` does not give a node its type"
+            raise vendor.error(key, what, "write  node_name:int16;other_name:int16")
+        yield node_name(node), type
+
+
+def wish_optimization(vendor: VendorYaml, native: Native, wishes: NodeRequests) -> None:
+    """optimization, as a text or a list of texts. Raises ProjectError for a word nobody knows."""
+    spot = vendor.spot(OPTIMIZATION)
+    for word in _words(vendor):
+        side = _SIDE.fullmatch(word)
+        if word == "set_all_nodes_int16":
+            wishes.type(EVERY, "int16", spot)
+        elif word == "run_fast":
+            wishes.run(EVERY, "npu", spot)
+        elif side is None or side.group(1, 2) == ("model", "input"):
+            raise vendor.error(OPTIMIZATION, f"unknown `{word}`", f"there are: {_WORDS}")
+        elif side[1] == "model":
+            native.put(("quantization", "outputs"), side[3], spot)
+        else:
+            wishes.place(operator_name(side[1]), side[2], side[3], spot)
+            wishes.optional[operator_name(side[1])] = spot
+
+
+def _words(vendor: VendorYaml) -> list[str]:
+    value = vendor.given(OPTIMIZATION)
+    listed = value if isinstance(value, list) else [value or ""]
+    if not all(isinstance(text, str) for text in listed):
+        raise vendor.error(OPTIMIZATION, "`optimization` must be words", f"there are: {_WORDS}")
+    return [word for text in listed for word in re.split(r"[,;\s]+", text) if word]

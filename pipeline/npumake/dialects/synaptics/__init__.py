@@ -1,0 +1,1 @@
+"""synaptics: the metafile of `synap convert`, the tool of the SyNAP chips."""

@@ -1,0 +1,106 @@
+"""What is advised, in a metafile's words."""
+
+from __future__ import annotations
+
+import yaml
+
+from npumake.dialects.phrases import Phrases
+from npumake.dialects.synaptics.keys import METHODS
+from npumake.digest import Json
+from npumake.project.sections import Calibration
+
+FED = "`means`, `scale` and `format` under `inputs:`"
+ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
+# Texts in our words, and what a metafile has for them.
+PHRASES: Phrases = (
+    (
+        r"write  method: \w+",
+        "leave `dataset` out: a model that is quantized keeps its own scales",
+    ),
+    (r"choose kl, max or max_percentile .*", "give `dataset` under `quantization:`"),
+    (r"`quantization\.npu` lists it", "`delegate` lists it"),
+    (r"`quantization\.types`", "`data_type`"),
+    (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`delegate: {'*': npu, \1: cpu}`"),
+    (r"`(types|layers|outputs)` would ignore them", "`data_type` would ignore them"),
+    (r"by `model\.outputs`", "by `outputs`"),
+    (
+        r"give every input a fixed shape under `inputs:`",
+        "give every input its `name` and `shape` under `inputs:`",
+    ),
+    (
+        r"name it in the project, under `model:`:  weights: .*",
+        "save the model with its weights in one file: onnx.save(onnx.load(...), 'model.onnx')",
+    ),
+    (r"write  weights: \S+  under `model:`", "give `--weights`"),
+    (r"leave `mean` and `scale` to `inputs:` alone", "leave `means` and `scale` out"),
+    (r"`mean: 127\.5` and `scale: 0\.00784314`", "`means: 127.5`, `scale: 127.5`"),
+    (r"the other `layout` fits", "save it in the order of the model's axes"),
+    (r"see `normalized`", "see `scale`"),
+    (r"`dtype` under `data:` tells the type of bare numbers", "a dataset is .npy or pictures"),
+    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note where it is meant so"),
+    (
+        r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
+        r"write, for example  inputs: [{name: \1, shape: \2}]",
+    ),
+    (r"paths start at the project's directory", "paths start at the metafile's folder"),
+    (
+        r"see `layout` and `type` under `inputs:`",
+        "see `shape`, `format` and `preprocess` under `inputs:`",
+    ),
+    (r"`transforms: \[resize\]`.*", "save it in the shape of the input"),
+    (r"`stacked: true` under `data:`.*", "save every sample in a file of its own"),
+    (r"`offset: 128` under `inputs:`.*", "save it as float32, normalized: x.astype(...)"),
+    (r"add  (\S+): \{files: \.\.\.\}", "`dataset` has one item for each input, here for `\\1`"),
+    (r"add  transforms: \[\{rgb2yuv444: .*", "save the samples as the model was trained on them"),
+    (r"leave `batch` out.*", "a metafile's model takes one sample"),
+    (r"add  data: .*", "give `dataset` under `quantization:`"),
+)
+SAID = ("types", "cpu", "npu")  # keys of `quantization` that a metafile has words for
+
+
+def line(section: str, advised: Json, own: Json) -> str:
+    """The keys of the metafile that change; nothing where it has no words for a change."""
+    changed = {key for key in {*advised, *own} if advised.get(key) != own.get(key)}
+    if section == "calibration":
+        return _algorithm(advised) if changed == {"method"} else ""
+    if not changed or not changed.issubset(SAID):
+        return ""
+    keys: dict[str, Json] = {}
+    if changed & {"cpu", "npu"}:
+        keys["delegate"] = _delegates(advised)
+    if "types" in changed:
+        keys["quantization"] = {"data_type": _data_type(advised["types"])}
+    return _flow(keys)
+
+
+def search(calibration: Calibration) -> str:
+    """Of methods."""
+    return "" if calibration.method == "modelwise" else _algorithm({"method": "modelwise"})
+
+
+def _algorithm(said: Json) -> str:
+    name = ALGORITHMS.get(said["method"])
+    return "" if name is None else _flow({"quantization": {"algorithm": name}})
+
+
+def _delegates(said: Json) -> Json:
+    """The later of a metafile beats the earlier: single layers come last."""
+    units = [(name, unit) for unit in ("cpu", "npu") for name in said.get(unit, ())]
+    ordered = sorted(units, key=lambda rule: not rule[0].endswith("..."))
+    return {"*": "npu", **dict(ordered)}
+
+
+def _data_type(types: Json) -> Json:
+    """One type, or a map in which a name that comes twice stands last."""
+    found: dict[str, Json] = {}
+    for rules in types if isinstance(types, (list, tuple)) else [types]:
+        for name, kind in rules.items():
+            found.pop(name, None)
+            found[name] = kind
+    return found["*"] if set(found) == {"*"} else found
+
+
+def _flow(data: Json) -> str:
+    return str(yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=10**6)).strip()[
+        1:-1
+    ]

@@ -1,0 +1,118 @@
+"""SyNAP's metafile as a file: its variables replaced, and the files it names besides.
+
+    ${ENV:name}    anywhere, before the text is YAML; empty where there is no such variable
+    ${FILE:name}   in a format, the text of a file beside the metafile or below
+    ${ANCHORS}     in a format, left for whoever has the model
+
+Source: the SyNAP guide, "Conversion Metafile".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from npumake.dialects.synaptics.keys import SECRETS, MetafileSecurity
+from npumake.digest import Json
+from npumake.errors import Place, ProjectError
+from npumake.project.check import check
+from npumake.project.document import (
+    Document,
+    Route,
+    parse_document,
+    path_text,
+    read_document,
+    read_source,
+)
+from npumake.project.events import MAX_FILE_BYTES
+from npumake.project.scalar import older_meaning
+from npumake.project.schema import schema_of
+from npumake.project.vendor import Config
+
+_VARIABLE = re.compile(rb"\$\{ENV:([^}\s]*)\}")
+_FILE = re.compile(r"\$\{FILE:([^}]*)\}")
+
+
+def read_metafile(file: Path) -> Config:
+    """Raises ProjectError for what is no YAML, a file a format names that cannot be read or lies
+    elsewhere, and a security file with other keys than its four."""
+    source = read_source(file)
+    names = {name.decode("utf-8", "replace") for name in _VARIABLE.findall(source)}
+    document = parse_document(_with_values(source, path_text(file)), path_text(file), older_meaning)
+    formats, files = _with_files(document, file.parent)
+    secret = _security_file(formats.data, file.parent)
+    return Config(formats, (file, *files, *secret), tuple(sorted(names)))
+
+
+def _with_values(source: bytes, path: str) -> bytes:
+    values = [os.environ.get(name.decode("utf-8", "replace"), "").encode("utf-8", "replace")
+              for name in _VARIABLE.findall(source)]  # fmt: skip
+    if sum(map(len, values)) > MAX_FILE_BYTES:
+        raise ProjectError("the variables of the environment make the file too large", Place(path))
+    found = iter(values)
+    return _VARIABLE.sub(lambda _: next(found), source)
+
+
+def _with_files(document: Document, folder: Path) -> tuple[Document, tuple[Path, ...]]:
+    """The document with every ${FILE:name} of a format replaced, and those files."""
+    files: list[Path] = []
+
+    def expanded(data: Json, route: Route) -> Json:
+        if isinstance(data, dict):
+            return {key: expanded(item, (*route, key)) for key, item in data.items()}
+        if isinstance(data, list):
+            return [expanded(item, (*route, index)) for index, item in enumerate(data)]
+        if not isinstance(data, str) or not str(route[-1] if route else "").endswith("format"):
+            return data
+        place = document.places[route].value
+
+        def text(found: re.Match[str]) -> str:
+            files.append(_beside(folder, found[1], place))
+            return _text(files[-1], place)
+
+        return _FILE.sub(text, data)
+
+    return replace(document, data=expanded(document.data, ())), tuple(dict.fromkeys(files))
+
+
+def _beside(folder: Path, name: str, place: Place) -> Path:
+    file = folder / name
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise ProjectError(f"`{name}` lies outside the metafile's folder", place, "copy it there")
+    return file
+
+
+def _text(file: Path, place: Place) -> str:
+    try:
+        with file.open("rb") as stream:
+            source = stream.read(MAX_FILE_BYTES + 1)
+        text = source.decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProjectError(f"cannot read `{file.name}`: {error}", place) from None
+    if len(source) > MAX_FILE_BYTES:
+        raise ProjectError(f"`{file.name}` is larger than {MAX_FILE_BYTES // 1024} KiB", place)
+    return text
+
+
+def _security_file(data: Json, folder: Path) -> tuple[Path, ...]:
+    """The file of `security.file`, checked. It is not needed: nothing here is secure, and who
+    builds for accuracy may not be given the keys."""
+    named = data.get("security") if isinstance(data, dict) else None
+    name = named.get("file") if isinstance(named, dict) else None
+    if not isinstance(name, str) or not (folder / name).is_file():
+        return ()
+    secrets(folder / name)
+    return (folder / name,)
+
+
+def secrets(file: Path) -> dict[str, Path]:
+    """The keys and certificates that a security file names, by its four keys. Raises ProjectError.
+
+    Relative paths start at its folder."""
+    document = read_document(file, older_meaning)
+    schema = schema_of(MetafileSecurity)
+    keys = {key: schema["properties"][key] for key in SECRETS}
+    check(document, {**schema, "properties": keys, "required": list(SECRETS)})
+    return {key: file.parent / document.data[key] for key in SECRETS}

@@ -1,0 +1,265 @@
+"""A vendor's YAML, key by key: what each key may hold, and what is said about it.
+
+A vendor's file is groups of keys; a table of `Key` says what each may hold. A list is one text,
+its items divided by `;`, or a list of YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from npumake.digest import Json
+from npumake.errors import ProjectError, did_you_mean
+from npumake.project.document import Document, RoutePlace
+from npumake.project.vendor import Note
+
+TYPES: Mapping[type, tuple[str, ...]] = {
+    bool: ("boolean", "string", "integer"),
+    dict: ("string", "object"),
+    float: ("number",),
+    int: ("integer",),
+    list: ("string",),
+    str: ("string",),
+}
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class VendorKey:
+    """What a key may hold: a text, unless it holds a flag, a number, or a mapping."""
+
+    allowed: tuple[str, ...] = ()  # of a text, or of each item of a list
+    many: bool = False  # a list
+    needed: bool = False
+    holds: type = str
+    default: Json = None
+    divider: str = ""  # between the numbers of one item, which YAML may write as a list
+    documented: tuple[str, ...] = ()  # JSON types of the vendor's schema; by default of `holds`
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """JSON types that the vendor's schema takes."""
+        return self.documented or TYPES[self.holds]
+
+
+@dataclass(frozen=True)
+class VendorYaml:
+    """A vendor's document under its table of keys, `group.key`. An empty value is no value."""
+
+    document: Document
+    keys: Mapping[str, VendorKey]
+    base: str = ""  # where its relative paths start, as the project sees it
+
+    def given(self, key: str) -> Json:
+        """The value as written; None when it is not there or empty."""
+        group, _, name = key.partition(".")
+        value = (self.document.data.get(group) or {}).get(name)
+        return None if _is_blank(value, self.keys.get(key)) else value
+
+    def value(self, key: str) -> Json:
+        """The value, else the default. A flag in quotes is a flag."""
+        written = self.given(key)
+        if written is None:
+            return self.keys[key].default
+        if self.keys[key].holds is bool:
+            return FLAGS.get(str(written).strip().lower(), written)
+        return written
+
+    def text(self, key: str) -> str:
+        value = self.value(key)
+        if isinstance(value, list) and self.keys[key].many:
+            return ";".join(self.items(key))
+        return "" if value is None else str(value).strip()
+
+    def items(self, key: str) -> tuple[str, ...]:
+        """The items of a `;` list or of one in YAML: none where there is no value."""
+        value = self.value(key)
+        if isinstance(value, list):
+            return _listed(value, self.keys[key].divider)
+        parts = [part.strip() for part in self.text(key).removesuffix(";").split(";")]
+        return tuple(parts) if parts != [""] else ()
+
+    def path(self, text: str) -> str:
+        """A path of the vendor's file as the project sees it."""
+        return PurePosixPath(self.base, text).as_posix()
+
+    def spot(self, key: str) -> RoutePlace:
+        """Where the key is written; where it is not, its group."""
+        group, _, name = key.partition(".")
+        places = self.document.places
+        return places.get((group, name), places.get((group,), places[()]))
+
+    def error(self, key: str, what: str, hint: str = "") -> ProjectError:
+        return ProjectError(what, self.spot(key).value, hint)
+
+    def written(self) -> Iterator[str]:
+        """Every `group.key` that has a value, in the order of the file."""
+        for group, inside in self.document.data.items():
+            keys = (f"{group}.{name}" for name in inside or {})
+            yield from (key for key in keys if self.given(key) is not None)
+
+
+def _is_blank(value: Json, key: VendorKey | None) -> bool:
+    """`None` is a text to YAML, and no number."""
+    if isinstance(value, str):
+        is_number = key is not None and key.holds in (int, float) and "string" not in key.types
+        return not value.strip("; \t\n") or (is_number and value.strip() == "None")
+    return value is None or value in ({}, [])
+
+
+def _listed(values: list[Json], divider: str) -> tuple[str, ...]:
+    """The items of a list in YAML; numbers of one item may stand in a list of their own."""
+    if divider and all(isinstance(value, int | float) for value in values):
+        values = [values]
+    inner = (each if isinstance(each, list) else [each] for each in values)
+    words = ((str(word).strip() for word in each if word is not None) for each in inner)
+    return tuple(divider.join(each) for each in words)
+
+
+def check_keys(
+    vendor: VendorYaml, groups: tuple[str, ...], open_groups: tuple[str, ...] = ()
+) -> None:
+    """Raises the first ProjectError: an unknown group, key or value, or keys that are missing.
+
+    `groups` must be there; in `open_groups` the vendor lets unknown keys pass.
+    """
+    known_groups = {key.partition(".")[0] for key in vendor.keys}
+    top = vendor.document
+    if not isinstance(top.data, dict):
+        raise ProjectError("the file must be groups of keys", top.places[()].key)
+    for group, inside in top.data.items():
+        place = top.places[group,].key
+        if group not in known_groups:
+            raise ProjectError(f"unknown group `{group}`", place, did_you_mean(group, known_groups))
+        if not isinstance(inside, dict | None):
+            raise ProjectError(f"`{group}` must be a mapping of keys", top.places[group,].value)
+        for name in inside or {}:
+            _check_key(vendor, f"{group}.{name}", strict=group not in open_groups)
+    _check_missing(vendor, groups)
+
+
+def _check_key(vendor: VendorYaml, key: str, strict: bool) -> None:
+    group, _, name = key.partition(".")
+    if key not in vendor.keys:
+        names = [
+            name_of_key.partition(".")[2]
+            for name_of_key in vendor.keys
+            if name_of_key.startswith(f"{group}.")
+        ]
+        if strict:
+            place = vendor.spot(key).key
+            raise ProjectError(f"unknown key `{name}`", place, did_you_mean(name, names))
+        return
+    if vendor.given(key) is not None:
+        _check_value(vendor, key, name, vendor.given(key))
+
+
+def _check_value(vendor: VendorYaml, key: str, name: str, value: Json) -> None:
+    rule = vendor.keys[key]
+    if rule.holds is bool and not _is_flag(value, rule):
+        raise vendor.error(key, f"`{name}` must be True or False, not {value}")
+    if isinstance(value, list) and rule.many:
+        _check_list(vendor, key, name, value)
+    elif rule.holds in (str, int, float) and isinstance(value, dict | list | bool):
+        raise vendor.error(key, f"`{name}` must be a text", "divide several values by `;`")
+    elif rule.holds in (int, float) and not _is_number(value, rule):
+        raise vendor.error(key, f"`{name}` must be a number, not {value}")
+    for item in vendor.items(key) if rule.many else (vendor.text(key),):
+        if rule.allowed and item not in rule.allowed:
+            hint = "allowed: " + ", ".join(rule.allowed)
+            raise vendor.error(key, f"`{name}` cannot be `{item}`", hint)
+
+
+def _check_list(vendor: VendorYaml, key: str, name: str, values: list[Json]) -> None:
+    """Raises ProjectError for what is no list of items."""
+    for value in values:
+        inner = value if isinstance(value, list) and vendor.keys[key].divider else [value]
+        if any(isinstance(word, dict | list | bool) for word in inner):
+            raise vendor.error(key, f"`{name}` must be a list of texts", "or divide them by `;`")
+
+
+def _is_flag(value: Json, rule: VendorKey) -> bool:
+    if isinstance(value, bool):
+        return True
+    return "string" in rule.types and str(value).strip().lower() in FLAGS
+
+
+def _is_number(value: Json, rule: VendorKey) -> bool:
+    if isinstance(value, str):
+        return "string" in rule.types or NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, int) or rule.holds is float
+
+
+def _check_missing(vendor: VendorYaml, groups: tuple[str, ...]) -> None:
+    for group in groups:
+        if not vendor.document.data.get(group):
+            hint = "these groups must be there: " + ", ".join(groups)
+            raise ProjectError(f"missing group `{group}`", vendor.spot(f"{group}.").key, hint)
+        refuse_missing(
+            vendor,
+            group,
+            [
+                key.partition(".")[2]
+                for key, rule in vendor.keys.items()
+                if rule.needed and key.startswith(f"{group}.") and vendor.given(key) is None
+            ],
+        )
+
+
+def refuse_missing(vendor: VendorYaml, group: str, names: list[str]) -> None:
+    """Raises ProjectError, in the vendor's words, where there are any."""
+    if names:
+        quoted = ", ".join(f"'{name}'" for name in names)
+        place = vendor.document.places.get((group,), vendor.document.places[()]).key
+        raise ProjectError(f"Missing keys: {quoted}", place, f"add them to `{group}`")
+
+
+def notes_of(vendor: VendorYaml, ignored: Mapping[str, str]) -> tuple[Note, ...]:
+    """A note for every key that is ignored though it asks for something else than the default."""
+    return tuple(
+        Note(f"`{key.partition('.')[2]}` is ignored: {ignored[key]}", vendor.spot(key).value)
+        for key in vendor.written()
+        if key in ignored and vendor.value(key) != vendor.keys[key].default
+    )
+
+
+def type_notes(vendor: VendorYaml) -> tuple[Note, ...]:
+    """A note for every value that means what it says, and is of no type of the vendor's schema."""
+    notes = []
+    for key in vendor.written():
+        rule = vendor.keys.get(key)
+        kind = _kind(vendor.given(key))
+        if rule is None or kind in _taken(rule):
+            continue
+        what = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
+        notes.append(Note(what + ", ".join(rule.types), vendor.spot(key).value))
+    return tuple(notes)
+
+
+def _kind(value: Json) -> str:
+    """The JSON type of a value."""
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = {int: "integer", float: "number", str: "string", dict: "object", list: "array"}
+    return kinds.get(type(value), "null")
+
+
+def _taken(rule: VendorKey) -> tuple[str, ...]:
+    """The types of a key, with those that YAML has for them: a number is a text there."""
+    numbers = ("integer", "number") if "string" in rule.types else ()
+    wider = ("integer",) if "number" in rule.types else ()
+    arrays = ("array",) if rule.many or rule.holds is list else ()
+    return (*rule.types, *numbers, *wider, *arrays)
+
+
+def unknown_notes(vendor: VendorYaml, groups: tuple[str, ...]) -> tuple[Note, ...]:
+    """A note for every key that nobody knows, of the groups that let it pass."""
+    return tuple(
+        Note(f"`{key.partition('.')[2]}` is ignored: no key of this tool", vendor.spot(key).key)
+        for key in vendor.written()
+        if key not in vendor.keys and key.partition(".")[0] in groups
+    )

@@ -1,1 +1,0 @@
-"""drobotics: the RDK boards as data, and the YAML of their tool `hb_mapper`, translated."""

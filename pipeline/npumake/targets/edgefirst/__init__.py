@@ -1,1 +1,0 @@
-"""EdgeFirst's chips, and the form of its Ara2 Converter."""

@@ -1,1 +1,0 @@
-"""synaptics: the SyNAP chips as data, and the metafile of `synap convert`, translated."""

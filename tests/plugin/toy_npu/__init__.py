@@ -1,0 +1,1 @@
+"""A chip, its tool's YAML, a model format and a pass, for npumake."""
