@@ -106,10 +106,12 @@ def rescaled(
     factor: tuple[Int64, Int64],
     trailing: int = 0,
 ) -> Value:
-    """Factor and rounding. Raises InexactError where some code in the clamp may be another."""
+    """Factor and rounding. Raises InexactError where some code in the clamp may be another, and for
+    a rule that rounds more than once."""
     mantissa, shift = (np.asarray(given) for given in factor)
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
         return call.add("Cast", x, to=FLOAT)
+    _refuse_twice(call)
     m, s, low, high = (each.ravel() for each in np.broadcast_arrays(mantissa, shift, *within))
     reach = np.maximum(np.abs(low), np.abs(high))
     wide = reach.astype(object) * np.abs(m) > DOUBLE
@@ -123,10 +125,13 @@ def rescaled(
 
 def rounded(call: TranslatedCall, x: Value) -> Value:
     """Raises InexactError for a rule that rounds more than once."""
-    rule: Rounding = call.step.attributes["rounding"]
-    if rule not in ROUNDED:
+    _refuse_twice(call)
+    return call.add("Cast", ROUNDED[call.step.attributes["rounding"]](call, x), to=FLOAT)
+
+
+def _refuse_twice(call: TranslatedCall) -> None:
+    if call.step.attributes["rounding"] not in ROUNDED:
         raise InexactError
-    return call.add("Cast", ROUNDED[rule](call, x), to=FLOAT)
 
 
 def _half_away(call: TranslatedCall, x: Value) -> Value:
