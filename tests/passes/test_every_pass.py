@@ -46,6 +46,10 @@ GRAPHS = {
         d = DequantizeLinear(g, s, z)  y = BatchNormalization(x, d, b, m, v) }""",
     "an output of constants": """agraph (float[1,4] x) => (float[1,4] y, float[2] z)
         <float[2] c = {1, 2}> { y = Relu(x)  z = Add(c, c) }""",
+    "a part of no elements": """agraph (float[1,4] x) => (float[1,4] y)
+        <int64[1] a = {1}, int64[1] zero = {0}, int64[1] four = {4}> {
+        front = Slice(x, zero, four, a)  rest = Slice(x, four, four, a)
+        n = Neg(front)  y = Concat<axis=1>(n, rest) }""",
     "nothing to do": "agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }",
     "identities in a row": """agraph (float[1,4] x) => (float[1,4] y) {
         a = Identity(x)  b = Relu(a)  c = Identity(b)  y = Identity(c) }""",

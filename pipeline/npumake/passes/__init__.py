@@ -9,6 +9,7 @@ from collections.abc import Callable
 from npumake.graph import Graph
 from npumake.passes.batch_norm_to_conv import batch_norm_to_conv
 from npumake.passes.cancel_transposes import cancel_transposes
+from npumake.passes.drop_empty_parts import drop_empty_parts
 from npumake.passes.drop_identity import drop_identity
 from npumake.passes.drop_unused import drop_unused
 from npumake.passes.explicit_pads import explicit_pads
@@ -36,6 +37,7 @@ from npumake.passes.take_branch import take_branch
 from npumake.passes.unroll_recurrent import unroll_recurrent
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
+    drop_empty_parts,
     drop_identity,
     fold_constants,
     fold_outputs,
