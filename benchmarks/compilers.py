@@ -53,7 +53,7 @@ from npumake.compilers.flatfile import written
 from npumake.compilers.tflite import tflite_file
 from npumake.compilers.vela import ESTIMATE
 from npumake.debug.layer_by_layer import beside_litert
-from npumake.debug.model_check import checked
+from npumake.debug.model_check import check_model
 from npumake.digest import of_file
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
@@ -67,7 +67,7 @@ from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target, target_names
 from npumake.targets.target import Target
@@ -121,14 +121,16 @@ def on_grids(graph: Graph, fed: Feeds, target: Target) -> Graph:
     if carries_grids(graph):
         return quantized(with_own_grids(graph, target, DEFAULT), target)
     calibration = Calibration("max")
-    recipe = plain(graph, observe(graph, [fed]), calibration, target.activations.symmetric)
+    recipe = ranges_by_method(
+        graph, observe(graph, [fed]), calibration, target.activations.symmetric
+    )
     return quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
 
 
 def cell(graph: Graph, fed: Feeds, target: Target) -> Cell:
     started = time.perf_counter()
     try:
-        checked(graph, target)
+        check_model(graph, target)
         found = on_grids(graph, fed, target)
         program = lowered(found, target.rounding, target.runnable)
         model = tflite_file(program, found)

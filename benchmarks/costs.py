@@ -28,7 +28,7 @@ from npumake.project.files import SourceFile
 from npumake.project.paths import FilePath
 from npumake.project.sections import Calibration, Input, ModelSection
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.methods import plain
+from npumake.quant.search.methods import ranges_by_method
 from npumake.stages.calibrated import calibrated
 from npumake.stages.optimized_float import optimized_float
 from npumake.stages.original_float import original_float
@@ -96,6 +96,6 @@ def program_of(model: bytes, name: str) -> Program:
         str(value.name): noise.uniform(-128, 127, shape(value)).astype(np.float32)
         for value in real.inputs
     }
-    recipe = plain(real, observe(real, [sample]), Calibration("max"), symmetric=True)
+    recipe = ranges_by_method(real, observe(real, [sample]), Calibration("max"), symmetric=True)
     made = quantized(calibrated(real, recipe, NO_SAMPLES, target, {}), target)
     return lowered(made, target.rounding, target.runnable)

@@ -38,7 +38,7 @@ from npumake.bundle.program import Program, Tensor
 from npumake.compilers.backends import built
 from npumake.compilers.tflite import tflite_file
 from npumake.data.samples import Samples
-from npumake.debug.dumps.compare import Compared, compared, read_dump
+from npumake.debug.dumps.compare import DumpComparison, compare_dump, read_dump
 from npumake.debug.dumps.inputs import feeding_of
 from npumake.debug.dumps.matching import names_of
 from npumake.debug.layer_by_layer import _codes_of, litert_tensors
@@ -49,7 +49,7 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.runtime.iree import IreeSession
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
@@ -88,7 +88,9 @@ def prepared(model: str, types: str) -> tuple[Graph, Program, Samples]:
     if carries_grids(graph) and types == "int8":
         found = quantized(with_own_grids(graph, target, asked), target)
     else:
-        recipe = plain(graph, observe(graph, given), Calibration("max"), symmetric=types == "int16")
+        recipe = ranges_by_method(
+            graph, observe(graph, given), Calibration("max"), symmetric=types == "int16"
+        )
         found = quantized(calibrated_with(graph, recipe, target, asked), target)
     program = lowered(found, target.rounding, target.runnable)
     names = tuple(f"{index}.npy" for index in range(len(given)))
@@ -325,13 +327,13 @@ def _rebuilt(at: Board, name: str, kind: str, rng: np.random.Generator) -> Array
     return by_litert(program, at.graph, at.samples.read(0))
 
 
-def judged(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) -> Compared:
+def judged(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) -> DumpComparison:
     """The dump written as files, and compared."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         written(folder, dump, int(rng.integers(3)))
         found = read_dump(folder, names_of(at.program))
-        return compared(at.program, found, feeding_of(at.samples, None), strict=True)
+        return compare_dump(at.program, found, feeding_of(at.samples, None), strict=True)
 
 
 def written(folder: Path, dump: Mapping[str, np.ndarray], way: int) -> None:
@@ -355,7 +357,7 @@ class Outcome:
     kind: str
     at: Board
     tensor: str
-    found: Compared
+    found: DumpComparison
 
     @property
     def is_named(self) -> bool:
@@ -405,7 +407,7 @@ def told_of(at: Board) -> str:
     place = f"{at.model} {at.types} {at.runtime}: {len(good.rows)} tensors"
     if good.first is not None:
         return f"{place}, FALSE ALARM at {good.first.node}: {good.causes[:1]}"
-    worst = max((row.found.worst for row in good.rows), default=0.0)
+    worst = max((row.difference.worst for row in good.rows), default=0.0)
     return f"{place} agree, at most {worst:g} codes apart"
 
 

@@ -65,7 +65,7 @@ from sounds import features
 
 from npumake.data.samples import Feed, Samples
 from npumake.debug.calibration_nodes import CalibrationNode, whole
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.probing import Sums
 from npumake.debug.sensitivity import ModelUnderTest, Question
 from npumake.engine.float_session import float_session
@@ -78,7 +78,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
@@ -187,7 +187,7 @@ def calibrated(graph: Graph, given: Sequence[Feed], chip: str) -> Graph:
     if carries_grids(graph):
         return with_own_grids(graph, target)
     symmetric = target.activations.symmetric
-    recipe = plain(graph, observe(graph, given), Calibration(TARGETS[chip]), symmetric)
+    recipe = ranges_by_method(graph, observe(graph, given), Calibration(TARGETS[chip]), symmetric)
     return calibrated_with(graph, recipe, target, DEFAULT)
 
 
@@ -258,10 +258,10 @@ def hits(
     made = calibrated(graph, given, chip)
     known: dict[Question, Sums] = {}
     integers = ModelUnderTest(with_integer_weights(made), samples)
-    healthy = {False: ModelUnderTest(made, samples, remembered=known), True: integers}
+    healthy = {False: ModelUnderTest(made, samples, cache=known), True: integers}
     if not any(node.kind == "weight" for node in healthy[False].nodes):
-        healthy[False] = replace(integers, remembered=known)
-    suspects(healthy[False])  # what it asks is remembered, but for the place of the fault
+        healthy[False] = replace(integers, cache=known)
+    rank_causes(healthy[False])  # what it asks is remembered, but for the place of the fault
     for kind in kinds:
         patient = healthy[kind in OF_INTEGERS]
         found = spots(kind, patient.calibrated, patient.nodes)
@@ -274,7 +274,7 @@ def hits(
             if all(np.array_equal(a, b) for a, b in zip(right, made_by, strict=True)):
                 continue
             of_others = {} if patient is integers else _without(known, str(fault.spot.name))
-            named = suspects(ModelUnderTest(faulty, samples, remembered=of_others))
+            named = rank_causes(ModelUnderTest(faulty, samples, cache=of_others))
             ranks = [n for n, one in enumerate(named) if one.node in fault.owners]
             where, who = fault.owners[0][-30:], named[0]
             first = f"{where}, named {who.node[-30:]} {who.lost:.2e} {who.saved:.2e} {who.cause}"

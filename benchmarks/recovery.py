@@ -29,14 +29,14 @@ from npumake.kernels.measure import Agreement, agreement
 from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
-from npumake.quant.correction.adaptive_rounding import adaptively_rounded
-from npumake.quant.correction.bias_correction import bias_corrected
-from npumake.quant.correction.cross_layer_equalization import equalized
-from npumake.quant.correction.smoothquant import migrated
-from npumake.quant.correction.weight_clipping import clipped
+from npumake.quant.correction.adaptive_rounding import round_adaptively
+from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.cross_layer_equalization import equalize
+from npumake.quant.correction.smoothquant import smoothquant
+from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 from npumake.targets.target import Target
 
@@ -103,18 +103,20 @@ def quantized(
 ) -> Graph:
     """The graph on the target's grids, with these switches on."""
     if "equalize" in switches:
-        graph = equalized(graph)
+        graph = equalize(graph)
     if "migrate" in switches:
-        graph = migrated(graph, feeds, target.weights)
+        graph = smoothquant(graph, feeds, target.weights)
     calibration = Calibration(method)  # type: ignore[arg-type]
-    recipe = plain(graph, observe(graph, feeds), calibration, target.activations.symmetric)
+    recipe = ranges_by_method(
+        graph, observe(graph, feeds), calibration, target.activations.symmetric
+    )
     made = calibrated_with(graph, recipe, target, DEFAULT)
     if "clip" in switches:
-        made = clipped(made, target.weights)
+        made = clip_weights(made, target.weights)
     if "round" in switches:
-        made = adaptively_rounded(graph, made, feeds)
+        made = round_adaptively(graph, made, feeds)
     if "bias" in switches:
-        made = bias_corrected(graph, made, feeds)
+        made = correct_biases(graph, made, feeds)
     return with_integer_weights(made)
 
 

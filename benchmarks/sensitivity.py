@@ -66,7 +66,7 @@ from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
@@ -105,7 +105,7 @@ def patient(name: str, count: int) -> ModelUnderTest:
     rng, (given,) = np.random.default_rng(0), graph.inputs
     noise = [rng.uniform(-1, 1, shape(given)).astype(np.float32) for _ in range(count)]
     feeds = [{str(given.name): one} for one in noise]
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
     return ModelUnderTest(made, Samples(tuple(map(str, range(count))), lambda index: feeds[index]))
 
@@ -144,7 +144,7 @@ def behind(examined: ModelUnderTest) -> float:
     network, wanted = SwitchedNetwork(examined.calibrated, examined.nodes), dict.fromkeys
     floats, by_name = network.floats, {one.name: one for one in examined.nodes}
     read = wanted(n for p in floats for n in p.reads if not network.written.is_constant(n))
-    answers = wanted(network.answers)
+    answers = wanted(network.outputs)
     whole = OrtSession(network.written.model(floats, wanted([*read, *answers])), fusion="floats")
     values = [
         dict(zip(whole.output_names, whole.run(None, f), strict=True)) for f in examined.samples

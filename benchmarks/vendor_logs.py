@@ -31,7 +31,7 @@ import numpy as np
 
 from npumake.data.samples import Samples
 from npumake.debug.compare import compare
-from npumake.debug.model_check import checked
+from npumake.debug.model_check import check_model
 from npumake.dialects.drobotics.keys import MARCHES
 from npumake.engine.ort import Feeds
 from npumake.graph import Graph, shape
@@ -100,7 +100,7 @@ def checked_rows(graph: Graph, target: Target) -> dict[str, Row]:
             "type": row.type,
             "DataType": row.dtype,
         }
-        for row in checked(graph, target).rows
+        for row in check_model(graph, target).rows
     }
 
 

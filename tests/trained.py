@@ -13,9 +13,9 @@ from npumake.kernels.measure import cosine
 from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
-from npumake.quant.correction.rescale_groups import bundles, rescale
+from npumake.quant.correction.rescale_groups import find_rescale_groups, rescale
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.target import Activations, Target, WeightGrid
 from workspaces import REPO
 
@@ -51,7 +51,7 @@ def held_out() -> list[dict[str, np.ndarray]]:
 def stressed(graph: Graph, spread: float) -> Graph:
     """The same function, channels between layers divided by random factors exp(spread * normal)."""
     graph, rng = graph.copy(), np.random.default_rng(0)
-    for bundle in bundles(graph):
+    for bundle in find_rescale_groups(graph):
         rescale(graph, bundle, np.exp(spread * rng.normal(size=bundle.channels)))
     graph.drop_unused()
     return graph.with_shapes()
@@ -65,7 +65,7 @@ def calibrated(
 ) -> Graph:
     """By the images to calibrate with, or by `feeds`."""
     measured, symmetric = observe(graph, feeds or samples()), chip.activations.symmetric
-    recipe = plain(graph, measured, Calibration(method), symmetric)
+    recipe = ranges_by_method(graph, measured, Calibration(method), symmetric)
     return calibrated_with(graph, recipe, chip, DEFAULT)
 
 

@@ -1,4 +1,4 @@
-"""SHA-256 of documents and files. A document is compared as canonical JSON, on both sides."""
+"""SHA-256 of documents and files. Documents are compared as canonical JSON."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-Json = Any  # what json.loads gives: dict, list, str, int, float, bool or None
+Json = Any  # a result of json.loads: dict, list, str, int, float, bool or None
 _SCALARS = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Json:
-    """`value` as JSON knows it: dataclasses become dicts, tuples lists. Raises TypeError else.
+    """`value` as JSON: dataclasses become dicts, tuples lists. Raises TypeError for other types.
 
-    Python says ("a",) != ["a"]; JSON cannot tell them apart. Keys pass through here first.
+    In Python ("a",) != ["a"]; in JSON they are equal. Keys pass through here first.
     """
     if isinstance(value, _SCALARS):  # most of a document
         return value
@@ -31,8 +31,8 @@ def plain(value: Any) -> Json:
 
 
 def key_of(field: dataclasses.Field[Any]) -> str:
-    """How a document spells a field: `with_` is `with`, a word that Python keeps for itself."""
-    return field.name.removesuffix("_")
+    """The key of a field: its `key` if given, else its name; `with_` becomes `with`, a keyword."""
+    return str(field.metadata.get("key", field.name.removesuffix("_")))
 
 
 def canonical(document: Any) -> bytes:
@@ -42,9 +42,9 @@ def canonical(document: Any) -> bytes:
 
 
 def text(document: Any, **layout: Any) -> str:
-    """`document` as JSON that any parser reads, as `json.dumps` lays it out.
+    """`document` as strict JSON, with the layout options of `json.dumps`.
 
-    A number that is not finite is null: JSON has no NaN, and null passes no comparison.
+    A number that is not finite becomes null: JSON has no NaN, and null passes no comparison.
     """
     return json.dumps(_finite(plain(document)), allow_nan=False, **layout)
 
@@ -58,7 +58,7 @@ def _finite(value: Json) -> Json:
 
 
 def number(value: float | None) -> float:
-    """A number as `text` wrote it; NaN for null."""
+    """A number written by `text`; NaN for null."""
     return math.nan if value is None else float(value)
 
 
@@ -71,19 +71,19 @@ def of_bytes(data: bytes | memoryview) -> str:
 
 
 def is_stored(path: Path | str) -> bool:
-    """Whether a plain file is there that holds its bytes. One below /proc or /sys does not: the
-    kernel makes them up at each reading, which may never end."""
-    return os.path.isfile(path) and not is_made_up(path)
+    """Whether `path` is a plain file with stored bytes. Files below /proc and /sys are generated at
+    each read, which may never end."""
+    return os.path.isfile(path) and not is_generated(path)
 
 
-def is_made_up(path: Path | str) -> bool:
+def is_generated(path: Path | str) -> bool:
     try:
         return f"{os.path.realpath(path)}/".startswith(("/proc/", "/sys/"))
-    except ValueError:  # a name that the locale cannot say
+    except ValueError:  # a name that the locale cannot encode
         return False
 
 
 def of_file(path: Path) -> str:
-    """One read of the bytes, in constant memory."""
+    """SHA-256 of a file, in one read and constant memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""What a dodo.py needs: its configuration and its tasks.
+"""The configuration and tasks for a dodo.py.
 
-In a project it builds that project; above `projects/` it builds them all. Signals are waited for
-before anything else is loaded.
+In a project it builds that project; above `projects/` it builds them all. The signal handler starts
+before other imports.
 """
 
 from __future__ import annotations

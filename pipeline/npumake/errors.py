@@ -1,4 +1,4 @@
-"""Every mistake a user can make, as data. `cli/show.py` draws them; nobody else makes sentences.
+"""User-visible errors as data. `cli/show.py` prints them.
 
     PipelineError
     ├── ProjectError  exit 2   the YAML, or a file it names
@@ -7,7 +7,7 @@
     ├── CacheError    exit 5   the store or the disk
     └── GateError     exit 6   the result is not good enough
 
-Anything else that is raised is our bug and keeps its traceback.
+Any other exception is our bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-MOST_KNOWN = 48  # names in a hint
-MOST_LETTERS = 1200  # of these names, unless the first alone is longer
+MAX_NAMES = 48  # names in a hint
+MAX_LETTERS = 1200  # in all names of a hint, unless the first alone is longer
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Place:
 
 
 class Route(str):
-    """A key of the project's YAML, dotted; whoever has read the YAML makes it a Place."""
+    """A dotted key of the project's YAML; the reader of the YAML resolves it to a Place."""
 
 
 class PipelineError(Exception):
-    """What went wrong, where, and what to do about it."""
+    """What went wrong, where, and how to fix it."""
 
     exit_code: ClassVar[int] = 1
 
@@ -70,38 +70,38 @@ class CacheError(PipelineError):
 
 
 class UnwritableError(CacheError):
-    """The disk is read-only, or the folder another user's: a store or a memo does without."""
+    """The disk is read-only, or the folder another user's; stores and memos skip the write."""
 
 
 class GateError(PipelineError):
     exit_code = 6
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name nobody knows: the nearest known one, else all of them, or of many those
-    that are most like it.
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A hint for an unknown name: the nearest of `names`, else all of them, or the most similar of
+    many.
 
     >>> did_you_mean("quantised", ["quantized", "compiled"])
     'did you mean `quantized`?'
     >>> did_you_mean("zzz", ["b", "a"])
     'known: a, b'
     """
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    ordered = sorted(names)
+    near = difflib.get_close_matches(name, ordered, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
-    shown = list(_short(names))
-    if len(shown) == len(names):
-        return "known: " + ", ".join(names)
-    some = sorted(_short(difflib.get_close_matches(name, names, n=MOST_KNOWN, cutoff=0.0)))
-    return f"known: {', '.join(some)} and {len(names) - len(some)} more"
+    short = list(_short(ordered))
+    if len(short) == len(ordered):
+        return "known: " + ", ".join(ordered)
+    some = sorted(_short(difflib.get_close_matches(name, ordered, n=MAX_NAMES, cutoff=0.0)))
+    return f"known: {', '.join(some)} and {len(ordered) - len(some)} more"
 
 
 def _short(names: Sequence[str]) -> Iterator[str]:
-    """The first of them that a hint has room for."""
-    room = MOST_LETTERS
-    for index, name in enumerate(names[:MOST_KNOWN]):
+    """The first names that fit a hint."""
+    room = MAX_LETTERS
+    for index, name in enumerate(names[:MAX_NAMES]):
         room -= len(name)
         if room < 0 and index:
             return
-        yield name if len(name) <= MOST_LETTERS else f"{name[:MOST_LETTERS]}..."
+        yield name if len(name) <= MAX_LETTERS else f"{name[:MAX_LETTERS]}..."

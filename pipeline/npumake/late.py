@@ -1,13 +1,13 @@
-"""Modules that are executed when something is first looked up in them.
+"""Lazy imports: modules that run when something is first looked up in them.
 
     with when_used("onnxruntime"):
         import onnxruntime
 
-What is slow to load and seldom needed costs a build nothing until then. The import stays one that
-whoever reads the source sees: the code in a key (npumake.make.code) holds it as ever.
+A slow and rarely used module costs a build nothing until then. The import stays visible in the
+source: the code digest of a key (npumake.make.code) includes it as usual.
 
-Samples are computed side by side, so two threads may look first: one executes the module, the other
-waits. importlib.util.LazyLoader lets it see the half-made one before Python 3.12.
+Samples are computed in parallel, so two threads may look up at once: one runs the module, the other
+waits. Before Python 3.12 importlib.util.LazyLoader would show it the half-initialized module.
 """
 
 from __future__ import annotations
@@ -21,24 +21,29 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-_TOLD = ("__class__", "__loader__", "__name__", "__spec__")  # what another import of it asks
-_LOCK = RLock()  # the thread that executes a module looks things up in it meanwhile
+_IMPORT_ATTRIBUTES = (
+    "__class__",
+    "__loader__",
+    "__name__",
+    "__spec__",
+)  # what another import of it asks
+_LOCK = RLock()  # reentrant: a running module looks names up in itself
 
 
-class _Late(ModuleType):
-    """A module that waits; once executed it is an ordinary one."""
+class _LateModule(ModuleType):
+    """A module that waits; once it has run it is an ordinary one."""
 
     def __getattribute__(self, name: str) -> Any:
         look_up = ModuleType.__getattribute__
-        if name not in _TOLD:
+        if name not in _IMPORT_ATTRIBUTES:
             with _LOCK:
                 loader = look_up(self, "__loader__")
-                if isinstance(loader, _Waiting):
+                if isinstance(loader, _WaitingLoader):
                     loader.execute(self)
         return look_up(self, name)
 
 
-class _Waiting(Loader):
+class _WaitingLoader(Loader):
     """In front of a module's own loader, which it calls at the first use."""
 
     def __init__(self, loader: Loader) -> None:
@@ -49,7 +54,7 @@ class _Waiting(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__loader__ = self
-        module.__class__ = _Late
+        module.__class__ = _LateModule
 
     def execute(self, module: ModuleType) -> None:
         module.__loader__ = self._loader
@@ -58,13 +63,13 @@ class _Waiting(Loader):
         try:
             self._loader.exec_module(module)
         except BaseException:
-            module.__loader__ = spec.loader = self  # whoever asks again is told again
+            module.__loader__ = spec.loader = self  # the next lookup raises again
             raise
         module.__class__ = ModuleType
 
 
-class _WhenUsed(MetaPathFinder):
-    """Finds some modules as ever, to be executed at their first use."""
+class _WhenUsedFinder(MetaPathFinder):
+    """Finds some modules as usual, to run at their first use."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -76,14 +81,14 @@ class _WhenUsed(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Waiting(spec.loader)
+            spec.loader = _WaitingLoader(spec.loader)
         return spec
 
 
 @contextmanager
 def when_used(*names: str) -> Iterator[None]:
-    """Of the modules imported inside, those of these names wait for their first use."""
-    finder = _WhenUsed(names)
+    """Imports inside the block wait for their first use, for modules of these names."""
+    finder = _WhenUsedFinder(names)
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -1,7 +1,6 @@
-"""How a long computation tells whoever watches how far it is, without knowing who that is.
+"""Progress of a long computation, reported to an optional listener.
 
-`track` wraps an iterable, `tell` says a sentence; the value computed does not depend on anybody
-listening.
+`track` wraps an iterable, `tell` reports a sentence. No computed value depends on a listener.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
-Listener = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
+Listener = Callable[[str, int, int], None]  # (name, number done, total)
 
-Told = Callable[[str], None]
+MessageHandler = Callable[[str], None]
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_message_handler: ContextVar[MessageHandler | None] = ContextVar("message_handler", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -41,22 +40,22 @@ def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
 
 
 def report(what: str, done: int, total: int) -> None:
-    """One step of what is no iterable."""
+    """Reports one step of a computation without an iterable."""
     if listener := _listener.get():
         listener(what, done, total)
 
 
 @contextmanager
-def hearing(told: Told) -> Iterator[None]:
-    """Every `tell` inside the block reports to `told`."""
-    token = _told.set(told)
+def hearing(handler: MessageHandler) -> Iterator[None]:
+    """Every `tell` inside the block reports to `handler`."""
+    token = _message_handler.set(handler)
     try:
         yield
     finally:
-        _told.reset(token)
+        _message_handler.reset(token)
 
 
 def tell(sentence: str) -> None:
-    """What a person should know though nothing fails for it."""
-    if told := _told.get():
-        told(sentence)
+    """Reports a note for the user; it is not an error."""
+    if handler := _message_handler.get():
+        handler(sentence)

@@ -228,6 +228,6 @@ def test_a_plane_whose_name_is_taken_is_an_error():
     text = "agraph (float[1,3,2,2] x, float[1] x_y8) => (float[1,3,2,2] y) { y = Add(x, x_y8) }"
     graph = parse_text(text)
     fed = feeding("x", Input(preprocess=CameraPreprocess("nv12")), (1, 3, 2, 2))
-    with pytest.raises(ProjectError, match="has a `x_y8` of its own") as caught:
+    with pytest.raises(ProjectError, match="already has a tensor `x_y8`") as caught:
         put_in_front(graph, graph.inputs[0], fed, 0.0, 1.0)
     assert caught.value.where == Route("inputs.x.preprocess")

@@ -11,7 +11,7 @@ import pytest
 
 from npumake.cache.remote.envelope import packed
 from npumake.cache.remote.layered import LayeredStore
-from npumake.cache.remote.ledger import FAILURES
+from npumake.cache.remote.ledger import MAX_FAILURES
 from remote_servers import FAULTS, Faulty, faulty, free_port
 from remote_stores import CALM, QUICK, keep, machine, restored, signing, upload
 from workspaces import few
@@ -75,7 +75,7 @@ def test_a_fault_in_everything_is_asked_for_only_so_often(
         return
     if there.note:  # the breaker is open
         assert server.url in there.note
-        assert len(server.seen) <= 3 * FAILURES + 1
+        assert len(server.seen) <= 3 * MAX_FAILURES + 1
     else:  # it answered, and nobody believed it
         assert len(server.seen) == 20
 
@@ -291,7 +291,7 @@ def test_a_revoked_key_is_read_no_longer_not_even_what_was_kept(
     later = reader(server, tmp_path)
     later.policy = replace(later.policy, revoked=frozenset({writer}))
     assert later.recall(key) is None
-    assert "whose key is revoked" in str(later.policy.judge(key, later._kept(key)))
+    assert "whose key is revoked" in str(later.policy.judge(key, later._stored_envelope(key)))
 
 
 def test_what_came_from_others_is_no_record_of_the_near_store(

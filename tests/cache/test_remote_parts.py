@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from npumake.cache.remote.address import ANONYMOUS, SCHEMES, Credentials, origin_of, parsed
 from npumake.cache.remote.envelope import Envelope, key_bytes, key_text, packed, unpacked
 from npumake.cache.remote.keys import Secret, SigningKey, generate
-from npumake.cache.remote.ledger import FAILURES, LEAST_S, SHARE, START_S, Ledger, Rates, pays
+from npumake.cache.remote.ledger import (
+    MAX_FAILURES,
+    MIN_OPERATION_S,
+    START_S,
+    WASTE_SHARE,
+    Ledger,
+    Rates,
+    pays,
+)
 from npumake.cache.remote.trust import Policy
 from npumake.cache.store import Record
 from npumake.digest import of_document
@@ -137,7 +145,7 @@ def test_a_key_comes_from_a_file_a_variable_or_a_command(
 def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     generate(tmp_path / "key")
     before = (tmp_path / "key").read_bytes()
-    with pytest.raises(ProjectError, match="a key is there already"):
+    with pytest.raises(ProjectError, match="the key file exists already"):
         generate(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == before
 
@@ -149,7 +157,7 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
         (Secret(file=Path("/no/such/key")), "cannot read /no/such/key"),
         (Secret(command=("false",)), "`false` ended with 1"),
         (Secret(command=("/no/such/program",)), "did not run"),
-        (Secret(command=("echo", "no key")), "is no private key"),
+        (Secret(command=("echo", "no key")), "is not an unencrypted private key"),
     ],
 )
 def test_a_key_that_cannot_be_read_is_told(secret: Secret, what: str) -> None:
@@ -224,12 +232,12 @@ def test_what_is_wasted_is_bounded_whatever_happens(events: list[tuple[str, floa
             ledger.succeed()
         else:
             ledger.waste(spent, "x")
-    assert ledger.wasted <= 10.0 + SHARE * earned + LEAST_S + 1e-9
+    assert ledger.wasted <= 10.0 + WASTE_SHARE * earned + MIN_OPERATION_S + 1e-9
 
 
 def test_failures_in_a_row_open_the_breaker() -> None:
     ledger = Ledger(bound=10.0)
-    for number in range(FAILURES):
+    for number in range(MAX_FAILURES):
         assert not ledger.is_open, number
         ledger.fail(0.0, "500", lasting=False)
     assert ledger.reason == "500"

@@ -15,8 +15,8 @@ import pytest
 
 from npumake.cache import signature
 from npumake.cache.signature import (
-    COARSE_NS,
-    RACY_NS,
+    COARSE_MARGIN_NS,
+    FINE_MARGIN_NS,
     SECOND_NS,
     FileDigests,
     is_settled,
@@ -31,7 +31,7 @@ LIE = "0" * 64
 def settled(path: Path, data: bytes) -> Path:
     """A file old enough that its signature may be trusted."""
     path.write_bytes(data)
-    time.sleep(2 * RACY_NS / 1e9)
+    time.sleep(2 * FINE_MARGIN_NS / 1e9)
     return path
 
 
@@ -110,7 +110,7 @@ def test_a_same_size_edit_right_after_hashing_is_noticed(tmp_path: Path, table: 
 def test_a_young_file_is_not_recorded(
     tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signature, "RACY_NS", 3600 * 10**9)  # however slow this test is
+    monkeypatch.setattr(signature, "FINE_MARGIN_NS", 3600 * 10**9)  # however slow this test is
     (tmp_path / "model").write_bytes(b"abc")
     digests = FileDigests(table)
     digests.of(tmp_path / "model")
@@ -269,9 +269,9 @@ def test_no_change_is_hidden_by_the_tick_of_a_clock(tick: int, behind: int) -> N
 
 def test_a_stamp_of_whole_seconds_is_believed_once_it_is_old() -> None:
     stamp = 1_700_000_000 * SECOND_NS
-    assert not is_settled(stamp, stamp + COARSE_NS)
-    assert is_settled(stamp, stamp + COARSE_NS + 1)
-    assert is_settled(stamp + 1, stamp + 1 + RACY_NS + 1)
+    assert not is_settled(stamp, stamp + COARSE_MARGIN_NS)
+    assert is_settled(stamp, stamp + COARSE_MARGIN_NS + 1)
+    assert is_settled(stamp + 1, stamp + 1 + FINE_MARGIN_NS + 1)
 
 
 @pytest.fixture

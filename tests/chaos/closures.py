@@ -6,8 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-FROM = re.compile(r"^\s*from (npumake[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
-PLAIN = re.compile(r"^\s*import (npumake[\w.]*)", re.M)
+FROM = re.compile(r"^\s*from (pipeline[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
+PLAIN = re.compile(r"^\s*import (pipeline[\w.]*)", re.M)
 
 
 def importers(package: Path, name: str) -> set[str]:

@@ -15,8 +15,8 @@ from chaos.laboratory import Laboratory
 from chaos.mutations import NOBODY, Mutant, Node, edited, modules, stamp, written
 from npumake import digest
 
-STAMP = r"never built here|its stamp does not carry its seal"
-ARTIFACT = r"{} (is gone|was changed since it was made)"
+STAMP = r"never built here|the seal of its stamp is wrong"
+ARTIFACT = r"{} (is missing|was changed since it was made)"
 
 
 def damaged(
@@ -86,7 +86,7 @@ def artifact(
         file = kept(lab, node)
         touched = frozenset(n["name"] for n in plan if kept(lab, n) == file)
         undo.append(damaged(rng, lab, file, [kept(lab, n) for n in plan if kept(lab, n) != file]))
-    leaf = ARTIFACT.format(node["path"]) + "|what the cache had of it was damaged, and is set aside"
+    leaf = ARTIFACT.format(node["path"]) + "|the cached artifact was damaged and is quarantined"
     what = f"damage to {node['path']}" + (f" and {kept.__name__}" if kept else "")
     # What was built is right again; the store is as it was, and what was set aside is away.
     return Mutant(

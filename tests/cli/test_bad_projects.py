@@ -187,7 +187,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
     "prefix that is a path": (
         replaced("targets:", "compile: {prefix: ../digits}\ntargets:"),
         2,
-        ["`../digits` is no file name", f"--> {YAML}:19:19"],
+        ["`../digits` is not a file name", f"--> {YAML}:19:19"],
     ),
 }
 

@@ -71,37 +71,37 @@ def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
     lines = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout.splitlines()
     at = lines.index("failed    digits:rdk-x5/gates")
     (what,) = (line.removeprefix("error: ") for line in lines if line.startswith("error: "))
-    assert what.endswith("; 0.99999 is asked")
+    assert what.endswith("; the gate is 0.99999")
     assert lines[-2] == f"failed    digits:rdk-x5/gates: {what}"
     assert any(line.startswith("digits on rdk-x5: float against") for line in lines[at:])
 
 
-def compared(*, outputs: int, guilty: WorstNode) -> Comparison:
+def compared(*, outputs: int, worst_node: WorstNode) -> Comparison:
     none = Distance(0.0, None, None, 0.0, 0.0, 0.0)
     said = tuple(OutputRow(f"y{number}", 0.9, 0.9, none, none) for number in range(outputs))
-    return Comparison("rdk-x5", 1, (), said, guilty=guilty)
+    return Comparison("rdk-x5", 1, (), said, worst_node=worst_node)
 
 
 def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed() -> None:
     broken = WorstNode(
         "conv", 0.03, (), "8 bits are too few here", "", search="calibration: {recipe: best}"
     )
-    worst, *rest = guilty_lines(compared(outputs=1, guilty=broken), "mobilenet")
+    worst, *rest = guilty_lines(compared(outputs=1, worst_node=broken), "mobilenet")
     assert worst.startswith("worst node: conv alone adds noise of 3.00%")
     assert [line.partition("  #")[0] for line in rest] == [
         "try:  calibration: {recipe: best}",
         "see:  npumake debug inputs mobilenet:rdk-x5",
     ]
-    assert len(guilty_lines(compared(outputs=2, guilty=broken), "mobilenet")) == 2
+    assert len(guilty_lines(compared(outputs=2, worst_node=broken), "mobilenet")) == 2
 
 
 def test_noise_beyond_an_answer_that_is_all_but_zero_has_no_share() -> None:
     """A detector that sees nothing answers next to nothing."""
     loud = WorstNode("conv", 2e8, (), "8 bits are too few here", "")
-    (worst,) = guilty_lines(compared(outputs=2, guilty=loud))
+    (worst,) = guilty_lines(compared(outputs=2, worst_node=loud))
     assert worst.startswith("worst node: conv alone adds noise of more than the answer's energy:")
 
 
 def test_a_model_that_brings_its_scales_is_advised_neither() -> None:
     brought = WorstNode("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
-    assert len(guilty_lines(compared(outputs=1, guilty=brought), "mobilenet")) == 1
+    assert len(guilty_lines(compared(outputs=1, worst_node=brought), "mobilenet")) == 1

@@ -24,7 +24,7 @@ SHAPE = ["--input-shape", "x", "1x2x8x8"]
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(SCREEN, "_given", None)  # where an earlier test may have left it
+    monkeypatch.setattr(SCREEN, "_stream_in_use", None)  # where an earlier test may have left it
     (tmp_path / "m.onnx").write_bytes(parse_text(TEXT).to_bytes())
     return tmp_path
 
@@ -112,7 +112,10 @@ def test_what_no_unit_runs_is_refused_all_at_once(here, capsys):
     (here / "m.onnx").write_bytes(parse_text(text).to_bytes())
     assert main(["check", "m.onnx", "--target", "rdk-x5", *SHAPE]) == 3
     said = capsys.readouterr()
-    assert "rdk-x5 runs none of these, not on its CPU either: Hardmax (h); Mean (m, y)" in said.err
+    assert (
+        "rdk-x5 supports these operators neither on NPU nor CPU: Hardmax (h); Mean (m, y)"
+        in said.err
+    )
     assert "not supported: Mean: m, y" in said.out
 
 

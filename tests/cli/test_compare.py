@@ -85,7 +85,7 @@ def test_what_the_board_was_fed_is_said(built: Workspace, way: list[str]) -> Non
     ("words", "error"),
     [
         (("--dump", "none"), "error: no such folder\n  --> none"),
-        (("--dump", "empty"), "error: no file is called like a tensor\n  --> empty"),
+        (("--dump", "empty"), "error: no file name matches a tensor\n  --> empty"),
         (("--dump", "dump", "--sample", "99"), "error: no sample `99`, there are 64"),
         (("--dump", "dump", "--input", "none.npy"), "error: cannot be read: No such file"),
         (("--dump", "dump", "--input", "y.npy"), "error: int8[2, 2] where `image` takes float32"),

@@ -51,7 +51,7 @@ def test_a_broken_build_names_the_node_and_what_helps(fresh: Workspace) -> None:
     [
         (("blame", "digits"), "error: which target?"),
         (("blame", "calibrated.onnx"), "error: which calibration data?"),
-        (("plot-acc-error", "digits:rdk-x5"), "error: one of quantize_node and non_quantize_node"),
+        (("plot-acc-error", "digits:rdk-x5"), "error: give either quantize_node or"),
         (
             ("plot-distribution", "digits:rdk-x5", "-n", "zzz"),
             "error: nothing is quantized at `zzz`",

@@ -47,7 +47,7 @@ def test_the_choice_is_written_and_builds_into_what_was_promised(
 def test_of_several_targets_it_prints_what_to_paste(here: Workspace, capsys: Output) -> None:
     assert main(["precision", "digits:rdk-x5", "--cosine", "0.9997"]) == 0
     told = capsys.readouterr().out
-    assert "not written: `quantization.yaml` would speak of every target and variant" in told
+    assert "not written: `quantization.yaml` would apply to every target and variant" in told
     pasted = yaml.safe_load(told[told.index("targets:") :])
     assert set(pasted["targets"][0]["rdk-x5"]["quantization"]) == {"types"}
     assert not (here.project / "quantization.yaml").exists()
@@ -57,7 +57,10 @@ def test_somebody_s_own_file_stays(alone: Workspace, capsys: Output) -> None:
     own = alone.project / "quantization.yaml"
     own.write_text("mode: full # because\n")
     assert main(["precision", "digits", "--cosine", "0.9997"]) == 0
-    assert "not written: quantization.yaml is somebody's own; paste it" in capsys.readouterr().out
+    assert (
+        "not written: quantization.yaml was not written by npumake; paste it"
+        in capsys.readouterr().out
+    )
     assert own.read_text() == "mode: full # because\n"
 
 

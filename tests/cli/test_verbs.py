@@ -108,7 +108,7 @@ def test_list_says_cached_when_the_store_has_it(here: Workspace, capsys: Output)
     main(["list", "digits", "--json"])
     found = {row["node"]: row for row in json.loads(capsys.readouterr().out)}
     assert found["digits:statistics"]["status"] == "cached"
-    assert found["digits:statistics"]["reasons"] == ["out/statistics.npz is gone"]
+    assert found["digits:statistics"]["reasons"] == ["out/statistics.npz is missing"]
     assert found["digits:rdk-x5/calibrated"]["status"] == "current"
 
 
@@ -176,7 +176,7 @@ def test_show_lists_a_zip_that_is_no_handover(capsys: Output, tmp_path: Path) ->
     assert (told["kind"], told["rows"]) == ("archive", [["model.xml", 6]])
     (tmp_path / "files.zip").write_bytes(b"PK")
     assert main(["show", f"{tmp_path / 'files.zip'}"]) == 5
-    assert "no ZIP that can be read" in capsys.readouterr().err
+    assert "not a readable ZIP" in capsys.readouterr().err
 
 
 def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys: Output) -> None:

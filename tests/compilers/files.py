@@ -19,7 +19,7 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
 from workspaces import shared_data
@@ -40,7 +40,7 @@ def made_of(graph: Graph, fed: Feeds, asked: Quantization = DEFAULT) -> Made:
     if carries_grids(graph):
         found = quantized(with_own_grids(graph, target, asked), target)
     else:
-        recipe = plain(graph, observe(graph, [fed]), Calibration("max"), symmetric=False)
+        recipe = ranges_by_method(graph, observe(graph, [fed]), Calibration("max"), symmetric=False)
         found = quantized(calibrated_with(graph, recipe, target, asked), target)
     program = lowered(found, target.rounding, target.runnable)
     return Made(found, program, tflite_file(program, found), fed)

@@ -37,7 +37,7 @@ if sys.argv[2] == "-c":
     sys.exit()
 assert os.path.basename(sys.argv[2]) == {script!r}, sys.argv
 assert open({takes!r}, "rb").read() == b"model"
-assert json.load(open("told.json")) == {told!r}
+assert json.load(open("options.json")) == {told!r}
 print("as it was told")
 {act}
 """
@@ -98,7 +98,7 @@ def test_without_an_interpreter_that_has_it_the_error_says_how_to_get_one(monkey
     monkeypatch.setenv("NPUMAKE_TORQ_PYTHON", named)
     with pytest.raises(StageError) as caught:
         adapted(ADAPTERS["torq"], b"model", {})
-    assert caught.value.what == "this target needs torq-compiler, which is not here"
+    assert caught.value.what == "this target needs torq-compiler, which is not installed"
     assert "X/bin/pip install torq-compiler" in caught.value.hint
     assert "NPUMAKE_TORQ_PYTHON=X/bin/python" in caught.value.hint
 

@@ -16,7 +16,7 @@ import pytest
 from compilers.files import MODELS, made
 from frontends.test_every_real_model import graphs
 from npumake.compilers.backends import built
-from npumake.debug.model_check import checked
+from npumake.debug.model_check import check_model
 from npumake.errors import StageError
 from npumake.targets.reader import read_target, target_names
 from workspaces import few
@@ -65,13 +65,13 @@ pytestmark = [
 @pytest.mark.parametrize(("name", "model"), PAIRS)
 def test_a_model_is_checked_and_compiled(name, model):
     target = read_target(name)
-    found = checked(graphs(MODELS / model)[1], target)
+    found = check_model(graphs(MODELS / model)[1], target)
     assert found.on_cpu < len(found.nodes)
     refused = REFUSED_BY.get((target.backend, model)) or REFUSED_BY.get((name, model))
     try:
         data = built(made(model).program, made(model).graph, target, {})
     except StageError as error:
-        if "is not here" in error.what:
+        if "is not installed" in error.what:
             pytest.skip(error.what)
         if refused is None or refused not in error.what:
             raise

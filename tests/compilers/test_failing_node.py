@@ -60,7 +60,7 @@ def test_where_every_trial_takes_long_all_nodes_are_told():
 
 
 def test_without_time_left_all_nodes_are_told(monkeypatch):
-    monkeypatch.setattr(failing_node, "PATIENCE", 0.0)
+    monkeypatch.setattr(failing_node, "MAX_SECONDS", 0.0)
     found = located(CompilerError("no"), chain(), failing_at("TANH", trials=[]))
     assert found.what == "the nodes from `RELU_0` to `RELU_11` cannot be compiled: no"
 

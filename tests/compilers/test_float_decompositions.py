@@ -13,7 +13,7 @@ from npumake.errors import GraphError
 from npumake.graph import parse_text
 from npumake.passes import optimized
 from npumake.project.sections import Quantization
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.runtime.litert import LiteRtSession
 from npumake.targets.reader import read_target
 
@@ -206,7 +206,7 @@ def test_a_hint_to_use_the_cpu_is_tried_before():
         q = QuantizeLinear(x, s, z) r = DequantizeLinear(q, s, z) f = DequantizeLinear(w, t, far)
         c = Conv(r, f) m = QuantizeLinear(c, s, z) y = DequantizeLinear(m, s, z) }"""
     graph = parse_text(text).with_shapes()
-    with pytest.raises(GraphError, match="are not int8") as caught:
+    with pytest.raises(GraphError, match="do not fit int8") as caught:
         tflite_file(lowered(graph, "twice"), graph)
     assert has_float(graph, "c")
     assert "cpu: [c]" in caught.value.hint
@@ -219,6 +219,6 @@ def test_a_form_that_int8_has_not_is_noted():
     text = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,4,5,7] x) => (float[1,4,4,8] y)
         { n = Neg(x) p = AveragePool <kernel_shape = [3, 2], pads = [1, 1, 0, 1]>(n) y = Neg(p) }"""
     graph = parse_text(text).with_shapes()
-    notes = planned(graph, Quantization(), read_target("tflite")).notes
+    notes = plan_precision(graph, Quantization(), read_target("tflite")).notes
     assert any("no 8 bits of this form: p (AveragePool)" in note for note in notes)
-    assert planned(graph, Quantization(), read_target("ara240")).notes == ()
+    assert plan_precision(graph, Quantization(), read_target("ara240")).notes == ()

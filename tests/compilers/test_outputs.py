@@ -15,7 +15,7 @@ from npumake.passes.fold_outputs import fold_outputs
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.runtime.litert import LiteRtSession
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
@@ -52,7 +52,7 @@ def model(name: str):
 
 def integers(graph, chip: str):
     target = read_target(chip)
-    recipe = plain(graph, observe(graph, [X]), Calibration("max"), symmetric=False)
+    recipe = ranges_by_method(graph, observe(graph, [X]), Calibration("max"), symmetric=False)
     made = quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
     return made, lowered(made, target.rounding, target.runnable)
 

@@ -46,15 +46,6 @@ def test_all_of_a_mobilenet_in_16_bits_runs_on_the_npu(name):
     assert estimate["operators"]["cpu"] == 0
 
 
-def test_where_nothing_runs_on_the_npu_vela_estimates_nothing():
-    pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
-    graph = graphs(MODELS / RESNET)[1]
-    found = made_of(graph, feeds(graph), Quantization(types={"*": "float32"}))
-    compiled, members = BACKENDS["vela"](found.data, read_target("ethos-u55-128"))
-    assert compiled[4:8] == b"TFL3"
-    assert members == {}
-
-
 def test_what_vela_refuses_is_told_in_its_own_words():
     pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
     with pytest.raises(StageError, match="ethos-u-vela fails with exit status"):

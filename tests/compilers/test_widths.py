@@ -19,7 +19,7 @@ from npumake.errors import StageError
 from npumake.graph import Graph, annotations_of, parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target, target_names
 from npumake.targets.target import Target
@@ -63,7 +63,7 @@ def mixed_types(seed: int) -> dict[str, str]:
 def planned(graph: Graph, target: Target, types: Mapping[str, str]) -> tuple[Graph, Program, str]:
     """The quantized graph, its program, and the notes."""
     symmetric = target.activations.symmetric
-    recipe = plain(graph, observe(graph, FED), Calibration("max"), symmetric=symmetric)
+    recipe = ranges_by_method(graph, observe(graph, FED), Calibration("max"), symmetric=symmetric)
     asked = Quantization(types=dict(types))
     calibrated = calibrated_with(graph, recipe, target, asked)
     found = quantized(calibrated, target)

@@ -16,7 +16,7 @@ from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 OPERATORS = operators_in({"shrink.py": OURS.encode()})
@@ -41,7 +41,7 @@ def test_a_probe_says_what_the_whole_model_says(text, side):
     graph = optimized(with_shapes(parse_text(text), OPERATORS))
     rng = np.random.default_rng(0)
     feeds = [{"image": rng.normal(size=(1, 1, side, side)).astype(np.float32)} for _ in range(4)]
-    recipe = plain(graph, observe(graph, feeds, OPERATORS), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds, OPERATORS), Calibration("max"), True)
     calibrated = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
     samples = Samples(tuple("abcd"), feeds.__getitem__)
     examined = ModelUnderTest(calibrated, samples, OPERATORS)

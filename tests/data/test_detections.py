@@ -1,11 +1,11 @@
-"""Detections read from synap_cli_od's JSON and drawn over their image."""
+"""Detections read from synap_cli_od's JSON and with_detections over their image."""
 
 import json
 
 import numpy as np
 import pytest
 
-from npumake.data.detections import FRAME, detections, drawn, mask_colors, table
+from npumake.data.detections import FRAME, detections, mask_colors, table, with_detections
 from npumake.errors import ProjectError
 
 CAR = {
@@ -28,7 +28,7 @@ def test_what_stands_before_the_json_is_skipped():
 
 
 def test_a_frame_is_two_pixels_thick_along_the_box():
-    made = np.asarray(drawn(GRAY, detections(told({**CAR, "landmarks": {"points": []}}))))
+    made = np.asarray(with_detections(GRAY, detections(told({**CAR, "landmarks": {"points": []}}))))
     framed = (made == FRAME).all(-1)[16:29, 8:29]
     inside = np.zeros_like(framed)
     inside[2:-2, 2:-2] = True
@@ -37,12 +37,14 @@ def test_a_frame_is_two_pixels_thick_along_the_box():
 
 
 def test_a_landmark_is_a_small_square():
-    made = np.asarray(drawn(GRAY, detections(told(CAR))))
+    made = np.asarray(with_detections(GRAY, detections(told(CAR))))
     assert (made[20, 12:15] == FRAME).all()
 
 
 def test_a_mask_adds_its_color_inside_the_box_only():
-    made = np.asarray(drawn(GRAY, detections(told(MASKED)), {2: (200, 0, 50)})).astype(int)
+    made = np.asarray(with_detections(GRAY, detections(told(MASKED)), {2: (200, 0, 50)})).astype(
+        int
+    )
     changed = made - GRAY
     assert changed[24, 14].tolist() == [155, 0, 50]
     assert changed[24, 24].tolist() == [0, 0, 0]
@@ -51,7 +53,9 @@ def test_a_mask_adds_its_color_inside_the_box_only():
 
 def test_a_class_has_the_same_color_every_time_and_another_than_its_neighbour():
     def color(index):
-        return np.asarray(drawn(GRAY, detections(told({**MASKED, "class_index": index}))))[24, 14]
+        return np.asarray(
+            with_detections(GRAY, detections(told({**MASKED, "class_index": index})))
+        )[24, 14]
 
     assert (color(3) == color(3)).all()
     assert (color(3) != color(4)).any()

@@ -12,16 +12,16 @@ import pytest
 import safetensors.numpy
 from PIL import Image
 
-from npumake.data.files import fed, noise, prepared
-from npumake.data.formats import HEADERS, MOST_BYTES, Taken, decoded
+from npumake.data.files import noise, prepared, to_feed
+from npumake.data.formats import HEADERS, MAX_MEMBER_BYTES, InputSpec, decoded
 from npumake.engine.parallel import side_by_side
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 from npumake.project.transforms import CenterCrop, PadResize, Resize
 
 RGB = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
-FLOAT = Taken((1, 3, 4, 6), "float32")
-IMAGE = Taken((1, 3, 4, 6), "float32", 128)
+FLOAT = InputSpec((1, 3, 4, 6), "float32")
+IMAGE = InputSpec((1, 3, 4, 6), "float32", 128)
 
 
 def picture(format: str = "png", array: np.ndarray = RGB, mode: str | None = None) -> bytes:
@@ -38,13 +38,13 @@ def npz(**arrays: np.ndarray) -> bytes:
 
 
 def read(
-    data: bytes, name: str, taken: Taken = FLOAT, layout: str = "NCHW", **how: object
+    data: bytes, name: str, taken: InputSpec = FLOAT, layout: str = "NCHW", **how: object
 ) -> np.ndarray:
     said = Files(**how)
     return prepared(decoded(data, name, said, taken), name, said, taken, layout)
 
 
-def refusal(data: bytes, name: str, taken: Taken = FLOAT, **how: object) -> str:
+def refusal(data: bytes, name: str, taken: InputSpec = FLOAT, **how: object) -> str:
     with pytest.raises(ProjectError) as caught:
         read(data, name, taken, **how)
     assert caught.value.where == name
@@ -55,9 +55,9 @@ def refusal(data: bytes, name: str, taken: Taken = FLOAT, **how: object) -> str:
 def test_an_image_gets_the_layout_of_its_input(format):
     chw = RGB.transpose(2, 0, 1)[None]
     assert np.array_equal(read(picture(format), f"x.{format}"), chw)
-    given = read(picture(), "x.PNG", Taken((1, 4, 6, 3), "float32"), "NHWC")
+    given = read(picture(), "x.PNG", InputSpec((1, 4, 6, 3), "float32"), "NHWC")
     assert np.array_equal(given, RGB[None])
-    assert np.array_equal(fed(read(picture(), "x.png", IMAGE), IMAGE), chw.astype(float) - 128)
+    assert np.array_equal(to_feed(read(picture(), "x.png", IMAGE), IMAGE), chw.astype(float) - 128)
 
 
 def test_opencv_reads_the_same_with_channels_bgr():
@@ -70,7 +70,7 @@ def test_a_jpeg_is_opencvs_to_a_few_codes():
     smooth = np.dstack([np.linspace(0, 255, 24 * 36).reshape(24, 36)] * 3).astype(np.uint8)
     data = picture("jpeg", smooth)
     theirs = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    ours = read(data, "x.jpg", Taken((1, 3, 24, 36), "float32"), channels="bgr")
+    ours = read(data, "x.jpg", InputSpec((1, 3, 24, 36), "float32"), channels="bgr")
     assert np.abs(ours[0].transpose(1, 2, 0) - theirs.astype(float)).max() <= 1
 
 
@@ -80,7 +80,7 @@ def test_scikit_image_reads_the_same_with_values_0_to_1():
 
 
 def test_gray_has_one_channel():
-    taken = Taken((1, 1, 4, 6), "float32")
+    taken = InputSpec((1, 1, 4, 6), "float32")
     theirs = cv2.cvtColor(RGB, cv2.COLOR_RGB2GRAY)
     assert np.abs(read(picture(), "x.png", taken, channels="gray")[0, 0] - 1.0 * theirs).max() <= 1
 
@@ -96,7 +96,7 @@ def test_16_bits_are_refused():
 
 
 def test_transforms_make_an_image_fit():
-    taken = Taken((1, 3, 8, 8), "float32")
+    taken = InputSpec((1, 3, 8, 8), "float32")
     letterbox = read(picture(), "x.png", taken, transforms=({"pad_resize": PadResize()},))
     assert letterbox.shape == (1, 3, 8, 8)
     assert (letterbox[0, :, 0] == 127).all()
@@ -106,7 +106,7 @@ def test_transforms_make_an_image_fit():
 
 def test_an_image_of_another_size_says_what_makes_it_fit():
     with pytest.raises(ProjectError) as caught:
-        read(picture(), "x.png", Taken((1, 3, 8, 8), "float32"))
+        read(picture(), "x.png", InputSpec((1, 3, 8, 8), "float32"))
     assert caught.value.what == "a sample of shape [4, 6, 3], the input takes [1, 3, 8, 8]"
     assert "pad_resize" in caught.value.hint
 
@@ -136,7 +136,7 @@ def test_a_zip_bomb_takes_no_memory():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w") as to:
         for _ in range(20):
-            to.write(bytes(MOST_BYTES // 16))
+            to.write(bytes(MAX_MEMBER_BYTES // 16))
     assert refusal(file.getvalue(), "s.npz").startswith("member `x` has more than")
 
 
@@ -197,7 +197,7 @@ def test_one_header_is_parsed_at_a_time(monkeypatch):
     monkeypatch.setattr("npumake.data.formats.HEADERS", {(1, 0): slowly})
     file = io.BytesIO()
     np.save(file, np.arange(6.0).reshape(2, 3))
-    taken, data = Taken((2, 3), "<f8"), file.getvalue()
+    taken, data = InputSpec((2, 3), "<f8"), file.getvalue()
     made = side_by_side(lambda _: decoded(data, "x.npy", Files("x"), taken), range(32), 8)
     assert all((one == [[0, 1, 2], [3, 4, 5]]).all() for one in made)
     assert max(most) == 1

@@ -10,8 +10,8 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from npumake import digest
-from npumake.data.formats import Taken
-from npumake.data.input_samples import ModelInput, given
+from npumake.data.formats import InputSpec
+from npumake.data.input_samples import ModelInput, input_samples
 from npumake.data.spool import Spool
 from npumake.errors import ProjectError
 from npumake.project.feeding import feeding
@@ -21,7 +21,7 @@ from npumake.project.transforms import Colors, Resize, Yuv
 
 SHAPE = (1, 2, 3)
 STACK = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
-X = ModelInput("x", Input(), feeding("x", Input(), SHAPE), Taken(SHAPE, "float32"))
+X = ModelInput("x", Input(), feeding("x", Input(), SHAPE), InputSpec(SHAPE, "float32"))
 
 
 def files(*paths: Path) -> tuple[SourceFile, ...]:
@@ -30,8 +30,8 @@ def files(*paths: Path) -> tuple[SourceFile, ...]:
 
 def kept(*paths: Path, **how: object) -> Spool:
     data = {"x": Files(FileGlob("*"), **how)}
-    (found,) = given({"x": X}, data, {"data.x.files": files(*paths)})
-    return Spool(map(found.made, found.items()))
+    (found,) = input_samples({"x": X}, data, {"data.x.files": files(*paths)})
+    return Spool(map(found.prepare, found.items()))
 
 
 def refusal(*paths: Path, **how: object) -> tuple[str, str, str]:
@@ -64,10 +64,10 @@ def test_the_samples_of_a_stack_are_transformed_one_by_one(npy: Path):
     pixels = np.arange(5 * 8, dtype=np.uint8).reshape(5, 4, 2, 1)
     np.save(npy, pixels)
     image = (1, 1, 2, 1)
-    target = ModelInput("x", Input(), feeding("x", Input(), image), Taken(image, "float32"))
+    target = ModelInput("x", Input(), feeding("x", Input(), image), InputSpec(image, "float32"))
     data = {"x": Files(FileGlob("*"), stacked=True, transforms=({"resize": Resize()},))}
-    (found,) = given({"x": target}, data, {"data.x.files": files(npy)})
-    assert len(Spool(map(found.made, found.items()))) == 5
+    (found,) = input_samples({"x": target}, data, {"data.x.files": files(npy)})
+    assert len(Spool(map(found.prepare, found.items()))) == 5
 
 
 def test_what_is_kept_can_be_read_again_and_written_to(npy: Path):
@@ -114,7 +114,7 @@ def test_what_is_no_stack_is_refused(tmp_path: Path, name, data, what):
 
 def test_noise_is_no_stack():
     with pytest.raises(ProjectError, match="noise is fed as it is") as caught:
-        given({"x": X}, {"x": Files(random=3, stacked=True)}, {})
+        input_samples({"x": X}, {"x": Files(random=3, stacked=True)}, {})
     assert caught.value.where == "data.x.stacked"
 
 
@@ -134,9 +134,9 @@ def test_noise_is_no_stack():
 def test_an_image_is_read_in_the_order_that_the_model_was_trained_on(tmp_path, said, how, expected):
     Image.new("RGB", (2, 2), (200, 100, 0)).save(tmp_path / "a.png")
     shape = (1, len(expected), 2, 2)
-    x = ModelInput("x", Input(**said), feeding("x", Input(), shape), Taken(shape, "float32"))
+    x = ModelInput("x", Input(**said), feeding("x", Input(), shape), InputSpec(shape, "float32"))
     data = {"x": Files(FileGlob("*"), **how)}
-    (found,) = given({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
+    (found,) = input_samples({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
     sample = found.values(next(iter(found.items())))
     assert np.abs(sample[0, :, 0, 0] - expected).max() <= 1
 
@@ -144,9 +144,11 @@ def test_an_image_is_read_in_the_order_that_the_model_was_trained_on(tmp_path, s
 def test_a_picture_is_not_fed_as_yuv_as_it_is(tmp_path: Path):
     Image.new("RGB", (2, 2), (200, 100, 0)).save(tmp_path / "a.png")
     shape = (1, 3, 2, 2)
-    x = ModelInput("x", Input(type="yuv444"), feeding("x", Input(), shape), Taken(shape, "float32"))
+    x = ModelInput(
+        "x", Input(type="yuv444"), feeding("x", Input(), shape), InputSpec(shape, "float32")
+    )
     data = {"x": Files(FileGlob("*"))}
-    (found,) = given({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
+    (found,) = input_samples({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
     with pytest.raises(ProjectError, match="trained on yuv444") as caught:
         found.values(next(iter(found.items())))
     assert "rgb2yuv444" in caught.value.hint

@@ -9,9 +9,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from npumake.data.files import fed as as_fed
-from npumake.data.files import prepared
-from npumake.data.formats import Taken, decoded
+from npumake.data.files import prepared, to_feed
+from npumake.data.formats import InputSpec, decoded
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 
@@ -30,13 +29,13 @@ def header(shape: str, descr: str = "'<f4'") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-def read_sample(data: bytes, taken: Taken) -> np.ndarray:
+def read_sample(data: bytes, taken: InputSpec) -> np.ndarray:
     return prepared(decoded(data, "s.npy", Files(), taken), "s.npy", Files(), taken)
 
 
 def fed(data: bytes, dtype: str = "float32", offset: int = 0) -> np.ndarray:
-    taken = Taken(SHAPE, dtype, offset)
-    return as_fed(read_sample(data, taken), taken)
+    taken = InputSpec(SHAPE, dtype, offset)
+    return to_feed(read_sample(data, taken), taken)
 
 
 def refusal(data: bytes, dtype: str = "float32", offset: int = 0) -> str:
@@ -81,7 +80,7 @@ def test_another_shape_is_refused(shape):
 
 def test_a_batch_is_not_left_out_of_an_input_of_many():
     with pytest.raises(ProjectError, match=r"shape \[3\], the input takes \[2, 3\]"):
-        read_sample(npy(RAMP[0]), Taken((2, 3), "float32"))
+        read_sample(npy(RAMP[0]), InputSpec((2, 3), "float32"))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "complex64"])

@@ -188,7 +188,7 @@ def test_a_parameter_that_changes_alone_breaks_the_hash(tmp_path, key):
 
 def test_the_name_of_the_file_speaks_of_the_same_parameters(tmp_path):
     path = write(tmp_path, name=f"calibration-local-{'0' * 16}.safetensors")
-    assert "the file's name speaks of other parameters" in error(path)
+    assert "the file's name has the hash of other parameters" in error(path)
 
 
 @pytest.mark.parametrize("digits", [8, 16])
@@ -206,9 +206,9 @@ def test_samples_of_another_type_are_refused(tmp_path):
 
 def test_a_large_file_is_remarked_and_no_error(tmp_path, monkeypatch):
     path = write(tmp_path)
-    monkeypatch.setattr(snapshot, "LARGE", path.stat().st_size - 1)
+    monkeypatch.setattr(snapshot, "WARNING_BYTES", path.stat().st_size - 1)
     assert len(read_snapshot(path, SIZE).remarks) == 1
-    monkeypatch.setattr(snapshot, "LARGE", path.stat().st_size)
+    monkeypatch.setattr(snapshot, "WARNING_BYTES", path.stat().st_size)
     assert read_snapshot(path, SIZE).remarks == ()
 
 

@@ -14,7 +14,7 @@ from npumake import debug
 from npumake.data.samples import Samples
 from npumake.debug.calibration_nodes import without
 from npumake.debug.curves import averaged, curves
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.distributions import bars, boxes, counted
 from npumake.debug.functions import sensitivity_text
 from npumake.debug.sensitivity import ModelUnderTest
@@ -23,7 +23,7 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -70,10 +70,10 @@ def test_a_node_left_in_float_makes_no_error_before_it():
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "one of quantize_node and non_quantize_node is to be given"),
-        ({"quantize_node": "a", "non_quantize_node": "b"}, "one of quantize_node and non"),
+        ({}, "give either quantize_node or non_quantize_node"),
+        ({"quantize_node": "a", "non_quantize_node": "b"}, "give either quantize_node or non"),
         ({"non_quantize_node": ["weight"]}, "weight and activation are for quantize_node"),
-        ({"quantize_node": [[]]}, "a list without nodes"),
+        ({"quantize_node": [[]]}, "an empty list of nodes"),
         ({"quantize_node": "zzz"}, "nothing is quantized at `zzz`"),
         ({"quantize_node": "weight", "metric": "zzz"}, "unknown metric `zzz`"),
     ],
@@ -192,8 +192,8 @@ def test_an_average_leaves_out_what_has_no_error():
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        ({"metrics": []}, "a list without metrics"),
-        ({"interested_nodes": []}, "a list without nodes"),
+        ({"metrics": []}, "an empty list of metrics"),
+        ({"interested_nodes": []}, "an empty list of nodes"),
         ({"interested_nodes": [["a"]]}, "nodes are names, not lists of names"),
     ],
 )
@@ -219,7 +219,7 @@ def vector() -> ModelUnderTest:
     """Tensors of rank 1 and 0."""
     graph, rng = parse_text(VECTOR).with_shapes(), np.random.default_rng(0)
     feeds = [{"x": rng.normal(size=4).astype(np.float32)} for _ in range(3)]
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("ara240"), DEFAULT)
     return ModelUnderTest(made, Samples(("0", "1", "2"), feeds.__getitem__))
 
@@ -232,7 +232,7 @@ def test_all_is_run_of_tensors_without_a_second_axis(vector, tmp_path):
 
 def test_a_model_that_quantizes_nothing_is_told_so(vector):
     examined = ModelUnderTest(without(vector.calibrated), vector.samples)
-    assert suspects(examined) == []
+    assert rank_causes(examined) == []
     for function in (debug.get_sensitivity_of_nodes, debug.runall):
         with pytest.raises(ProjectError) as caught:
             function(examined)

@@ -12,7 +12,7 @@ import pytest
 from compilers.files import made_of
 from npumake.bundle.program import Program
 from npumake.data.samples import Samples
-from npumake.debug.dumps.compare import Compared, compared, read_dump
+from npumake.debug.dumps.compare import DumpComparison, compare_dump, read_dump
 from npumake.debug.dumps.inputs import DumpFeeds, feeding_of
 from npumake.debug.dumps.matching import names_of
 from npumake.debug.dumps.naming import label
@@ -81,20 +81,22 @@ def saved(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
     return folder
 
 
-def held(folder: Path, program: Program, samples: Samples, sample: str | None = None) -> Compared:
+def held(
+    folder: Path, program: Program, samples: Samples, sample: str | None = None
+) -> DumpComparison:
     feeding = feeding_of(samples, sample)
-    return compared(program, read_dump(folder, names_of(program, TRAINED)), feeding)
+    return compare_dump(program, read_dump(folder, names_of(program, TRAINED)), feeding)
 
 
 def last(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values.transpose(0, 2, 3, 1)) if values.ndim == 4 else values
 
 
-def statuses(found: Compared) -> dict[str, str]:
+def statuses(found: DumpComparison) -> dict[str, str]:
     return {row.tensor: row.status for row in found.rows}
 
 
-def all_equal(found: Compared, names=TENSORS) -> bool:
+def all_equal(found: DumpComparison, names=TENSORS) -> bool:
     return found.first is None and statuses(found) == dict.fromkeys(names, "equal")
 
 
@@ -217,7 +219,7 @@ def test_a_right_dump_agrees_in_every_layout(tmp_path, program, samples, board, 
     found = held(tmp_path, program, samples)
     assert found.first is None
     assert len(found.rows) == len(TENSORS)
-    assert max(row.found.worst for row in found.rows) <= 1.0
+    assert max(row.difference.worst for row in found.rows) <= 1.0
 
 
 EXACT = [name for name in LAYOUTS if name not in ("half", "other_grid")]
@@ -351,7 +353,7 @@ def test_the_sample_that_the_dump_holds_is_fed(tmp_path, program, samples, index
     kept = {name: values[name] for name in ("image", *TENSORS)}
     found = held(saved(tmp_path, kept), program, samples)
     assert found.first is None
-    assert found.fed == f"sample {index}, {index:04}.npy"
+    assert found.input == f"sample {index}, {index:04}.npy"
 
 
 @pytest.mark.parametrize("form", ["real", "codes"])
@@ -362,7 +364,7 @@ def test_an_input_that_is_no_sample_is_fed_all_the_same(tmp_path, program, sampl
     kept["image"] = last(values["image_quantized"]) if form == "codes" else other
     found = held(saved(tmp_path, kept), program, samples)
     assert found.first is None
-    assert "no sample of the project" in found.fed
+    assert "no sample of the project" in found.input
 
 
 def test_another_sample_is_told_without_its_input(tmp_path, program, samples):
@@ -480,5 +482,5 @@ def test_a_missing_folder_is_an_error(tmp_path, program, samples):
 
 
 def test_an_empty_folder_is_an_error(tmp_path, program, samples):
-    with pytest.raises(ProjectError, match="no file is called like a tensor"):
+    with pytest.raises(ProjectError, match="no file name matches a tensor"):
         held(tmp_path, program, samples)

@@ -1,4 +1,4 @@
-"""Trained models of other people: nobody is guilty of a right build, and a fault is named first.
+"""Trained models of other people: a right build has no fault, and a fault is named first.
 
 A model takes up to half a minute, so CI has four of them; NPUMAKE_EVERY=1 has all.
 """
@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.quant.qdq.integers import with_integer_weights
 from workspaces import REPO, shared_data
@@ -48,22 +48,22 @@ if os.environ.get("NPUMAKE_EVERY"):
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("path", RIGHT)
-def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
+def test_a_right_build_has_no_fault(path: str, chip: str) -> None:
     graph = FAULTS.float_graph(path)
     feeds = FAULTS.feeds(path, graph)
     names = tuple(map(str, range(len(feeds))))
     samples = Samples(names, feeds.__getitem__)
     examined = ModelUnderTest(FAULTS.calibrated(graph, feeds, chip), samples, data_num=2)
-    assert [one for one in suspects(examined) if one.is_fault] == []
+    assert [one for one in rank_causes(examined) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", RIGHT)
-def test_nobody_is_guilty_where_weights_and_biases_are_integers(path: str) -> None:
+def test_no_fault_where_weights_and_biases_are_integers(path: str) -> None:
     graph = FAULTS.float_graph(path)
     feeds = FAULTS.feeds(path, graph)[:4]
     few = Samples(tuple(map(str, range(4))), feeds.__getitem__)
     whole = with_integer_weights(FAULTS.calibrated(graph, feeds, CHIPS[0]))
-    assert [one for one in suspects(ModelUnderTest(whole, few)) if one.is_fault] == []
+    assert [one for one in rank_causes(ModelUnderTest(whole, few)) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", FEW)

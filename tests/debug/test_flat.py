@@ -7,11 +7,11 @@ import pytest
 
 from debug.test_rank_causes import scaled
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration
-from npumake.quant.calibration.activation_aware_ranges import moved
+from npumake.quant.calibration.activation_aware_ranges import clipping_errors
 from npumake.quant.calibration.observe import observe
 from npumake.stages.calibrated import calibrated
 from npumake.stages.recipe import recipe
@@ -48,19 +48,19 @@ def test_a_gate_that_is_shut_is_no_fault_and_hides_none(graph, chip):
     patient = examined(graph, chip)
     (gate,) = (one for one in patient.nodes if one.tensor == GATE)
     assert max(map(abs, gate.limits)) < 2 * REACH  # of numbers some ten times as far
-    assert not any(one.is_fault for one in suspects(patient))
+    assert not any(one.is_fault for one in rank_causes(patient))
     weight = next(one for one in patient.nodes if one.kind == "weight" and GATE in one.owners)
     for fault, factor in ((weight, 4.0), (gate, 0.25)):
         wrong = ModelUnderTest(
             scaled(patient.calibrated, fault.name, factor), patient.samples, data_num=4
         )
-        first = suspects(wrong)[0]
+        first = rank_causes(wrong)[0]
         assert first.node == GATE
         assert first.is_fault
 
 
 def test_how_far_what_is_made_moves(graph):
     far = (-10.0, 10.0)
-    assert moved(graph, {GATE: (far, (-2.5, 2.5))}) == {GATE: {"s": 0.0}}
-    found = moved(graph, {GATE: (far, (-2.5, 1.0)), "c": (far, (-1.0, 1.0))})
+    assert clipping_errors(graph, {GATE: (far, (-2.5, 2.5))}) == {GATE: {"s": 0.0}}
+    found = clipping_errors(graph, {GATE: (far, (-2.5, 1.0)), "c": (far, (-1.0, 1.0))})
     assert found == {GATE: {"s": pytest.approx(0.3)}}

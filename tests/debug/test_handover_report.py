@@ -12,7 +12,7 @@ from npumake.cli.main import main
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import LIST
 from npumake.debug.describe import describe
-from npumake.debug.handover_report import handed_over
+from npumake.debug.handover_report import handover_parts
 from npumake.errors import CacheError
 
 FILES = {
@@ -72,6 +72,6 @@ def test_a_list_that_is_none_is_one_error(packed, tmp_path, said):
 
 def test_a_zip_without_a_list_is_no_hand_over(tmp_path):
     Handover(lambda: iter(FILES.items())).save(tmp_path / "other.zip")
-    with pytest.raises(CacheError, match=r"it holds no handover\.json"):
-        handed_over(tmp_path / "other.zip")
+    with pytest.raises(CacheError, match=r"handover\.json is missing"):
+        handover_parts(tmp_path / "other.zip")
     assert describe(tmp_path / "other.zip").kind == "archive"

@@ -10,9 +10,9 @@ import trained
 from debug.test_rank_causes import scaled
 from debug.test_sensitivity import patient
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.inferred_method import Chosen, chosen, odd_weights
-from npumake.debug.diagnosis.range_fit import WIDE, Fit, fits
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.inferred_method import InferredMethod, infer_method, odd_weights
+from npumake.debug.diagnosis.range_fit import WIDE_REACH, Fit, fits
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import producer
 from npumake.quant.qdq.integers import with_integer_weights
@@ -22,12 +22,12 @@ def by(method: str, name: str) -> ModelUnderTest:
     made = trained.calibrated(trained.network(name), trained.PER_CHANNEL, method)
     every = trained.samples()
     samples = Samples(tuple(map(str, range(len(every)))), every.__getitem__)
-    return replace(patient(name), calibrated=made, samples=samples, remembered={})
+    return replace(patient(name), calibrated=made, samples=samples, cache={})
 
 
-def of(examined: ModelUnderTest) -> Chosen | None:
+def of(examined: ModelUnderTest) -> InferredMethod | None:
     names = [one.name for one in examined.nodes]
-    return chosen(examined, names, names)
+    return infer_method(examined, names, names)
 
 
 @pytest.mark.parametrize("method", ["kl", "max", "max_percentile", "mse", "moving_average"])
@@ -62,7 +62,7 @@ def reaches_little_more(examined: ModelUnderTest) -> str:
     inner = [one for one in examined.nodes if one.name in as_max.ratios and not one.answers]
     depth = {one.name: float(one.scale / as_max.fresh[one.name].scale) for one in inner}
     deepest = min(depth, key=lambda name: depth[name])
-    assert 4 * depth[deepest] < WIDE
+    assert 4 * depth[deepest] < WIDE_REACH
     return deepest
 
 
@@ -72,10 +72,10 @@ def test_a_grid_four_times_too_wide_for_kl_is_named_though_it_holds_little_more_
     wrong = ModelUnderTest(
         scaled(examined.calibrated, fault.name, 4.0), examined.samples, data_num=2
     )
-    first = suspects(wrong)[0]
+    first = rank_causes(wrong)[0]
     assert first.node in fault.owners
     assert first.is_fault
-    assert "kl, as for the others, " in first.cause
+    assert "`kl`, which all others follow, " in first.cause
 
 
 def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_it_are_right():
@@ -85,7 +85,7 @@ def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_i
     layers = [node for node in integers.nodes("MatMul") if producer(node.inputs[1]) is not None]
     fault = [node for node in layers if not producer(node.inputs[1]).inputs[0].uses()[1:]][1]
     wrong = scaled(integers, str(producer(fault.inputs[1]).name), 4.0)
-    first = suspects(ModelUnderTest(wrong, examined.samples, data_num=2))[0]
+    first = rank_causes(ModelUnderTest(wrong, examined.samples, data_num=2))[0]
     assert first.node == fault.name
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npumake.debug.model_check import checked, fixed, prepared
+from npumake.debug.model_check import check_model, prepared, rewritten
 from npumake.engine.ort import OrtSession
 from npumake.frontends import read_model
 from npumake.graph import parse_text
@@ -22,7 +22,7 @@ def model(body, constants=CONV):
 
 
 def check(body, target, constants=CONV):
-    return checked(prepared(model(body, constants), is_onnx=True), target)
+    return check_model(prepared(model(body, constants), is_onnx=True), target)
 
 
 def test_a_node_between_two_regions_divides_them():
@@ -48,9 +48,9 @@ def test_what_breaks_a_limit_is_told_with_value_limit_and_change():
 @pytest.mark.parametrize(
     ("body", "target", "why"),
     [
-        ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only where `quantization.npu` asks"),
+        ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only if `quantization.npu` lists it"),
         ("c = Conv(x, w)  y = Elu(c)", SL, "sl1620 has no NPU"),
-        ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves values"),
+        ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves data"),
         ("c = Conv(x, w)  y = Ceil(c)", X5, "no integer kernel here"),
     ],
 )
@@ -60,15 +60,15 @@ def test_a_node_on_the_cpu_says_why(body, target, why):
 
 def test_the_project_decides_too():
     graph = prepared(model("y = Conv(x, w)"), is_onnx=True)
-    (row,) = checked(graph, X5, Quantization(cpu=("y",))).nodes
+    (row,) = check_model(graph, X5, Quantization(cpu=("y",))).nodes
     assert row.on == "CPU"
-    assert "leaves it in float" in row.why
+    assert "keeps it in float" in row.why
 
 
 def test_what_nobody_documents_is_unknown_and_not_refused():
     found = check("c = Conv(x, w)  y = Abs(c)", NASH)
     assert [(row.on, row.documented) for row in found.nodes] == [("BPU", False), ("BPU", True)]
-    assert found.notes[0] == "not documented for nash-e, taken as run by its BPU: Conv"
+    assert found.notes[0] == "not documented for nash-e, assumed to run on its BPU: Conv"
 
 
 def test_operators_that_no_unit_runs_are_listed_all_at_once():
@@ -81,7 +81,7 @@ def test_more_outputs_than_the_vendors_tool_takes_are_told():
     body = "  ".join(f"y{n} = Relu(x)" for n in range(33))
     graph = parse_text(f"a (float[1,2,8,8] x) => ({outputs}) {{ {body} }}")
     mark_format(graph, 11, 7)
-    note, conv = checked(graph, X5).notes
+    note, conv = check_model(graph, X5).notes
     assert note == "it has 33 outputs, D-Robotics's own tool takes at most 32"
     assert "needs one Conv there" in conv
 
@@ -111,9 +111,9 @@ def test_a_rewrite_brings_a_node_onto_the_npu_and_keeps_the_numbers(
     body, constants, target, rewrite
 ):
     before = model(body, constants)
-    found = fixed(before, target)
+    found = rewritten(before, target)
     assert [name.startswith(rewrite) for name in found.applied] == [True]
-    assert found.checked.on_cpu == 0
+    assert found.check.on_cpu == 0
     assert found.model.opset == before.opset == 11
     x = {"x": np.linspace(-3, 3, 128, dtype=np.float32).reshape(1, 2, 8, 8)}
     old, new = (OrtSession(each.to_bytes()).run(None, x)[0] for each in (before, found.model))
@@ -123,7 +123,7 @@ def test_a_rewrite_brings_a_node_onto_the_npu_and_keeps_the_numbers(
 
 
 def test_where_no_rewrite_helps_nothing_is_rewritten():
-    found = fixed(model("c = Conv(x, w)  y = Erf(c)"), X3)
+    found = rewritten(model("c = Conv(x, w)  y = Erf(c)"), X3)
     assert found.applied == ()
 
 
@@ -147,6 +147,6 @@ def test_every_real_model_is_checked_for_every_target(file):
             graph.set_input_shape(value, dims)
     graph = prepared(graph, is_onnx=True)
     for target in map(read_target, target_names()):
-        found = checked(graph, target)
+        found = check_model(graph, target)
         assert all(row.why or row.subgraph is not None for row in found.nodes)
         assert all((row.subgraph is None) >= bool(row.beyond) for row in found.nodes)

@@ -14,13 +14,13 @@ from npumake.debug.compare import compare
 from npumake.debug.metrics import METRICS
 from npumake.errors import StageError
 from npumake.evaluate.figures import Figures
-from npumake.evaluate.gates import BuildFigures, asked
+from npumake.evaluate.gates import BuildFigures, gate_condition
 from npumake.graph import parse_text
 from npumake.kernels.measure import Agreement, agreement, cosine, sqnr_db, worst
 from npumake.project.sections import Calibration, Gate
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
 
@@ -61,7 +61,7 @@ def test_figures_of_nan_are_kept(tmp_path):
 @pytest.mark.parametrize("gate", [Gate(cosine=0.9), Gate(metric="cosine", max_drop=1.0)])
 def test_nan_meets_no_gate(gate):
     scores = [Figures(n, 1, "cosine", {"cosine": v}) for n, v in (("float", 1.0), ("q", math.nan))]
-    assert not asked(gate, 0, BuildFigures(scores, math.nan, 0)).met
+    assert not gate_condition(gate, 0, BuildFigures(scores, math.nan, 0)).met
 
 
 SHAPE = (1, 64)
@@ -79,13 +79,13 @@ def fed():
 def compared(body, **constants):
     target, feeds = read_target("rdk-x5"), fed()  # its grids are symmetric
     graph = parse_text(case(body, x=SHAPE, x2=SHAPE, **constants))
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), symmetric=True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), symmetric=True)
     made = calibrated_with(graph, recipe, target, DEFAULT)
     return compare(graph, made, quantized(made, target), feeds, target)
 
 
 def test_what_makes_nan_once_it_is_quantized_fails_the_build_by_name():
-    with pytest.raises(StageError, match="quantized, it makes NaN") as caught:
+    with pytest.raises(StageError, match="it produces NaN when quantized") as caught:
         compared("d = Sub(x, x2)  r = Sqrt(d)  y = Mul(r, r)")
     assert caught.value.where == "r"
 

@@ -8,7 +8,7 @@ import pytest
 from npumake.data.samples import Samples
 from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
-from npumake.debug.model_check import checked
+from npumake.debug.model_check import check_model
 from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.reference import ReferenceSession
@@ -226,7 +226,7 @@ def test_a_view_of_an_image_for_a_gemm_is_the_unit_s_on_a_chip_without_reshapes(
 def test_the_checker_lists_what_the_comparison_lists_but_for_grids(kind):
     body, _ = KINDS[kind]
     listed = {row.node: row.on for row in compared(body).rows if row.type != "HzRequantize"}
-    assert {row.node: row.on for row in checked(graph(body), X5).rows} == listed
+    assert {row.node: row.on for row in check_model(graph(body), X5).rows} == listed
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ import pytest
 
 from npumake import digest
 from npumake.data.samples import Samples
-from npumake.debug.preprocessing import FEWEST, distance, preprocessing_mistake
+from npumake.debug.preprocessing import MIN_SAMPLES, distance, preprocessing_mistake
 from npumake.errors import ProjectError
 from npumake.graph import Graph, parse_text
 from npumake.project.files import SourceFile
@@ -51,10 +51,10 @@ def made(model: Path, files: list[Path], name: str, fed: Input, how: Files = PIC
 
 
 def mistake(model: Path, files: list[Path], name: str, fed: Input, how: Files = PICTURE) -> str:
-    with pytest.raises(ProjectError, match="is not fed as the model was trained: ") as caught:
+    with pytest.raises(ProjectError, match="differs from training: ") as caught:
         made(model, files, name, fed, how)
     assert caught.value.where == f"inputs.{name}"
-    return caught.value.what.partition("trained: ")[2]
+    return caught.value.what.partition("training: ")[2]
 
 
 FACE = Input(mean=127.0, scale=1 / 128)
@@ -98,7 +98,7 @@ def test_a_finding_can_be_waived():
 
 def test_too_few_samples_tell_nothing():
     wrong = Input(scale=16.0, offset=128)
-    assert len(made(DIGITS / "model.onnx", DRAWN[: FEWEST - 1], "image", wrong, PLAIN)) == 15
+    assert len(made(DIGITS / "model.onnx", DRAWN[: MIN_SAMPLES - 1], "image", wrong, PLAIN)) == 15
 
 
 def test_a_memory_behind_a_custom_operator_tells_nothing():
@@ -107,7 +107,7 @@ def test_a_memory_behind_a_custom_operator_tells_nothing():
             <float[2] g = {1, 1}, float[2] b = {0, 0}, float[2] m = {9, 9}, float[2] v = {1, 1}> {
             a = my.Anything(x)  y = BatchNormalization(a, g, b, m, v) }""")
     drawn = np.ones((1, 2, 2, 2), np.float32)
-    found = Samples(tuple(map(str, range(FEWEST))), lambda index: {"x": drawn})
+    found = Samples(tuple(map(str, range(MIN_SAMPLES))), lambda index: {"x": drawn})
     assert preprocessing_mistake(graph, found, "x", Input(), 0) is None
 
 

@@ -1,4 +1,4 @@
-"""Guilt: a scale that is four times too large is named first, whichever layer it was given to."""
+"""A scale that is four times too large is ranked first, in any layer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import trained
 from debug.test_sensitivity import patient
 from npumake.data.samples import Samples
 from npumake.debug.calibration_nodes import CalibrationNode, without
-from npumake.debug.diagnosis.rank_causes import suspects
-from npumake.debug.diagnosis.scale_consistency import as_meant
+from npumake.debug.diagnosis.rank_causes import rank_causes
+from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.float_session import float_session
 from npumake.engine.grids import DQ, Q
@@ -52,7 +52,7 @@ def test_a_scale_times_four_is_named_first(name, share):
     layers = [one for one in examined.nodes if one.tensor not in inputs]
     fault = layers[int(share * len(layers))]
     faulty = scaled(examined.calibrated, fault.name, 4.0)
-    first = suspects(ModelUnderTest(faulty, examined.samples))[0]
+    first = rank_causes(ModelUnderTest(faulty, examined.samples))[0]
     assert first.node in fault.owners
     assert first.saved > 0.5 * first.lost or fault.kind == "weight"
     assert "bits are unused" in first.cause
@@ -60,7 +60,7 @@ def test_a_scale_times_four_is_named_first(name, share):
 
 @pytest.mark.parametrize("name", ["repvgg", "mobilenetv3"])
 def test_where_every_grid_fits_the_most_sensitive_node_is_first(name):
-    found = suspects(patient(name))
+    found = rank_causes(patient(name))
     assert found[0].lost == max(one.lost for one in found)
     assert found[0].saved == 0.0
 
@@ -69,7 +69,7 @@ def test_a_grid_four_times_too_small_clips():
     examined = patient("repvgg")
     fault = [one for one in examined.nodes if one.kind == "activation"][3]
     faulty = replace(examined, calibrated=scaled(examined.calibrated, fault.name, 0.25))
-    first = suspects(replace(faulty, remembered={}))[0]
+    first = rank_causes(replace(faulty, cache={}))[0]
     assert first.node in fault.owners
     assert first.is_clipped
 
@@ -81,7 +81,7 @@ def test_a_scale_of_weights_that_its_bias_does_not_know_is_named(number):
     whole = with_integer_weights(examined.calibrated)
     fault = [node for node in whole.nodes("Conv") if len(node.inputs) > 2][number]
     weight = producer(fault.inputs[1])
-    first = suspects(ModelUnderTest(scaled(whole, str(weight.name), 4.0), examined.samples))[0]
+    first = rank_causes(ModelUnderTest(scaled(whole, str(weight.name), 4.0), examined.samples))[0]
     assert first.node == fault.name
     assert first.cause.startswith("the scale of its bias is 0.25 times that of its input")
 
@@ -92,9 +92,9 @@ def test_a_zero_point_that_is_off_by_a_quarter_is_named():
     examined = replace(patient("repvgg", 32), calibrated=made)
     fault = [one for one in examined.nodes if one.kind == "activation"][2]
     wrong = altered(made, fault.name, 2, lambda zero: (zero + 64).astype(np.int8))
-    first = suspects(replace(examined, calibrated=wrong))[0]
+    first = rank_causes(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
-    assert "its zero point is off: 25% of its codes are unused" in first.cause
+    assert "its zero point is off: 25% of its range is unused" in first.cause
 
 
 def fused() -> ModelUnderTest:
@@ -103,7 +103,7 @@ def fused() -> ModelUnderTest:
     graph = with_integer_weights(trained.calibrated(trained.network("repvgg"), chip))
     for node in graph.nodes("Relu"):
         graph.bypass(node)
-    return replace(patient("repvgg", 32), calibrated=graph, remembered={})
+    return replace(patient("repvgg", 32), calibrated=graph, cache={})
 
 
 def behind_clamps(examined: ModelUnderTest) -> list[CalibrationNode]:
@@ -113,8 +113,8 @@ def behind_clamps(examined: ModelUnderTest) -> list[CalibrationNode]:
 def test_a_grid_that_starts_at_zero_stays_a_clamp_when_it_is_taken_out():
     examined = fused()
     assert len(behind_clamps(examined)) >= 3
-    assert not any(one.is_fault for one in suspects(examined))
-    meant = as_meant(examined)
+    assert not any(one.is_fault for one in rank_causes(examined))
+    meant = with_explicit_clamps(examined)
     assert len(meant.calibrated.nodes("Clip")) >= 3
     float_model = without(meant.calibrated)
     for feed in trained.samples()[:8]:
@@ -129,20 +129,20 @@ def test_the_scale_of_a_grid_that_is_a_clamp_is_named_first(number, factor):
     examined = fused()
     fault = behind_clamps(examined)[number]
     wrong = scaled(examined.calibrated, fault.name, factor)
-    first = suspects(replace(examined, calibrated=wrong, remembered={}))[0]
+    first = rank_causes(replace(examined, calibrated=wrong, cache={}))[0]
     assert first.node in fault.owners
-    assert first.cause.startswith(f"the scale of what it makes is {factor:.4g} times")
+    assert first.cause.startswith(f"the scale of its output is {factor:.4g} times")
 
 
 def test_a_zero_point_behind_a_relu_is_named_though_nothing_is_cut_off():
     chip = replace(trained.PER_CHANNEL, activations=Activations("int8", False))
     made = with_integer_weights(trained.calibrated(trained.network("repvgg"), chip))
-    examined = replace(patient("repvgg", 8), calibrated=made, remembered={})
+    examined = replace(patient("repvgg", 8), calibrated=made, cache={})
     fault = behind_clamps(examined)[1]
     wrong = altered(made, fault.name, 2, lambda zero: (zero + 32).astype(np.int8))
-    first = suspects(replace(examined, calibrated=wrong))[0]
+    first = rank_causes(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
-    assert "nothing below zero is made, 13% of its codes are for less" in first.cause
+    assert "its output is never below zero, 13% of its quantized values are negative" in first.cause
 
 
 def one_channel(scale: np.ndarray) -> np.ndarray:
@@ -153,9 +153,9 @@ def test_the_scale_of_one_channel_of_weights_is_named():
     examined = patient("repvgg")
     fault = next(one for one in examined.nodes if one.kind == "weight" and one.scale.size > 8)
     wrong = altered(examined.calibrated, fault.name, 1, one_channel)
-    first = suspects(ModelUnderTest(wrong, examined.samples))[0]
+    first = rank_causes(ModelUnderTest(wrong, examined.samples))[0]
     assert first.node in fault.owners
-    assert "times as wide as its values ask for in channel 3" in first.cause
+    assert "times as wide as its values need in channel 3" in first.cause
 
 
 def test_a_bias_that_contradicts_one_channel_of_weights_is_named():
@@ -163,7 +163,7 @@ def test_a_bias_that_contradicts_one_channel_of_weights_is_named():
     whole = with_integer_weights(examined.calibrated)
     fault = [node for node in whole.nodes("Conv") if len(node.inputs) > 2][2]
     wrong = altered(whole, str(producer(fault.inputs[1]).name), 1, one_channel)
-    first = suspects(ModelUnderTest(wrong, examined.samples))[0]
+    first = rank_causes(ModelUnderTest(wrong, examined.samples))[0]
     assert first.node == fault.name
     assert first.cause.endswith("0.25 times that of its input times its weights' in channel 3")
 
@@ -177,7 +177,7 @@ def test_who_alone_contradicts_the_tensor_it_reads_may_be_wrong_itself(number, a
     fault = [node for node in examined.calibrated.nodes("Conv") if len(node.inputs) > 2][number]
     spot = producer(fault.inputs[at])
     wrong = scaled(examined.calibrated, str(spot.name), factor)
-    first = suspects(replace(examined, calibrated=wrong, remembered={}))[0]
+    first = rank_causes(replace(examined, calibrated=wrong, cache={}))[0]
     assert first.node == fault.name
     assert first.cause.startswith("the scale of its bias is ")
 
@@ -188,7 +188,7 @@ def test_grids_are_judged_by_all_samples_however_few_are_probed():
     dark = {name: array * np.float32(0.01) for name, array in examined.samples.read(0).items()}
     feeds = [dark, *examined.samples]
     samples = Samples(tuple(map(str, range(5))), feeds.__getitem__)
-    alone = replace(examined, samples=Samples(samples.names[:1], samples.read), remembered={})
-    assert any(one.is_fault for one in suspects(alone))
-    few = replace(examined, samples=samples, remembered={}, data_num=1)
-    assert not any(one.is_fault for one in suspects(few))
+    alone = replace(examined, samples=Samples(samples.names[:1], samples.read), cache={})
+    assert any(one.is_fault for one in rank_causes(alone))
+    few = replace(examined, samples=samples, cache={}, data_num=1)
+    assert not any(one.is_fault for one in rank_causes(few))

@@ -25,7 +25,7 @@ from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 from workspaces import few, shared_data
 
@@ -93,7 +93,7 @@ def trained_on_noise(file: Path) -> ModelUnderTest:
     (given,) = graph.inputs
     noise = [rng.uniform(-1, 1, shape(given)).astype(np.float32) for _ in range(4)]
     feeds = [{str(given.name): one} for one in noise]
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
     return ModelUnderTest(made, Samples(("a", "b", "c", "d"), feeds.__getitem__))
 
@@ -158,8 +158,8 @@ def test_the_dictionary_has_the_documented_shape():
 def test_what_was_answered_is_not_worked_out_again():
     examined = patient("repvgg")
     first = get_sensitivity_of_nodes(examined)
-    forgotten = list(examined.remembered)[1]
-    del examined.remembered[forgotten]
+    forgotten = list(examined.cache)[1]
+    del examined.cache[forgotten]
     asked = []
 
     class Listening(dict):
@@ -167,9 +167,7 @@ def test_what_was_answered_is_not_worked_out_again():
             asked.append(question)
             super().__setitem__(question, sums)
 
-    again = ModelUnderTest(
-        examined.calibrated, examined.samples, remembered=Listening(examined.remembered)
-    )
+    again = ModelUnderTest(examined.calibrated, examined.samples, cache=Listening(examined.cache))
     assert get_sensitivity_of_nodes(again) == first
     assert asked == [forgotten]
 
@@ -181,7 +179,7 @@ def test_an_answer_that_cannot_be_kept_is_an_error():
 
     one = patient("repvgg", 1)
     with pytest.raises(CacheError, match="no space left"):
-        get_sensitivity_of_nodes(ModelUnderTest(one.calibrated, one.samples, remembered=Full()))
+        get_sensitivity_of_nodes(ModelUnderTest(one.calibrated, one.samples, cache=Full()))
 
 
 def test_how_many_probes_run_at_a_time_changes_nothing():
@@ -237,10 +235,10 @@ def test_nodes_of_interest_go_by_any_name_of_theirs():
     ("said", "what", "hint"),
     [
         ({"metrics": "cosine"}, "unknown metric `cosine`", "known: chebyshev, cosine-similarity"),
-        ({"data_num": 5}, "data_num is 5, of 4 samples", ""),
-        ({"data_num": 0}, "data_num is 0, of 4 samples", ""),
+        ({"data_num": 5}, "data_num is 5, but there are 4 samples", ""),
+        ({"data_num": 0}, "data_num is 0, but there are 4 samples", ""),
         ({"interested_nodes": "zzz"}, "nothing is quantized at `zzz`", "known: "),
-        ({"output_node": "zzz"}, "no node `zzz` that makes a quantized tensor", "known: "),
+        ({"output_node": "zzz"}, "no node `zzz` with a quantized output", "known: "),
     ],
 )
 def test_what_fits_nothing_is_refused(said, what, hint):

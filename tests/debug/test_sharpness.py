@@ -27,7 +27,7 @@ from debug.test_preprocessing import (
 )
 from npumake.borders.inputs import model_inputs
 from npumake.data.samples import Samples
-from npumake.debug.sharpness import SWAPPED, Tried, clearly_better, sharpest
+from npumake.debug.sharpness import SWAPPED, SharpnessTrial, clearly_better, sharpest
 from npumake.graph import parse_text
 from npumake.project.sections import FileGlob, Files, Input
 from npumake.project.transforms import Resize
@@ -58,14 +58,16 @@ WRONG = [
 ]
 
 
-def tried(model: Path, fed: Input, files: list[Path], how: Files = PICTURE) -> tuple[Tried, ...]:
+def tried(
+    model: Path, fed: Input, files: list[Path], how: Files = PICTURE
+) -> tuple[SharpnessTrial, ...]:
     graph = read(model, "*", fed)
     ((name, given),) = model_inputs(graph, {"*": fed}).items()
-    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.taken.offset)
+    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.spec.offset)
 
 
 @cache
-def tried_right(case: int) -> tuple[Tried, ...]:
+def tried_right(case: int) -> tuple[SharpnessTrial, ...]:
     return tried(*RIGHT[case])
 
 
@@ -112,7 +114,9 @@ def test_a_detector_tells_nothing():
 
 
 def test_where_no_way_is_sharp_none_is_better():
-    assert clearly_better((Tried("mean: 0, scale: 1", 0.2), Tried("", 0.01))) is None
+    assert (
+        clearly_better((SharpnessTrial("mean: 0, scale: 1", 0.2), SharpnessTrial("", 0.01))) is None
+    )
 
 
 @pytest.mark.slow

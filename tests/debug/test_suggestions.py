@@ -15,7 +15,7 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import plain
+from npumake.quant.search.methods import ranges_by_method
 from npumake.targets.reader import read_target
 
 RELUS = parse_text(
@@ -31,7 +31,7 @@ def test_a_method_is_told_with_the_grids_that_a_search_had_chosen(symmetric: boo
     samples = Samples(tuple(map(str, range(8))), feeds.__getitem__)
     statistics, chip = observe(RELUS, samples), read_target("rdk-x5")
     cut_off = Calibration("max_percentile", percentile=0.5)
-    recipe = plain(RELUS, statistics, cut_off, symmetric)
+    recipe = ranges_by_method(RELUS, statistics, cut_off, symmetric)
     asked = Calibration("default")
     making = CalibrationInputs(
         RELUS, statistics, recipe, samples, chip, NO_OPERATORS, asked, DEFAULT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from npumake.debug.calibration_nodes import CalibrationNode
-from npumake.debug.tensor_stats import seen
+from npumake.debug.tensor_stats import stats_of
 from npumake.kernels.histogram import BLOCK
 
 
@@ -30,7 +30,7 @@ def test_blocks_add_up(one, shape, reach):
     low, high = (np.reshape(limit, (-1, 1)) for limit in one.limits)
     inside = np.clip(channels, low, high)
     lost = channels - one.on_grid(values)[0].reshape(channels.shape)
-    found = seen(one, values)
+    found = stats_of(one, values)
     np.testing.assert_array_equal(found.low, channels.min(axis=1))
     np.testing.assert_array_equal(found.high, channels.max(axis=1))
     np.testing.assert_allclose(found.lost, (lost**2).sum(axis=1), rtol=1e-6)

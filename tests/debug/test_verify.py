@@ -60,5 +60,5 @@ def test_the_digits_say_how_near_is_equal():
 
 def test_another_model_is_refused():
     other = replace(PROGRAM, inputs=("x",))
-    with pytest.raises(GraphError, match="the graph is fed"):
+    with pytest.raises(GraphError, match="the graph has the inputs"):
         verified(other, changed(0), X, 5)

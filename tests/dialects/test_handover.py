@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from npumake.data.formats import Taken
+from npumake.data.formats import InputSpec
 from npumake.data.input_samples import ModelInput
 from npumake.dialects.handover import HandoverRequest, Tool
 from npumake.dialects.table import DIALECTS
@@ -35,7 +35,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> HandoverR
     for name, shape in shapes.items():
         said = sections.inputs.get(name, Input())
         form = feeding(name, said, shape)
-        inputs[name] = ModelInput(name, said, form, Taken(shape, "float32", form.offset))
+        inputs[name] = ModelInput(name, said, form, InputSpec(shape, "float32", form.offset))
     folders = {name: f"{index}_{name}" for index, name in enumerate(shapes)}
     return HandoverRequest(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
 
@@ -101,7 +101,7 @@ def test_an_input_comes_back_as_it_was(chip: str, name: str):
     if chip == "nash-e":  # which has one layout for each type
         form = replace(form, planes=given.inputs["image"].form.planes)
     assert form == given.inputs["image"].form
-    was, now = given.inputs["image"].said, back.inputs["image"]
+    was, now = given.inputs["image"].section, back.inputs["image"]
     for key in ("mean", "scale", "batch", "layout"):
         np.testing.assert_array_equal(
             np.broadcast_to(getattr(now, key), 3), np.broadcast_to(getattr(was, key), 3)

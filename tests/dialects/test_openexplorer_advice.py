@@ -15,7 +15,7 @@ from npumake.graph import Graph, parse_text
 from npumake.project.reader import built
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.precision.precision_candidates import promoted, section
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.targets.reader import read_target
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
@@ -62,7 +62,7 @@ def test_a_node_is_promoted_as_it_was_tried(tool: str, to: Any, name: str, own: 
     asked = promoted(graph, target, before, [name], to)
     line = words_of(tool).line("quantization", section(asked), section(before))
     after = said(tool, own | yaml.safe_load(line.join("{}")))
-    tried, told = (planned(graph, each, target) for each in (asked, after))
+    tried, told = (plan_precision(graph, each, target) for each in (asked, after))
     assert (told.reads, told.makes, told.chip) == (tried.reads, tried.makes, tried.chip)
 
 

@@ -68,7 +68,7 @@ def noise(shape, count=2):
 
 @pytest.mark.parametrize(("most", "segments"), [(1 << 20, 1), (6000, 2), (1, 3)])
 def test_neither_order_nor_blocks_nor_segments_change_a_bit(graph, most, segments, monkeypatch):
-    monkeypatch.setattr(module, "WRITTEN", most)
+    monkeypatch.setattr(module, "SEGMENT_ELEMENTS", most)
     feeds = noise((1, 32, 12, 12))
     plain, hasty = watching(graph, HANDED), watching(graph, HANDED, values=OFTEN)
     assert written(hasty, SHAPES, feeds) == written(plain, SHAPES, feeds)
@@ -82,7 +82,7 @@ def test_neither_order_nor_blocks_nor_segments_change_a_bit(graph, most, segment
 
 def test_what_is_read_far_behind_or_is_no_float_is_carried_there(monkeypatch):
     """`r` is handed out and read again in the last segment; what ArgMax makes is int64."""
-    monkeypatch.setattr(module, "WRITTEN", 1)
+    monkeypatch.setattr(module, "SEGMENT_ELEMENTS", 1)
     graph = parse_text(
         """a (float[4,6] x) => (float[] y) <int64[1] k = {0}> { r = Relu(x)  a = ArgMax<axis=1>(r)
         n = Neg(r)  e = Exp(n)  f = Cast<to=1>(a)  g = Add(e, f)  h = Add(g, r)  y = Add(h, x) }"""

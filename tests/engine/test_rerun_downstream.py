@@ -1,4 +1,4 @@
-"""A leg gives the answers that the whole graph gives, and runs only what lies behind its tensor."""
+"""A part has the outputs of the whole graph, and runs only the nodes behind its tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from npumake.custom.operators import NO_OPERATORS
 from npumake.engine.ort import OrtSession
-from npumake.engine.rerun_downstream import BUDGET, changed, legs
+from npumake.engine.rerun_downstream import BUDGET_BYTES, changed, downstream_parts
 from npumake.graph import SerializedGraph, parse_text
 
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def whole(name: str) -> list[list[np.ndarray]]:
     return [session.run(None, feed) for feed in FEEDS]
 
 
-@pytest.mark.parametrize("budget", [1, 100, BUDGET])
+@pytest.mark.parametrize("budget", [1, 100, BUDGET_BYTES])
 def test_the_answers_are_those_of_the_whole_graph(budget: int) -> None:
     graph = parse_text(MODEL).with_shapes()
     names = ["x", "a", "b", "c", "y", "z"]
@@ -49,7 +49,7 @@ def test_the_answers_are_those_of_the_whole_graph(budget: int) -> None:
 
 def test_a_leg_is_what_lies_behind_and_what_that_is_fed() -> None:
     written = SerializedGraph(parse_text(MODEL).with_shapes())
-    found = {leg.name: leg for leg in legs(written, ["a", "b", "c", "y"])}
+    found = {part.name: part for part in downstream_parts(written, ["a", "b", "c", "y"])}
     assert list(found) == ["a", "b", "c", "y"]
     assert [piece.op_type for piece in found["b"].pieces] == ["Add", "Sigmoid"]
     assert found["b"].cut == ["b", "a"]

@@ -48,13 +48,13 @@ def test_what_is_bounded_is_taken(text):
             "(float[4] x, int64[1] n) => (float[4] y) <float[1] w = {1}> "
             "{ z = Expand(w, n)  s = ReduceSum(z)  y = Add(x, s) }",
             {"n": Tensor((1,), "int64")},
-            "nothing says how large `z` is",
+            "the shape of `z` is unknown",
         ),
         (
             "(float[4] x) => (float[4] y) <int64[1] n = {100000000000}, float[1] w = {1}> "
             "{ z = Expand(w, n)  s = ReduceSum(z)  y = Add(x, s) }",
             {},
-            "more than the 1,073,741,824 numbers",
+            "more than the 1,073,741,824 elements",
         ),
         (
             "(float[4] x) => (float[4] y) <int64[1] n = {1000000000}, float[1] w = {1}> "
@@ -62,11 +62,11 @@ def test_what_is_bounded_is_taken(text):
             {},
             "more than 1,073,741,824",
         ),
-        (LOOP.replace("TURNS", "9000000000000"), {}, "a loop does not say that it ends soon"),
+        (LOOP.replace("TURNS", "9000000000000"), {}, "the loop has no constant trip count"),
         (
             LOOP.replace("x)", "x, int64 n)", 1).replace("int64 n = {TURNS}, ", ""),
             {"n": Tensor((), "int64")},
-            "a loop does not say that it ends soon",
+            "the loop has no constant trip count",
         ),
     ],
 )

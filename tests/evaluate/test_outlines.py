@@ -16,7 +16,7 @@ from pycocotools.cocoeval import COCOeval
 
 from npumake.errors import ProjectError
 from npumake.evaluate.average_precision import Overlaps, matches_of, precision_of
-from npumake.evaluate.outlines import Outline, Region, painted, region_iou
+from npumake.evaluate.outlines import Outline, Region, polygon_mask, region_iou
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 seeds = st.integers(0, 2**32 - 1)
@@ -38,7 +38,7 @@ def test_a_polygon_covers_the_pixels_that_pycocotools_says(seed, kind):
     height, width = (int(side) for side in random.randint(1, 60, 2))
     points = polygon(random, kind)
     theirs = coco.decode(coco.frPyObjects([points.ravel().tolist()], height, width))[..., 0]
-    assert np.array_equal(painted(points, (height, width)), theirs.astype(bool))
+    assert np.array_equal(polygon_mask(points, (height, width)), theirs.astype(bool))
 
 
 @given(seed=seeds)
@@ -144,14 +144,14 @@ def test_regions_that_do_not_touch_share_nothing():
         (None, "without `segmentation`"),
         ([], "without `segmentation`"),
         ([[1, 2, 3, 4]], "a polygon is"),
-        ([[1, 2, 3, 4, 5, "6"]], "no number of pixels"),
-        ([[1, 2, 3, 4, 5, float("nan")]], "no number of pixels"),
+        ([[1, 2, 3, 4, 5, "6"]], "must be a number of pixels"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "must be a number of pixels"),
         ([[0, 0, 1e6, 0] * 100], "longer than any picture"),
         ({"size": [4, 5], "counts": [20]}, "a picture that is not 4 x 4"),
         ({"size": [4, 4], "counts": [15]}, "runs of 15 pixels for 16"),
         ({"size": [4, 4], "counts": [-1, 17]}, "lengths of runs"),
-        ({"size": [4, 4], "counts": "o" * 99}, "`counts` are no runs"),
-        ({"size": [4, 4], "counts": "é"}, "`counts` are no runs"),
+        ({"size": [4, 4], "counts": "o" * 99}, "`counts` are not runs"),
+        ({"size": [4, 4], "counts": "é"}, "`counts` are not runs"),
         ({"size": [4, 4], "counts": "P"}, "end within a run"),
         ({"size": [4, 4]}, "lengths of runs"),
     ],

@@ -126,8 +126,8 @@ def outputs(name: str, fed: np.ndarray) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("said", "what"),
     [
-        (Ssd(), "anchors that are not told, or told twice"),
-        (Ssd(sizes=((8.0,),), strides=(8, 16)), "anchors that are not told, or told twice"),
+        (Ssd(), "anchors must be given exactly once"),
+        (Ssd(sizes=((8.0,),), strides=(8, 16)), "anchors must be given exactly once"),
         (Ssd(sizes=((8.0,),), strides=(8,), variances=(0.1,)), "variances are"),
         (Ssd(anchors=FilePath("a.npy")), "no such file"),
         (Ssd(sizes=((8.0,),), strides=(4,)), "4 anchors for 2 boxes"),
@@ -144,5 +144,5 @@ def test_what_does_not_fit_is_one_error(said, what):
 )
 def test_outputs_that_are_none_are_told_with_their_shapes(shapes):
     arrays = {f"o{n}": np.zeros(shape, np.float32) for n, shape in enumerate(shapes)}
-    with pytest.raises(ProjectError, match=r"no SSD: o0 \[1, 5, "):
+    with pytest.raises(ProjectError, match=r"not SSD outputs: o0 \[1, 5, "):
         decode_ssd(arrays)

@@ -107,7 +107,7 @@ def wrong(**changed: object) -> str:
         (".csv", "file,label\na.jpg\n", "1 cells, the first line has 2", "labels.csv:2:1"),
         (".csv", 'file,label\n"a.jpg,1\n', "not a CSV", "labels.csv:2:1"),
         (".csv", "file,label\na.jpg,1\na.jpg,2\n", "`a.jpg` has two labels", "labels.csv:3:1"),
-        (".csv", "file,label\na.jpg,1\n", "nothing is said of `b.jpg`", "labels.csv"),
+        (".csv", "file,label\na.jpg,1\n", "`b.jpg` has no label", "labels.csv"),
         (".json", "[{]", "not JSON", "labels.json:1:3"),
         (".json", "[" * 100_000, "not JSON", "labels.json"),
         (".json", "3", "neither a list nor an object", "labels.json"),
@@ -118,7 +118,7 @@ def wrong(**changed: object) -> str:
         (".json", wrong(category_id=[]), "`category_id` must be", "labels.json: annotations.0"),
         (".json", wrong(bbox=[1, 2, -3, 4]), "`bbox` must be", "labels.json: annotations.0"),
         (".json", wrong(bbox=[1, 2, 3, "4"]), "`bbox` must be", "labels.json: annotations.0"),
-        (".txt", "", "`labels.txt` is no .csv and no .json", "evaluation.dataset.labels"),
+        (".txt", "", "`labels.txt` is neither .csv nor .json", "evaluation.dataset.labels"),
     ],
 )
 def test_a_mistake_is_one_error_at_its_place(
@@ -131,5 +131,5 @@ def test_a_mistake_is_one_error_at_its_place(
 
 
 def test_a_label_outside_the_classes_is_named_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match=r"`dgo` is none of `classes`.*did you mean `dog`"):
+    with pytest.raises(ProjectError, match=r"`dgo` is not in `classes`.*did you mean `dog`"):
         read(tmp_path, "file,label\na.jpg,dgo\n", classes=("cat", "dog"))

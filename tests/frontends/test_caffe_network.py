@@ -133,14 +133,12 @@ def test_missing_weights_name_the_layer():
 
 def test_weights_of_another_shape_are_refused():
     error = refused(INPUT + CURRENT, caffemodel(WEIGHTS | {"f": [np.zeros((5, 35)), np.zeros(5)]}))
-    assert error.what == (
-        "a weight blob of layer `f` has shape [5, 35]; the network asks for [5, 36]"
-    )
+    assert error.what == ("a weight blob of layer `f` has shape [5, 35]; the network needs [5, 36]")
 
 
 def test_too_few_blobs_are_refused():
     error = refused(INPUT + CURRENT, caffemodel(WEIGHTS | {"f": WEIGHTS["f"][:1]}))
-    assert error.what == "layer `f` has 1 weight blobs; the network asks for 2"
+    assert error.what == "layer `f` has 1 weight blobs; the network needs 2"
 
 
 def test_a_blob_that_holds_less_than_its_shape_is_refused():
@@ -148,7 +146,7 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
     data = caffemodel({"c": WEIGHTS["c"]}) + held(
         100, held(1, b"f") + held(7, short) + held(7, held(7, held(1, varint(5))))
     )
-    assert "holds 16 numbers, not the 180" in refused(INPUT + CURRENT, data).what
+    assert "holds 16 values, not the 180" in refused(INPUT + CURRENT, data).what
 
 
 @pytest.mark.parametrize(
@@ -192,7 +190,7 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
             INPUT + layer("Reshape", "reshape_param { shape { dim: 7 dim: -1 } }"),
             "layer `it` (Reshape) cannot make [7, -1] of [1, 3, 6, 6]",
         ),
-        (INPUT + layer("Eltwise"), "layer `it` (Eltwise) reads 1 blobs, where it takes 2 to"),
+        (INPUT + layer("Eltwise"), "layer `it` (Eltwise) reads 1 blobs, expected 2 to"),
     ],
 )
 def test_a_wrong_network_is_one_error(text, what):

@@ -80,7 +80,7 @@ def test_a_model_begins_behind_what_only_a_host_computes():
         (X + Y[:-1], "damaged"),
         (b"\x08\x01" + field(2, "a SavedModel's graph"), "not a frozen TensorFlow graph"),
         (X + node("v", "VariableV2") + node("y", "Add", "x", "v"), "`v` is a variable"),
-        (node("y", "Relu", "x"), "reads what nothing makes"),
+        (node("y", "Relu", "x"), "reads a node that does not exist"),
         (node("y", "Relu", "z") + node("z", "Relu", "y"), "no input or no output"),
         (node("c", "Const") + node("y", "Relu", "c"), "no input or no output"),
         (node("--output=a", "Placeholder") + node("y", "Relu", "--output=a"), "not a frozen"),

@@ -48,18 +48,18 @@ GOOD = network()
 WRONG = {
     "an unknown operator": (
         network(second=Op("SVDF", [2], [3])),
-        "no frontend knows the operators SVDF",
+        "no support for the operators SVDF",
     ),
     "a custom operator": (
         network(second=Op("CUSTOM", [2], [3])),
-        "no frontend knows the operators CUSTOM",
+        "no support for the operators CUSTOM",
     ),
     "a tensor that is missing": (network(second=Op("RELU", [9], [3])), "tensor 9 of 4 is missing"),
     "an input left out": (network(conv_inputs=[-1, 1]), "CONV_2D lacks its input 0"),
     "a cycle": (network(conv_inputs=[0, 1, 3]), "`t3` must be constant"),
-    "an operator too early": (network(inputs=[]), "`t0` is read before it is made"),
-    "a tensor made twice": (network(second=Op("RELU", [2], [2])), "`t2` is made twice"),
-    "a constant that is written": (network(second=Op("RELU", [2], [1])), "`t1` is made twice"),
+    "an operator too early": (network(inputs=[]), "`t0` is read before it is computed"),
+    "a tensor made twice": (network(second=Op("RELU", [2], [2])), "`t2` is computed twice"),
+    "a constant that is written": (network(second=Op("RELU", [2], [1])), "`t1` is computed twice"),
     "a computed weight": (network(conv_inputs=[0, 0]), "`t0` must be constant"),
     "a stride of nothing": (network(conv=[(0, "b", 0), (1, "i", 0), (2, "i", 1)]), "a stride"),
     "a stride of millions": (network(conv=[(1, "i", 1 << 30), (2, "i", 1)]), "a stride"),
@@ -73,10 +73,10 @@ WRONG = {
         network(weight=T((3, 2, 2, 2), values=np.ones(3, np.float32))),
         "has 12 bytes",
     ),
-    "a scale of nothing": (network(fed=T(IMAGE, "int8", scale=[0.0])), "quantization of"),
+    "a scale of nothing": (network(fed=T(IMAGE, "int8", scale=[0.0])), "invalid quantization"),
     "a zero point beyond int8": (
         network(fed=T(IMAGE, "int8", scale=[1.0], zero_point=[200])),
-        "quantization of",
+        "invalid quantization",
     ),
     "an activation per channel": (
         network(fed=T(IMAGE, "int8", scale=[1.0, 2.0], axis=3)),
@@ -103,8 +103,14 @@ WRONG = {
         "has 8 bytes of options",
     ),
     "a sparse tensor too large": (sparse((1 << 16, 1 << 10)), "is too large for its file"),
-    "a sparse tensor of one dimension": (sparse(order=[0]), "walks the dimensions [0], of 2"),
-    "a sparse tensor that walks one twice": (sparse(order=[1, 1]), "walks the dimensions [1, 1]"),
+    "a sparse tensor of one dimension": (
+        sparse(order=[0]),
+        "of rank 2 traverses the dimensions [0]",
+    ),
+    "a sparse tensor that walks one twice": (
+        sparse(order=[1, 1]),
+        "traverses the dimensions [1, 1]",
+    ),
     "a dense level of nothing": (sparse(levels=[0, KEPT]), "0 places along a dimension"),
     "a dense level of millions": (sparse(levels=[1 << 30, KEPT]), "places along a dimension"),
     "segments that are too few": (sparse(levels=[3, ([0, 2], [1, 3])]), "segments of a sparse"),
@@ -118,8 +124,11 @@ WRONG = {
     "no outputs": (network(outputs=[]), "it computes nothing"),
     "an output twice": (network(outputs=[3, 3]), "an output is listed twice"),
     "an input twice": (network(inputs=[0, 0]), "an input is listed twice"),
-    "another mark": (GOOD[:4] + b"TFL9" + GOOD[8:], "does not carry the mark TFL3"),
-    "a root beyond the end": (struct.pack("<I", 1 << 31) + GOOD[4:], "lies beyond its end"),
+    "another mark": (GOOD[:4] + b"TFL9" + GOOD[8:], "lacks the identifier TFL3"),
+    "a root beyond the end": (
+        struct.pack("<I", 1 << 31) + GOOD[4:],
+        "lies beyond the end of the file",
+    ),
 }
 
 
@@ -174,7 +183,7 @@ def test_weights_read_over_and_over_do_not_fill_the_memory():
     steps = [Op("FULLY_CONNECTED", [1 + n if n else 0, 1], [2 + n], 8) for n in range(count)]
     data = written(tensors, steps, [0], [count + 1])
     tracemalloc.start()
-    with pytest.raises(GraphError, match="over and over"):
+    with pytest.raises(GraphError, match="used too often"):
         read_model(data, "m.tflite")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

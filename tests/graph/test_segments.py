@@ -49,21 +49,21 @@ def test_they_make_what_the_whole_makes(most, together):
         session = OrtSession(segment.to_bytes(types))
         feeds = {name: known[name] for name in session.input_names}
         answers = dict(zip(session.output_names, session.run(None, feeds), strict=True))
-        assert set(answers) == {*segment.handed, *segment.carried}
-        known |= {name: answers[name] for name in segment.carried}
-        made |= {name: answers[name] for name in segment.handed}
+        assert set(answers) == {*segment.outputs, *segment.outgoing}
+        known |= {name: answers[name] for name in segment.outgoing}
+        made |= {name: answers[name] for name in segment.outputs}
     assert {name: a.tobytes() for name, a in made.items()} == {
         name: a.tobytes() for name, a in expected.items()
     }
     for group in together:
-        assert sum(not set(group).isdisjoint(segment.handed) for segment in found) == 1
-    assert sum(len(segment.handed) for segment in found) == len(OUTPUTS)
+        assert sum(not set(group).isdisjoint(segment.outputs) for segment in found) == 1
+    assert sum(len(segment.outputs) for segment in found) == len(OUTPUTS)
 
 
 def test_no_segment_hands_out_nothing_and_none_more_than_it_may():
     """But for one tensor alone, or what lies before a place where it may end."""
     for most in range(1, 31):
-        sizes = [6 * len(segment.handed) for segment in cut(most)]
+        sizes = [6 * len(segment.outputs) for segment in cut(most)]
         assert min(sizes) > 0
         assert all(size <= max(most, math.ceil(most / 2) + 6) for size in sizes)
 

@@ -12,7 +12,7 @@ import pytest
 
 import npumake
 from npumake.lifetime.temporaries import (
-    FOREIGN_AGE,
+    FOREIGN_AGE_S,
     owned,
     sweep,
     sweep_below,
@@ -86,7 +86,7 @@ def test_a_process_that_has_ended_and_is_not_yet_waited_for_is_dead(tmp_path: Pa
 def test_what_another_place_left_is_swept_after_a_day(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     assert sweep(tmp_path) == 0
-    age(tmp_path / name, FOREIGN_AGE + 60)
+    age(tmp_path / name, FOREIGN_AGE_S + 60)
     assert sweep(tmp_path) == 1
     assert os.listdir(tmp_path) == []
 
@@ -104,7 +104,7 @@ def test_what_another_place_left_is_swept_after_a_day(tmp_path: Path, name: str)
 )
 def test_what_is_called_otherwise_is_never_swept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    age(tmp_path / name, 100 * FOREIGN_AGE)
+    age(tmp_path / name, 100 * FOREIGN_AGE_S)
     assert sweep(tmp_path) == 0
     assert os.listdir(tmp_path) == [name]
 

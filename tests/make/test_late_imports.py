@@ -13,7 +13,7 @@ from npumake.cache.signature import FileDigests
 from npumake.make import programs
 from npumake.make.code import SourceCode
 from npumake.make.node import Node
-from npumake.make.programs import COMPILERS, RUNTIMES, STARTS, compilers
+from npumake.make.programs import COMPILERS, PROGRAMS_BY_STAGE, RUNTIMES, compilers
 from npumake.stages import STAGES
 
 HOUSE = Path(npumake.__file__).parent
@@ -94,7 +94,7 @@ def test_every_stage_that_may_load_a_runtime_late_is_told_of(tmp_path):
     late = late_imports()
     readers = {"listings", "verdict", "findings"}  # of the interface behind a .vmfb, run nowhere
     for stage in STAGES:
-        started = {name for names in STARTS.get(stage, {}).values() for name in names}
+        started = {name for names in PROGRAMS_BY_STAGE.get(stage, {}).values() for name in names}
         for module in source.closure(f"npumake.stages.{stage}").modules:
             file = module.partition(".")[2].replace(".", "/") + ".py"
             is_reader = stage in readers and file == "runtime/iree.py"
@@ -150,7 +150,7 @@ def install(tmp_path, monkeypatch):
 
 HERE = [
     (stage, backend, name)
-    for stage, table in STARTS.items()
+    for stage, table in PROGRAMS_BY_STAGE.items()
     for backend, names in table.items()
     for name in names
     if backend not in programs.ADAPTERS or name not in programs.ADAPTERS[backend].distributions

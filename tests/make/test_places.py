@@ -202,7 +202,7 @@ def test_a_name_that_a_locale_cannot_say_is_one_error(built, key):
     file.write_text(file.read_text().replace(old, new), encoding="utf-8")
     found = run(built, "build", **POSIX)
     assert (found.returncode, found.stdout.count("error:")) == (2, 1), found.stdout
-    assert "hint: this locale has no such letters in names of files" in found.stdout
+    assert "hint: this locale cannot encode the file name" in found.stdout
     assert run(built, "build", LC_ALL="C.UTF-8").returncode == 0
 
 

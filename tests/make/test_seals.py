@@ -99,10 +99,10 @@ def test_a_record_that_names_another_blob_is_no_record(built: Workspace) -> None
 def test_why_says_what_was_damaged(built: Workspace) -> None:
     node, stamp = "digits:original_float", built.project / "out/.npumake/original_float.json"
     stamp.write_bytes(stamp.read_bytes()[:-2])
-    assert "does not carry its seal" in built.npumake("why", node).stdout
+    assert "seal of its stamp is wrong" in built.npumake("why", node).stdout
     for record in built.root.glob("cache/records/*/*.json"):
         record.write_bytes(record.read_bytes().replace(b'"seal":"', b'"seal":"0'))
-    assert "was damaged, and is set aside" in built.npumake("why", node).stdout
+    assert "was damaged and is quarantined" in built.npumake("why", node).stdout
 
 
 @pytest.mark.slow

@@ -2,10 +2,10 @@
 
 from multiprocessing.reduction import ForkingPickler
 
-from npumake.make.tasks import Unsent
+from npumake.make.tasks import LocalMeta
 
 
 def test_what_a_build_remembers_is_not_sent_between_processes():
     """A finished task is sent while the next runs: a dict that grows then would never arrive."""
-    sent = ForkingPickler.dumps(Unsent(build=lambda: "not to be pickled"))
+    sent = ForkingPickler.dumps(LocalMeta(build=lambda: "not to be pickled"))
     assert ForkingPickler.loads(sent) == {}

@@ -7,7 +7,7 @@ import pytest
 from npumake.cli.projects import selected
 from npumake.make.trials import Trials
 from npumake.progress import listening
-from npumake.quant.search.objective import Objective, chosen
+from npumake.quant.search.objective import Objective, choose_promotions
 from workspaces import Workspace
 
 WISH = Objective(0.9998)
@@ -27,7 +27,7 @@ def trials(here: Workspace, target: str = "rdk-x5") -> Trials:
 
 def test_the_second_search_measures_nothing_and_finds_the_same(here: Workspace) -> None:
     first, second = trials(here), trials(here)
-    assert chosen(first, WISH) == chosen(second, WISH)
+    assert choose_promotions(first, WISH) == choose_promotions(second, WISH)
     assert (first.recalled, second.made) == (0, 0)
     assert first.made == second.recalled > len(first.candidates)
 
@@ -39,33 +39,33 @@ def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
 
     begun, whole = trials(here), trials(here)
     with pytest.raises(KeyboardInterrupt), listening(interrupt):
-        chosen(begun, WISH)
+        choose_promotions(begun, WISH)
     assert begun.made == 2 + 4  # nothing promoted, everything, then one node after the other
-    chosen(whole, WISH)
+    choose_promotions(whole, WISH)
     assert whole.recalled == begun.made
     again = trials(here)
-    chosen(again, WISH)
+    choose_promotions(again, WISH)
     assert again.recalled == begun.made + whole.made
 
 
 def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) -> None:
     first, second = trials(here), trials(here)
-    chosen(first, WISH)
-    chosen(second, Objective(0.9998, most_nodes=30))
+    choose_promotions(first, WISH)
+    choose_promotions(second, Objective(0.9998, most_nodes=30))
     assert second.made == 0
     third = trials(here)
-    assert chosen(third, Objective(1.0, "agreement")).suffices
+    assert choose_promotions(third, Objective(1.0, "agreement")).suffices
     assert (third.made, third.recalled) == (0, 1)
 
 
 def test_another_target_and_another_calibration_use_none_of_them(here: Workspace) -> None:
-    chosen(trials(here), WISH)
+    choose_promotions(trials(here), WISH)
     other = trials(here, "ara240")
-    chosen(other, WISH)
+    choose_promotions(other, WISH)
     assert other.recalled == 0
     yaml = here.project / "project.yaml"
     yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
     here.doit()
     anew = trials(here)
-    chosen(anew, WISH)
+    choose_promotions(anew, WISH)
     assert anew.recalled == 0

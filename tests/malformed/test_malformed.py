@@ -128,32 +128,38 @@ FILES = (
     Case(
         "a folder for a section", lambda p: (p / "inputs.yaml").mkdir(), LIST, 2, ("inputs.yaml",)
     ),
-    Case("a pipe for a section", instead("data.yaml", os.mkfifo), LIST, 2, ("no plain file",)),
+    Case("a pipe for a section", instead("data.yaml", os.mkfifo), LIST, 2, ("plain file",)),
     Case(
         "a section that is a device", instead("data.yaml", link("/dev/zero")), LIST, 2, ("data.y",)
     ),
     Case("a section behind no link", instead("data.yaml", link("no")), LIST, 2, ("data.yaml",)),
     Case("a section that is a list", yaml("- x", "inputs.yaml"), LIST, 2, ("inputs",)),
     Case("a section called .yml", yaml("", "inputs.yml"), LIST, 2, ("rename it", "inputs.yml")),
-    Case("a model that is a folder", model("samples"), BUILD, 2, ("`samples` is no plain file",)),
+    Case(
+        "a model that is a folder", model("samples"), BUILD, 2, ("`samples` is not a plain file",)
+    ),
     Case(
         "a model that is a pipe",
         both(instead("pipe.onnx", os.mkfifo), model("pipe.onnx")),
         BUILD,
         2,
-        ("`pipe.onnx` is no plain file",),
+        ("`pipe.onnx` is not a plain file",),
     ),
     Case(
-        "a model that is a device", model("/dev/zero"), BUILD, 2, ("`/dev/zero` is no plain file",)
+        "a model that is a device",
+        model("/dev/zero"),
+        BUILD,
+        2,
+        ("`/dev/zero` is not a plain file",),
     ),
     Case(
         "a model of standard input",
         model("/dev/stdin"),
         BUILD,
         2,
-        ("`/dev/stdin` is no plain file",),
+        ("`/dev/stdin` is not a plain file",),
     ),
-    Case("a model that is the root", model("/"), BUILD, 2, ("`/` is no plain file",)),
+    Case("a model that is the root", model("/"), BUILD, 2, ("`/` is not a plain file",)),
     Case("a model without a name", model('""'), BUILD, 2, ("project.yaml",)),
     Case("a model with NUL in its name", model(r'"a\0b.onnx"'), BUILD, 2, ("project.yaml",)),
     Case("a model of a long name", model(f"{LONG}.onnx"), BUILD, 2, ("no file `xxx",)),
@@ -163,7 +169,7 @@ FILES = (
         both(instead("model.onnx", link("model.onnx")), model("model.onnx")),
         BUILD,
         2,
-        ("`model.onnx` is no plain file",),
+        ("`model.onnx` is not a plain file",),
     ),
     Case(
         "a model that is not one, elsewhere",
@@ -191,7 +197,7 @@ FILES = (
         yaml(HEAD + "data: {image: {files: /dev/zero}}"),
         BUILD,
         2,
-        ("no plain file",),
+        ("plain file",),
     ),
     Case(
         "samples below a file",
@@ -235,11 +241,13 @@ FILES = (
         2,
         ("names Python outside the project",),
     ),
-    Case("a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("no file name",)),
-    Case("a prefix that is a path", keys("compile: {prefix: /tmp/x}"), BUILD, 2, ("no file name",)),
-    Case("a prefix of dots", keys("compile: {prefix: ..}"), BUILD, 2, ("no file name",)),
+    Case("a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("a file name",)),
+    Case(
+        "a prefix that is a path", keys("compile: {prefix: /tmp/x}"), BUILD, 2, ("not a file name",)
+    ),
+    Case("a prefix of dots", keys("compile: {prefix: ..}"), BUILD, 2, ("not a file name",)),
     Case("a prefix with NUL", keys(r'compile: {prefix: "a\0b"}'), BUILD, 2, ("project.yaml:4",)),
-    Case("a long prefix", keys(f"compile: {{prefix: {LONG}}}"), BUILD, 2, ("no file name",)),
+    Case("a long prefix", keys(f"compile: {{prefix: {LONG}}}"), BUILD, 2, ("not a file name",)),
     Case(
         "a config that is a pipe",
         both(instead("v.yaml", os.mkfifo), yaml("dialect: hb_mapper\nconfig: v.yaml\n")),

@@ -137,7 +137,7 @@ SEALED: dict[str, tuple[Callable[[], bytes], str]] = {
     "a seal of brackets": (lambda: with_members(secure(), seal__json=DEEP), "not a secure model"),
     "another cipher": (
         lambda: with_document(secure(), "seal.json", cipher="none"),
-        "a cipher not known here",
+        "an unknown cipher",
     ),
     "policies that are a list": (
         lambda: with_document(secure(), "seal.json", security=[1]),

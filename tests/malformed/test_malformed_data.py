@@ -294,7 +294,7 @@ def held(array: np.ndarray) -> Callable[[Path], object]:
 
 FILES = (
     Case("a folder", sample("a.npy", Path.mkdir), COMMAND, 2, ("no file matches `bad/*`",)),
-    Case("a pipe", sample("a.npy", os.mkfifo), COMMAND, 2, ("no plain file",)),
+    Case("a pipe", sample("a.npy", os.mkfifo), COMMAND, 2, ("plain file",)),
     Case(
         "a link to nothing",
         sample("a.npy", lambda path: path.symlink_to("nowhere")),
@@ -307,7 +307,7 @@ FILES = (
         sample("a.npy", lambda path: path.symlink_to("/dev/zero")),
         COMMAND,
         2,
-        ("no plain file",),
+        ("plain file",),
     ),
     Case(
         "a link to a file that is no sample",

@@ -142,14 +142,14 @@ ONNX = {
         "IR version 99; the newest is",
     ),
     "a negative dimension": (onnx_file(edited(negative)), "input `x` has the shape [1, -4]"),
-    "a dimension of 2^62": (onnx_file(shaped(1, 1 << 62)), "more than the 1,073,741,824 numbers"),
+    "a dimension of 2^62": (onnx_file(shaped(1, 1 << 62)), "more than the 1,073,741,824 elements"),
     "dimensions whose product overflows": (
         onnx_file(shaped(*[1 << 33] * 4)),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "an input of a terabyte": (
         onnx_file(shaped(1, 1 << 38)),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a weight of a terabyte without bytes": (onnx_file(holding(weight([1 << 38]))), "not a valid"),
     "a weight of dimensions that overflow": (
@@ -167,7 +167,7 @@ ONNX = {
                 "{ c = ConstantOfShape(n)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a tile that fills the memory": (
         onnx_file(
@@ -176,7 +176,7 @@ ONNX = {
                 "float[1,1] w = {1}> { c = Tile(w, n)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "a range that fills the memory": (
         onnx_file(
@@ -185,7 +185,7 @@ ONNX = {
                 "int64 d = {1}> { c = Range(a, b, d)  y = Add(x, c) }"
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
     "weights up the folders": (onnx_file(outside("../../secret")), "lies outside the folder"),
     "weights at a root": (onnx_file(outside("/etc/passwd")), "lies outside the folder"),
@@ -239,8 +239,8 @@ ONNX = {
 }
 
 TFLITE = {
-    "empty": (lite(b""), "does not carry the mark"),
-    "another format": (lite(DIGITS), "does not carry the mark"),
+    "empty": (lite(b""), "lacks the identifier"),
+    "another format": (lite(DIGITS), "lacks the identifier"),
     "the mark alone": (lite(b"\x00\x00\x00\x00TFL3"), "TFLite"),
     "cut off": (lite(LITE[: len(LITE) // 2]), "TFLite"),
     "a root beyond the end": (lite(at(LITE, 0, "I", 1 << 30)), "TFLite"),
@@ -251,7 +251,7 @@ TFLITE = {
     ),
     "a cycle": (
         lite(written([T(IMAGE)] * 3, [Op("ADD", [0, 2], [1]), Op("RELU", [1], [2])], [0], [2])),
-        "is read before it is made",
+        "is read before it is computed",
     ),
     "a negative dimension": (
         lite(written([T((1, -4, 4, 1)), T(IMAGE)], [Op("RELU", [0], [1])], [0], [1])),
@@ -274,7 +274,7 @@ TFLITE = {
                 [2],
             )
         ),
-        "more than the 1,073,741,824 numbers",
+        "more than the 1,073,741,824 elements",
     ),
 }
 
@@ -299,7 +299,7 @@ CAFFE = {
             net(CONV % "num_output: 4000000000 kernel_size: 1 bias_term: false"),
             caffemodel({"c": [WEIGHT]}),
         ),
-        "the network asks for [4000000000, 3, 1, 1]",
+        "the network needs [4000000000, 3, 1, 1]",
     ),
     "a window of four billion": (
         caffe(
@@ -313,7 +313,7 @@ CAFFE = {
             net(CONV % "num_output: 2 kernel_size: 3 pad: 4294967295 bias_term: false"),
             caffemodel({"c": [WEIGHT]}),
         ),
-        "more than Caffe can hold",
+        "more than Caffe supports",
     ),
     "no weights": (caffe(net(CONV % "num_output: 2 kernel_size: 3"), b""), "it holds no weights"),
     "weights of another network": (
@@ -333,7 +333,7 @@ CAFFE = {
     ),
     "two files of weights": (
         project("n.prototxt", net(CONV % "num_output: 2"), a_bin=b"", b_bin=b""),
-        "in one other file, and 2 are named",
+        "one file of weights; the project names 2",
     ),
 }
 
@@ -348,7 +348,7 @@ TENSORFLOW = {
     ),
     "an input nobody makes": (
         project("m.pb", pb(("y", "Relu", ("gone",)))),
-        "reads what nothing makes",
+        "reads a node that does not exist",
     ),
     "a variable": (
         project("m.pb", pb(("x", "Placeholder", ()), ("v", "VariableV2", ()))),

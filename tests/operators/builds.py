@@ -22,7 +22,7 @@ from npumake.graph import Graph, Node, origin, parse, shape, upgraded
 from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
 from npumake.targets.target import Target
@@ -110,7 +110,9 @@ class Model:
 
     @cached_property
     def recipe(self):
-        return plain(self.graph, observe(self.graph, self.feeds), Calibration("max"), False)
+        return ranges_by_method(
+            self.graph, observe(self.graph, self.feeds), Calibration("max"), False
+        )
 
     def built(self, target: Target, width: Width = "int8") -> Built:
         """Raises PipelineError."""

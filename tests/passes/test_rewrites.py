@@ -295,7 +295,7 @@ def test_what_hinders_a_recurrent_node_is_said_and_it_stays(given, why):
     assert unroll_recurrent(graph) == 0
     (node,) = graph.nodes("GRU")
     assert hindrance(node) == why
-    assert hindrance(node, 2) == "it has 3 steps; more than 2 are not written out"
+    assert hindrance(node, 2) == "it has 3 steps; more than 2 are not unrolled"
 
 
 def drawn(count):

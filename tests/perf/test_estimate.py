@@ -17,7 +17,7 @@ from npumake.errors import GraphError
 from npumake.graph import parse_text
 from npumake.perf.assumed import latency_text
 from npumake.perf.documents import document, subgraph_document
-from npumake.perf.estimate import estimated, function_calls, roof_of
+from npumake.perf.estimate import estimate_bundle, function_calls, roof_of
 from npumake.perf.latency import bundle_latency
 from npumake.perf.layers import layers_of
 from npumake.perf.page import model_page, subgraph_page
@@ -45,12 +45,12 @@ def test_a_layer_takes_the_longer_of_computing_and_moving():
 
 
 def test_a_figure_that_is_not_published_leaves_the_latency_unknown():
-    found = estimated("m", BUNDLE, UNFITTED)
+    found = estimate_bundle("m", BUNDLE, UNFITTED)
     assert (found.latency, found.interval, found.fps) == (None, None, None)
     assert (found.on_board, found.moved_interval) == (None, None)
     assert found.at_least == pytest.approx(layers_of(PROGRAM, None)[0].macs / 5e12)
-    assert any("bandwidth of its DDR is not published" in said for said in found.assumptions)
-    assert "(computing alone; " in latency_text(found.latency, found.at_least)
+    assert any("its DDR bandwidth is not published" in said for said in found.assumptions)
+    assert "(compute only; " in latency_text(found.latency, found.at_least)
 
 
 def test_without_a_bandwidth_computing_alone_is_a_lower_bound():
@@ -63,7 +63,7 @@ def test_without_a_bandwidth_computing_alone_is_a_lower_bound():
 
 
 def test_a_bandwidth_that_is_given_makes_it_known():
-    found = estimated("m", BUNDLE, UNFITTED, ddr=1e6)
+    found = estimate_bundle("m", BUNDLE, UNFITTED, ddr=1e6)
     assert found.latency == pytest.approx((found.loaded + found.stored) / 1e6)
     assert found.fps == 1.0 / found.latency
 
@@ -77,7 +77,7 @@ def test_a_program_that_runs_on_the_cpu_alone_has_no_latency():
     alone = replace(PROGRAM, instructions=(), outputs=("x",))
     assert bundle_latency(Bundle("rdk-x5", alone, {}), CHIP) is None
     assert bundle_latency(Bundle("rdk-x5", alone, {}), X5) is None
-    assert estimated("m", Bundle("rdk-x5", alone, {}), CHIP).latency is None
+    assert estimate_bundle("m", Bundle("rdk-x5", alone, {}), CHIP).latency is None
 
 
 @given(st.lists(st.floats(0.0, 3.0), max_size=20), st.floats(0.5, 4.0))
@@ -89,9 +89,9 @@ def test_a_function_call_is_cut_where_it_would_take_longer(times, limit):
 
 def test_a_limit_cuts_the_estimate_into_calls():
     bundle = replace(BUNDLE, settings={"max_time_per_fc": 1000})
-    assert estimated("m", bundle, UNFITTED, ddr=2e6).subgraphs[0].calls == 1
-    assert estimated("m", bundle, UNFITTED, ddr=1e5).subgraphs[0].calls == 2
-    assert estimated("m", bundle, UNFITTED).subgraphs[0].calls is None
+    assert estimate_bundle("m", bundle, UNFITTED, ddr=2e6).subgraphs[0].calls == 1
+    assert estimate_bundle("m", bundle, UNFITTED, ddr=1e5).subgraphs[0].calls == 2
+    assert estimate_bundle("m", bundle, UNFITTED).subgraphs[0].calls is None
 
 
 def test_the_nodes_in_the_body_of_a_loop_are_on_the_cpu_by_name():
@@ -100,13 +100,13 @@ def test_the_nodes_in_the_body_of_a_loop_are_on_the_cpu_by_name():
         body (int64 i, bool on, float[1,2] s) => (bool more, float[1,2] t)
         { [plus] t = Add(s, x) [same] more = Identity(on) }> }""")
     bundle = Bundle("sl1680", lowered(graph, "half_even"), {})
-    found = estimated("m", bundle, read_target("sl1680"), None)
+    found = estimate_bundle("m", bundle, read_target("sl1680"), None)
     assert found.on_cpu == ("y", "y/plus", "y/same")
 
 
 def test_layers_are_told_where_debug_is_on():
-    quiet = estimated("m", BUNDLE, X5)
-    loud = estimated("m", replace(BUNDLE, settings={"debug": True}), X5)
+    quiet = estimate_bundle("m", BUNDLE, X5)
+    loud = estimate_bundle("m", replace(BUNDLE, settings={"debug": True}), X5)
     assert "layer details" not in subgraph_document(quiet.subgraphs[0], quiet)
     rows = subgraph_document(loud.subgraphs[0], loud)["layer details"]
     assert [row["layer name"] for row in rows] == ["conv", "pool"]
@@ -115,7 +115,7 @@ def test_layers_are_told_where_debug_is_on():
 
 
 def test_the_sums_of_the_model_are_those_of_its_layers():
-    found, layers = estimated("m", BUNDLE, CHIP), layers_of(PROGRAM, 0)
+    found, layers = estimate_bundle("m", BUNDLE, CHIP), layers_of(PROGRAM, 0)
     told = json.loads(json.dumps(document(found)))
     assert told["OPs per frame"] == sum(layer.ops for layer in layers)
     assert told["DDR bytes per frame"] == sum(layer.moved for layer in layers)
@@ -124,7 +124,7 @@ def test_the_sums_of_the_model_are_those_of_its_layers():
 
 def test_a_page_holds_all_it_shows_and_is_made_for_light_and_dark():
     png = picture(PROGRAM, "m")
-    text = model_page(estimated("<m>", BUNDLE, X5), png)
+    text = model_page(estimate_bundle("<m>", BUNDLE, X5), png)
     assert base64.b64encode(png).decode() in text
     assert "http" not in text
     assert "prefers-color-scheme: dark" in text
@@ -153,15 +153,15 @@ def test_every_key_of_the_section_says_what_comes_of_it():
     ids=["no weight", "too large", "no name", "no kernel"],
 )
 def test_a_stranger_s_program_that_fits_no_kernel_is_refused(damaged):
-    with pytest.raises(GraphError, match=r"no constant|larger than any|is no text|cannot be"):
-        estimated("m", Bundle("rdk-x5", damaged, {}), X5)
+    with pytest.raises(GraphError, match=r"no constant|larger than any|is not text|cannot be"):
+        estimate_bundle("m", Bundle("rdk-x5", damaged, {}), X5)
 
 
 @pytest.mark.parametrize("given", ["2", [1], None, -1, True, 1.5, 1 << 60])
 @pytest.mark.parametrize("key", ["core_num", "max_time_per_fc"])
 def test_a_stranger_s_setting_that_is_no_number_is_refused(key, given):
     with pytest.raises(GraphError, match=f"`{key}` in its manifest is"):
-        estimated("m", replace(BUNDLE, settings={key: given}), X5)
+        estimate_bundle("m", replace(BUNDLE, settings={key: given}), X5)
 
 
 SUMMARY = {
@@ -215,7 +215,7 @@ def test_an_estimate_of_other_types_is_refused_or_read(route):
 
 @pytest.mark.parametrize("told", ["[]", "{}", '{"summary": [], "layers": 1}', "NaN", "\0"])
 def test_an_estimate_that_is_none_is_refused(told):
-    with pytest.raises(GraphError, match="no estimate of Vela that can be read"):
+    with pytest.raises(GraphError, match="no readable estimate of Vela"):
         vela_of(io.BytesIO(zipped({"vela.json": told.encode()})), "m.tflite")
 
 

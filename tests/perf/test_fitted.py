@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.perf.documents import document
-from npumake.perf.estimate import estimated, latency_of
+from npumake.perf.estimate import estimate_bundle, latency_of
 from npumake.perf.fitted import computing, seconds
 from npumake.perf.kinds import Work
 from npumake.perf.latency import bundle_latency
@@ -76,7 +76,7 @@ def test_a_fitted_target_says_what_on_and_its_interval_holds_the_estimate(target
 
 
 def test_the_estimate_is_above_the_bound_and_within_its_interval():
-    found = estimated("m", BUNDLE, X5)
+    found = estimate_bundle("m", BUNDLE, X5)
     low, high = found.interval
     assert found.at_least <= low < found.latency < high
     assert found.on_board == found.latency + FIT.board
@@ -86,7 +86,7 @@ def test_the_estimate_is_above_the_bound_and_within_its_interval():
 
 
 def test_a_model_smaller_than_all_it_was_fitted_on_is_extrapolated():
-    found, low = estimated("m", BUNDLE, X5), FIT.seconds[0]
+    found, low = estimate_bundle("m", BUNDLE, X5), FIT.seconds[0]
     assert found.latency < low
     assert found.extrapolated
     assert "extrapolated" in latency_of(found)
@@ -94,11 +94,11 @@ def test_a_model_smaller_than_all_it_was_fitted_on_is_extrapolated():
     assert "extrapolated" in str(bundle_latency(BUNDLE, X5))
     within = replace(FIT, seconds=(0.0, low))
     chip = replace(X5, cost=replace(X5.cost, fitted=within))
-    assert "extrapolated" not in latency_of(estimated("m", BUNDLE, chip))
+    assert "extrapolated" not in latency_of(estimate_bundle("m", BUNDLE, chip))
 
 
 def test_it_is_told_what_it_was_fitted_on():
-    found = estimated("m", BUNDLE, X5)
+    found = estimate_bundle("m", BUNDLE, X5)
     assert set(FIT.on) <= set(found.assumptions)
     assert escape(FIT.on[0]) in model_page(found, b"")
     told = document(found)
@@ -107,14 +107,14 @@ def test_it_is_told_what_it_was_fitted_on():
 
 
 def test_a_bandwidth_of_yours_takes_the_place_of_the_fitted_one():
-    slow, fast = (estimated("m", BUNDLE, X5, ddr=ddr).latency for ddr in (1e8, 1e12))
-    assert slow > estimated("m", BUNDLE, X5).latency > fast
+    slow, fast = (estimate_bundle("m", BUNDLE, X5, ddr=ddr).latency for ddr in (1e8, 1e12))
+    assert slow > estimate_bundle("m", BUNDLE, X5).latency > fast
 
 
 def test_a_camera_in_nv12_gives_half_the_bytes():
     fed = replace(BUNDLE, provenance={"inputs": {"x": {"fed_type": "nv12"}}})
     plain = replace(BUNDLE, provenance={"inputs": {"x": {"fed_type": "rgb"}, "y": None}})
-    found = [estimated("m", bundle, X5).loaded for bundle in (fed, plain, BUNDLE)]
+    found = [estimate_bundle("m", bundle, X5).loaded for bundle in (fed, plain, BUNDLE)]
     assert found[0] < found[1] == found[2]
 
 
@@ -132,7 +132,9 @@ def wide(channels: int) -> Program:
 
 
 def test_a_wider_conv_takes_longer():
-    times = [estimated("m", Bundle("rdk-x5", wide(n), {}), X5).latency for n in (8, 16, 64, 512)]
+    times = [
+        estimate_bundle("m", Bundle("rdk-x5", wide(n), {}), X5).latency for n in (8, 16, 64, 512)
+    ]
     assert times == sorted(times)
     assert len(set(times)) == len(times)
 

@@ -90,7 +90,7 @@ def test_a_very_deep_text_is_refused_at_once():
 
 
 def test_a_large_file_is_refused_unread(tmp_path):
-    (tmp_path / "p.yaml").write_bytes(b"#" * (events.LARGEST + 1))
+    (tmp_path / "p.yaml").write_bytes(b"#" * (events.MAX_FILE_BYTES + 1))
     with pytest.raises(ProjectError, match="larger than 1024 KiB"):
         read_document(tmp_path / "p.yaml")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from npumake.errors import Place, ProjectError
 from npumake.project.document import Document, parse_document
-from npumake.project.expand import MOST_VARIANTS, merged, variants
+from npumake.project.expand import MAX_VARIANTS, merged, variants
 from npumake.project.reader import Project, project_of, read_project
 from npumake.project.sections import Calibration
 
@@ -113,8 +113,8 @@ def test_variants_come_before_the_matrix_and_in_the_order_of_the_text():
 
 
 def test_as_many_variants_as_promised_and_no_more():
-    many = "".join(f"  v{number}: {{}}\n" for number in range(MOST_VARIANTS))
-    assert len(names(f"variants:\n{many}")) == MOST_VARIANTS
+    many = "".join(f"  v{number}: {{}}\n" for number in range(MAX_VARIANTS))
+    assert len(names(f"variants:\n{many}")) == MAX_VARIANTS
     with pytest.raises(ProjectError, match="too many variants: at most 256"):
         names(f"variants:\n{many}  one_more: {{}}\n")
 

@@ -12,9 +12,14 @@ from npumake.graph import parse_text
 from npumake.kernels.measure import cosine
 from npumake.project.sections import Calibration
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.evaluator import SHOWN, Evaluator, held_out, turns
+from npumake.quant.search.evaluator import (
+    MAX_CALIBRATION_SAMPLES,
+    Evaluator,
+    holdout_folds,
+    holdout_samples,
+)
 from npumake.quant.search.fidelity import FloatReference
-from npumake.quant.search.methods import plain
+from npumake.quant.search.methods import ranges_by_method
 from npumake.targets.reader import read_target
 
 GRAPH = parse_text("a (float[1,4] x) => (float[1,4] y) { y = Relu(x) }").with_shapes()
@@ -27,22 +32,24 @@ def bench(read, names=NAMES, graph=GRAPH):
 
 
 def test_what_is_tried_follows_no_sample_that_judges_it():
-    outlier = bench(lambda index: [index, 1, 2, 1000.0 if index in held_out(16) else 3])
-    statistics = outlier.ground(()).statistics
+    outlier = bench(lambda index: [index, 1, 2, 1000.0 if index in holdout_samples(16) else 3])
+    statistics = outlier.rescaled_model(()).statistics
     assert statistics.tensors["x"].high == 14.0
-    assert sorted({*outlier.shown.names, *(NAMES[n] for n in held_out(16))}) == sorted(NAMES)
+    assert sorted(
+        {*outlier.calibration_samples.names, *(NAMES[n] for n in holdout_samples(16))}
+    ) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 31, 63, 64, 100, 1000])
 def test_halves_take_turns_where_samples_are_few_but_do_not_all_judge_already(count):
-    first, *others = turns(count)
-    assert first.judges == tuple(held_out(count))
+    first, *others = holdout_folds(count)
+    assert first.holdout == tuple(holdout_samples(count))
     assert len(others) == (8 <= count < 64)
     for shown, judges in (first, *others):
         assert count < 8 or not {*shown} & {*judges}
         assert {*shown, *judges} <= {*range(count)}
     if others:
-        assert sorted(judge for turn in (first, *others) for judge in turn.judges) == [
+        assert sorted(judge for fold in (first, *others) for judge in fold.holdout) == [
             *range(count)
         ]
 
@@ -56,39 +63,42 @@ def test_a_figure_over_two_turns_is_that_of_what_either_half_makes(switches):
     noise = rng.normal(size=(16, 2, 4, 4)) * np.array([1.0, 9.0]).reshape(2, 1, 1)
     tried = bench(noise.__getitem__, graph=graph)
 
-    def made_of(turn):
-        stood = tried.ground(switches, turn)
-        found = plain(stood.graph, stood.statistics, Calibration("max"), False)
+    def made_of(fold):
+        stood = tried.rescaled_model(switches, fold)
+        found = ranges_by_method(stood.graph, stood.statistics, Calibration("max"), False)
         return replace(found, switches=switches, factors=stood.factors)
 
     def answers(model, numbers):
         session = float_session(model)
         return [session.run(None, tried.samples.read(number)) for number in numbers]
 
-    first, second = tried.turns
-    models = [tried.model(made_of(turn), turn) for turn in (first, second)]
+    first, second = tried.folds
+    models = [tried.model(made_of(fold), fold) for fold in (first, second)]
     assert models[0].to_bytes() != models[1].to_bytes()
     alone = [
-        FloatReference(answers(graph, turn.judges)).figure(answers(model, turn.judges))
-        for turn, model in zip(tried.turns, models, strict=True)
+        FloatReference(answers(graph, fold.holdout)).figure(answers(model, fold.holdout))
+        for fold, model in zip(tried.folds, models, strict=True)
     ]
-    order = [*first.judges, *second.judges]
-    both = [*answers(models[0], first.judges), *answers(models[1], second.judges)]
+    order = [*first.holdout, *second.holdout]
+    both = [*answers(models[0], first.holdout), *answers(models[1], second.holdout)]
     figure = tried.figure(made_of(first))
     assert figure == FloatReference(answers(graph, order)).figure(both)
     assert figure.close.all not in {one.close.all for one in alone}
 
 
 def test_of_many_samples_few_are_shown():
-    assert len(bench(lambda index: [0, 1, 2, 3], NAMES * 100).shown) <= SHOWN
+    assert (
+        len(bench(lambda index: [0, 1, 2, 3], NAMES * 100).calibration_samples)
+        <= MAX_CALIBRATION_SAMPLES
+    )
 
 
 def test_a_graph_that_was_tried_is_not_run_again():
     read = []
     counted = bench(lambda index: read.append(index) or [index, 1, 2, 3])
-    stood = counted.ground(())
+    stood = counted.rescaled_model(())
     graph, statistics = stood.graph, stood.statistics
-    recipe = plain(graph, statistics, Calibration("max"), False)
+    recipe = ranges_by_method(graph, statistics, Calibration("max"), False)
     figure = counted.figure(recipe)
     read.clear()
     assert counted.figure(recipe) == figure
@@ -100,9 +110,9 @@ def test_a_distribution_is_judged_before_its_softmax_and_told_behind_it():
         { r = Relu(x)  y = Softmax(r)  z = Relu(r) }""").with_shapes()
     names = tuple(map(str, range(64)))
     tried = bench(lambda index: [index / 4, 5, 1, 9 - index / 8], names, graph)
-    recipe = plain(graph, tried.ground(()).statistics, Calibration("max"), False)
-    meant, made = tried.meant, tried.answers(tried.model(recipe))
-    assert len(meant) == len(held_out(64))
+    recipe = ranges_by_method(graph, tried.rescaled_model(()).statistics, Calibration("max"), False)
+    meant, made = tried.float_outputs, tried.outputs(tried.model(recipe))
+    assert len(meant) == len(holdout_samples(64))
     by_output = [
         cosine(*(np.stack([sample[index] for sample in some]) for some in (meant, made)))
         for index in range(2)
@@ -114,5 +124,5 @@ def test_a_distribution_is_judged_before_its_softmax_and_told_behind_it():
 
 def test_where_no_softmax_answers_no_distribution_is_told():
     tried = bench(lambda index: [index, 1, 2, 3])
-    recipe = plain(GRAPH, tried.ground(()).statistics, Calibration("max"), False)
+    recipe = ranges_by_method(GRAPH, tried.rescaled_model(()).statistics, Calibration("max"), False)
     assert tried.figure(recipe).distributions.all == 1.0 > tried.figure(recipe).close.all

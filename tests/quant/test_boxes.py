@@ -11,7 +11,7 @@ from npumake.graph import Graph, parse, upgraded
 from npumake.passes import optimized
 from npumake.project.precision import Types
 from npumake.project.sections import Quantization
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.targets.reader import read_target
 
 MASKS = ("/cv4.0/Conv", "/cv4.2/Conv", "/Concat_coefs", "output1", "/Sigmoid", "/dfl/conv/Conv")
@@ -26,7 +26,7 @@ def marked() -> Graph:
 
 
 def plan(types: Types, target: str = "ara240", graph: Graph | None = None) -> PrecisionPlan:
-    return planned(graph or marked(), Quantization(types), read_target(target))
+    return plan_precision(graph or marked(), Quantization(types), read_target(target))
 
 
 def wide(found: PrecisionPlan) -> set[str]:

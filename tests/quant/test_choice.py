@@ -16,9 +16,9 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.precision.precision_candidates import all_but, candidates, operations, promoted
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
-from npumake.quant.search.objective import Objective, chosen
-from npumake.quant.search.type_judge import judge, scored
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
+from npumake.quant.search.objective import Objective, choose_promotions
+from npumake.quant.search.type_judge import judge, score_outputs
 from npumake.targets.reader import read_target
 from quant.test_types import NPU, X3, X5, feeds, graph, of
 from workspaces import shared_data
@@ -33,7 +33,7 @@ class Model:
         self.graph, self.target, self.to, self.measured = graph, target, to, 0
         statistics = observe(graph, feeds)
         symmetric = target.activations.symmetric
-        self.recipe = plain(graph, statistics, Calibration("max"), symmetric)
+        self.recipe = ranges_by_method(graph, statistics, Calibration("max"), symmetric)
         samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
         self.judge = judge(graph, self.recipe, samples, target)
         self.score = cache(lambda names: self.scored(self.asked(names)))
@@ -50,7 +50,7 @@ class Model:
         return self.judge(asked)
 
     def reaching(self, wanted, **limits):
-        return chosen(self, Objective(wanted, **limits))
+        return choose_promotions(self, Objective(wanted, **limits))
 
 
 def against_trying_everything(chip, to):
@@ -157,9 +157,9 @@ def test_operations(node, count):
 def test_scores_are_of_the_worst_output():
     real = [[np.array([1.0, 2.0]), np.array([3.0, 0.0])], [np.array([2.0, 1.0]), np.array([1, 0])]]
     made = [[np.array([1.0, 2.0]), np.array([0.0, 3.0])], [np.array([2.0, 1.0]), np.array([1, 0])]]
-    assert scored(real, real).cosine == scored(real, real).agreement == 1.0
-    assert scored(real, made).cosine == 0.1
-    assert scored(real, made).agreement == 0.5
+    assert score_outputs(real, real).cosine == score_outputs(real, real).agreement == 1.0
+    assert score_outputs(real, made).cosine == 0.1
+    assert score_outputs(real, made).agreement == 0.5
 
 
 MOBILENET = shared_data() / "models/classification/mobilenet_v1_0.25_224_float.tflite"

@@ -13,13 +13,13 @@ from npumake.engine.reference import ReferenceSession
 from npumake.graph import array, parse_text
 from npumake.kernels.measure import cosine
 from npumake.quant.calibration.observe import observe
-from npumake.quant.correction.adaptive_rounding import Moments, adaptively_rounded, towards
-from npumake.quant.correction.bias_correction import bias_corrected
-from npumake.quant.correction.cross_layer_equalization import equalized, factors
-from npumake.quant.correction.rescale_groups import bundles
+from npumake.quant.correction.adaptive_rounding import Moments, compensation, round_adaptively
+from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.cross_layer_equalization import equalize, factors
+from npumake.quant.correction.rescale_groups import find_rescale_groups
 from npumake.quant.correction.rounding import best, rounded
-from npumake.quant.correction.smoothquant import migrated, migrating
-from npumake.quant.correction.weight_clipping import clipped, square_errors
+from npumake.quant.correction.smoothquant import smoothquant, smoothquant_factors
+from npumake.quant.correction.weight_clipping import clip_weights, square_errors
 from npumake.quant.precision.linear_layers import quantized_layers
 from npumake.quant.qdq.integers import with_integer_weights
 from trained import (
@@ -48,7 +48,7 @@ def hard():
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize(
     "another",
-    [equalized, lambda g: migrated(g, samples(), PER_CHANNEL.weights)],
+    [equalize, lambda g: smoothquant(g, samples(), PER_CHANNEL.weights)],
     ids=["equalized", "migrated"],
 )
 def test_the_function_stays_what_it_was(name, another):
@@ -65,12 +65,12 @@ def test_equalization_brings_a_collapsed_network_back():
     graph = stressed(network("repvgg"), HARD)
     assert top1(graph) == top1(network("repvgg"))
     assert top1(calibrated(graph, PER_TENSOR)) < 20  # measured 9.8
-    assert top1(calibrated(equalized(graph), PER_TENSOR)) > 98.5  # measured 99.2, as in float
+    assert top1(calibrated(equalize(graph), PER_TENSOR)) > 98.5  # measured 99.2, as in float
 
 
 def test_equalization_is_converged_when_makers_and_readers_are_of_one_size():
-    graph = equalized(stressed(network("repvgg"), HARD))
-    for s in factors(bundles(graph)):
+    graph = equalize(stressed(network("repvgg"), HARD))
+    for s in factors(find_rescale_groups(graph)):
         assert np.abs(np.log(s)).max() < 0.01
 
 
@@ -94,8 +94,8 @@ def test_a_factor_goes_only_through_what_lets_it(body, found):
         "float[2,2,1,1] w = {10.0,1.0,0.1,3.0}, float zero = {0.0}, float six = {6.0}> "
         f"{{ {body} }}"
     )
-    assert len(bundles(graph)) == found
-    made = equalized(graph)
+    assert len(find_rescale_groups(graph)) == found
+    made = equalize(graph)
     x = np.random.default_rng(0).normal(size=(1, 2, 4, 4)).astype(np.float32)
     ((a,), (b,)) = (float_session(g).run(None, {"x": x}) for g in (graph, made))
     assert np.abs(a - b).max() <= 1e-5 * np.abs(a).max()
@@ -109,7 +109,7 @@ def test_a_channel_that_gives_its_bias_alone_is_not_blown_up():
         "float[2] b = {1.0,0.0}, float[2,2,1,1] w = {1.0,1.0,1.0,1.0}> "
         "{ a = Conv(x, v, b)  r = Relu(a)  y = Conv(r, w) }"
     )
-    (s,) = factors(bundles(graph))
+    (s,) = factors(find_rescale_groups(graph))
     assert s[0] == pytest.approx(1.0)
 
 
@@ -117,7 +117,7 @@ def test_migration_brings_a_transformer_back():
     """Measured: top-1 40.2 %, and 90.8 % migrated; 90.3 % in float."""
     graph = stressed(network("transformer"), HARD)
     assert top1(calibrated(graph, PER_CHANNEL)) < 60
-    made = calibrated(migrated(graph, samples(), PER_CHANNEL.weights), PER_CHANNEL)
+    made = calibrated(smoothquant(graph, samples(), PER_CHANNEL.weights), PER_CHANNEL)
     assert top1(made) >= top1(graph) - 0.5
     assert closeness(graph, made) > 0.998  # measured 0.9992; 0.686 without
 
@@ -126,7 +126,7 @@ def test_migration_brings_a_transformer_back():
 def test_a_grid_for_every_channel_brings_channels_of_many_sizes_back(name, least):
     """Measured: 79.8 to 99.2 %, and 40.2 to 90.5 %; 99.2 and 90.3 % in float."""
     graph = stressed(network(name), HARD)
-    made = migrated(graph, samples(), PER_CHANNEL.weights, strength=1.0)
+    made = smoothquant(graph, samples(), PER_CHANNEL.weights, strength=1.0)
     assert top1(calibrated(made, PER_CHANNEL)) > least
 
 
@@ -134,8 +134,8 @@ def test_a_grid_for_every_channel_brings_channels_of_many_sizes_back(name, least
 def test_what_statistics_tell_of_channels_is_not_measured_again(name):
     graph, weights = stressed(network(name), HARD), PER_CHANNEL.weights
     known = observe(graph, samples()).channels
-    measured = migrating(graph, samples(), weights)
-    assert migrating(graph, [], weights, known=known) == {
+    measured = smoothquant_factors(graph, samples(), weights)
+    assert smoothquant_factors(graph, [], weights, extremes=known) == {
         bundle: pytest.approx(s, rel=1e-6) for bundle, s in measured.items()
     }
     assert any(max(s) > 2 * min(s) for s in measured.values())
@@ -154,7 +154,7 @@ def test_a_transformer_runs_in_integers_alone():
 def test_bias_correction_takes_the_shift_away(hard):
     """Measured: 79.8 % of the digits without it, 94.8 % with it."""
     graph, plain = hard
-    made = bias_corrected(graph, plain, samples())
+    made = correct_biases(graph, plain, samples())
     assert top1(made) > top1(plain) + 10
     for wanted, is_now in zip(quantized_layers(plain), quantized_layers(made), strict=True):
         assert np.array_equal(wanted.values, is_now.values)
@@ -164,7 +164,7 @@ def test_bias_correction_takes_the_shift_away(hard):
 def test_no_layer_is_shifted_any_more_however_many_lie_before_it(name):
     """Nearly: a last bit that falls the other way is a code of the next grid."""
     graph = stressed(network(name), HARD)
-    made = bias_corrected(graph, calibrated(graph, PER_CHANNEL), samples())
+    made = correct_biases(graph, calibrated(graph, PER_CHANNEL), samples())
     layers = [each for each in quantized_layers(made) if each.node.op_type != "MatMul"]
     twins = {str(node.name): str(node.outputs[0].name) for node in graph.nodes()}
     meant = means(graph, [twins[str(each.node.name)] for each in layers])
@@ -182,7 +182,7 @@ def test_where_nothing_has_a_bias_there_is_none_to_correct(body):
     text = f"a (float[1,2] x) => (float[] y) <float[2,2] w = {{1.0,-2.0,0.5,3.0}}> {{ {body} }}"
     graph = parse_text(f'<ir_version: 9, opset_import: ["" : 17]> {text}')
     feeds = [{"x": np.array([[1.0, -0.5]], np.float32)}]
-    assert bias_corrected(graph, graph, feeds).to_bytes() == graph.copy().to_bytes()
+    assert correct_biases(graph, graph, feeds).to_bytes() == graph.copy().to_bytes()
 
 
 def means(graph, names):
@@ -199,14 +199,14 @@ def means(graph, names):
 
 def test_biases_are_corrected_by_fewer_samples_where_memory_is_small(hard):
     graph, plain = hard
-    few = bias_corrected(graph, plain, samples(), budget=1 << 18)
+    few = correct_biases(graph, plain, samples(), budget=1 << 18)
     assert closeness(graph, few) > closeness(graph, plain) + 0.02
 
 
 def test_adaptive_rounding_brings_the_answers_closer(hard):
     """Measured: 0.954 against 0.848, and 95.8 % of the digits against 79.8 %."""
     graph, plain = hard
-    made = adaptively_rounded(graph, plain, samples())
+    made = round_adaptively(graph, plain, samples())
     assert closeness(graph, made) > closeness(graph, plain) + 0.08
     assert top1(made) > top1(plain) + 10
 
@@ -214,12 +214,12 @@ def test_adaptive_rounding_brings_the_answers_closer(hard):
 def test_rounding_makes_up_for_what_the_layers_before_have_lost(hard):
     """Measured: 0.954 against 0.904, where biases alone make up for it."""
     graph, plain = hard
-    made = adaptively_rounded(graph, plain, samples())
-    assert closeness(graph, made) > closeness(graph, bias_corrected(graph, plain, samples())) + 0.03
+    made = round_adaptively(graph, plain, samples())
+    assert closeness(graph, made) > closeness(graph, correct_biases(graph, plain, samples())) + 0.03
 
 
 @pytest.mark.parametrize("budget", [1 << 18, 1 << 26])
-@pytest.mark.parametrize("recovered", [adaptively_rounded, bias_corrected])
+@pytest.mark.parametrize("recovered", [round_adaptively, correct_biases])
 def test_what_is_recovered_is_the_same_on_any_number_of_threads(
     hard, recovered, budget, monkeypatch
 ):
@@ -234,7 +234,7 @@ def test_what_is_recovered_is_the_same_on_any_number_of_threads(
 def test_weights_are_rounded_by_fewer_samples_where_memory_is_small(hard):
     """Measured: 0.954, as by all."""
     graph, plain = hard
-    few = adaptively_rounded(graph, plain, samples(), budget=1 << 18)
+    few = round_adaptively(graph, plain, samples(), budget=1 << 18)
     assert closeness(graph, few) > closeness(graph, plain) + 0.08
 
 
@@ -249,7 +249,7 @@ def test_a_layer_of_very_many_inputs_keeps_the_nearest_codes():
     feeds = [{"x": rng.normal(size=(1, 12000)).astype(np.float32)} for _ in range(4)]
     plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
     (before,), (after,) = (
-        quantized_layers(made) for made in (plain, adaptively_rounded(graph, plain, feeds))
+        quantized_layers(made) for made in (plain, round_adaptively(graph, plain, feeds))
     )
     assert np.array_equal(before.values, after.values)
 
@@ -268,14 +268,14 @@ def test_fewer_positions_than_weights_tell_nothing_of_the_layers_before(count, m
     plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
     before, after = (
         array(quantized_layers(made)[-1].pair[0].inputs[1])
-        for made in (plain, adaptively_rounded(graph, plain, feeds))
+        for made in (plain, round_adaptively(graph, plain, feeds))
     )
     assert np.array_equal(before, after) != moves
 
 
 def test_adaptively_rounded_weights_are_the_codes_that_integers_will_store(hard):
     graph, plain = hard
-    for made in quantized_layers(adaptively_rounded(graph, plain, samples())):
+    for made in quantized_layers(round_adaptively(graph, plain, samples())):
         scale = np.broadcast_to(array(made.pair[0].inputs[1]), made.channels)
         codes = made.kernel().reshape(made.channels, -1) / scale[:, None]
         assert np.abs(codes - np.rint(codes)).max() < 1e-4
@@ -288,7 +288,7 @@ def test_weights_go_towards_what_the_float_layer_makes_of_its_own_inputs():
     f = x + 0.1 * x @ rng.normal(size=(2, 6, 6)) + 0.02 * rng.normal(size=x.shape)
     w, xt = rng.normal(size=(2, 3, 6)), x.swapaxes(1, 2)
     mean = np.zeros((2, 6))
-    near = w + towards(Moments(xt @ x, w @ (f - x).swapaxes(1, 2) @ x, mean, mean))
+    near = w + compensation(Moments(xt @ x, w @ (f - x).swapaxes(1, 2) @ x, mean, mean))
     meant = w @ f.swapaxes(1, 2)
     lost, untouched = (np.square(each @ xt - meant).sum() for each in (near, w))
     assert lost < 0.5 * untouched
@@ -323,7 +323,7 @@ def test_inputs_that_are_never_fed_are_rounded_to_nearest():
 @pytest.mark.parametrize("chip", [PER_TENSOR, PER_CHANNEL], ids=["per tensor", "per channel"])
 def test_clipped_scales_lose_no_more_of_any_network_s_weights(chip):
     plain = calibrated(network("repvgg"), chip)
-    made = clipped(plain, chip.weights)
+    made = clip_weights(plain, chip.weights)
 
     def lost(graph):
         sums = []

@@ -12,7 +12,7 @@ from npumake.project.sections import Calibration
 from npumake.quant.calibration.derived_statistics import derivations
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.thresholds import threshold
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from workspaces import shared_data
 
 GRAPH = parse_text(
@@ -33,7 +33,7 @@ def fed(graph, count=8):
 
 def every_value(graph, feeds):
     """By tensor, all its values over `feeds`: (samples, *shape)."""
-    names = observed(graph)
+    names = observed_tensors(graph)
     watched = graph.copy()
     watched.expose(names)
     session = OrtSession(watched.to_bytes())
@@ -42,8 +42,8 @@ def every_value(graph, feeds):
 
 
 def test_what_follows_from_others_is_not_watched():
-    assert observed(GRAPH) == ("x", "c", "s", "m", "h", "t", "y")
-    assert list(derivations(GRAPH, observed(GRAPH))) == ["s", "m", "h", "y"]
+    assert observed_tensors(GRAPH) == ("x", "c", "s", "m", "h", "t", "y")
+    assert list(derivations(GRAPH, observed_tensors(GRAPH))) == ["s", "m", "h", "y"]
 
 
 def test_its_extremes_are_those_it_had_and_its_histogram_is_close():

@@ -19,7 +19,7 @@ from npumake.kernels.measure import cosine
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
 
@@ -71,7 +71,9 @@ def feeds_of():
 
 
 def built(graph, feeds, target, asked=DEFAULT, method="max"):
-    recipe = plain(graph, observe(graph, feeds), Calibration(method), target.activations.symmetric)
+    recipe = ranges_by_method(
+        graph, observe(graph, feeds), Calibration(method), target.activations.symmetric
+    )
     return quantized(calibrated_with(graph, recipe, target, asked), target)
 
 

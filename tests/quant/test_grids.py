@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from npumake.kernels import affine
 from npumake.quant.precision.grids import (
-    DEAD,
     MAX_BIAS,
+    MAX_DEAD_SCALE_RATIO,
     activation_grid,
     constant_grid,
     image_grid,
@@ -116,6 +116,6 @@ def test_a_channel_of_zeros_has_scale_one_or_one_near_the_others_and_a_bias_has_
     weight = np.zeros((2, 3), np.float32)
     bias, s_x = np.array([0.0, 5.0]), 0.01
     scale = weight_grid(weight, 0, PER_CHANNEL, bias / (s_x * MAX_BIAS)).scale
-    assert scale[0] <= DEAD * scale[1]
+    assert scale[0] <= MAX_DEAD_SCALE_RATIO * scale[1]
     assert weight_grid(np.zeros((2, 3)), 0, PER_CHANNEL, np.zeros(2)).scale.tolist() == [1, 1]
     assert np.isclose(5.0 / (s_x * scale[1]), MAX_BIAS, rtol=1e-6)

@@ -15,7 +15,7 @@ from npumake.kernels.measure import agreement
 from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target, target_names
 from workspaces import few
@@ -66,7 +66,7 @@ def test_an_image_leaves_the_unit_as_codes(name, tail, types):
         pytest.skip("the unit does not run all of its operators")
     asked = Quantization(types=TYPES[types])
     symmetric = target.activations.symmetric
-    recipe = plain(graph, observe(graph, [FED]), Calibration("max"), symmetric=symmetric)
+    recipe = ranges_by_method(graph, observe(graph, [FED]), Calibration("max"), symmetric=symmetric)
     made = quantized(calibrated_with(graph, recipe, target, asked), target)
     program = lowered(made, target.rounding, target.runnable)
     assert "onnx" not in {step.op for step in program.instructions}

@@ -11,8 +11,8 @@ from npumake.engine.fusion import result
 from npumake.graph import Graph
 from npumake.project.precision import Types
 from npumake.project.sections import Quantization
-from npumake.quant.precision.placement import observed
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
+from npumake.quant.precision.placement import observed_tensors
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.stages.optimized_float import optimized_float
 from npumake.targets.reader import read_target
 from stages.test_detector import made
@@ -28,7 +28,7 @@ def cut(folder: Path, split: str | None = "hints", masks: bool = True) -> Graph:
 
 
 def plan(graph: Graph, types: Types, target: str = "ara240", **steps: float) -> PrecisionPlan:
-    return planned(graph, Quantization(types), read_target(target), steps)
+    return plan_precision(graph, Quantization(types), read_target(target), steps)
 
 
 def wide(found: PrecisionPlan) -> set[str]:
@@ -70,7 +70,7 @@ def test_a_part_of_an_output_is_told_and_a_model_without_masks_is_not(tmp_path):
 @pytest.mark.parametrize(("target", "expected"), [("ara240", True), ("nash-e", False)])
 def test_a_converters_chip_joins_them_however_unlike_their_ranges(tmp_path, target, expected):
     graph = cut(tmp_path)
-    steps = dict.fromkeys(observed(graph), 1.0) | {"/cv4.0/Conv": 100.0}
-    found = planned(graph, Quantization(), read_target(target), steps)
+    steps = dict.fromkeys(observed_tensors(graph), 1.0) | {"/cv4.0/Conv": 100.0}
+    found = plan_precision(graph, Quantization(), read_target(target), steps)
     chip = {str(result(node).name) for node in found.chip}
     assert ("_Concat_coefs" in chip) is expected

@@ -7,9 +7,9 @@ import pytest
 from npumake.errors import ProjectError
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import LayerTypes, Quantization
-from npumake.quant.precision.precision_plan import planned
-from npumake.quant.precision.selectors import named, strength
-from npumake.quant.precision.type_requests import asked
+from npumake.quant.precision.precision_plan import plan_precision
+from npumake.quant.precision.selectors import select_nodes, strength
+from npumake.quant.precision.type_requests import requested_types
 from npumake.targets.reader import read_target
 
 TEXT = """a (float[1,2,4,4] x) => (float[] y, float[] z)
@@ -43,7 +43,7 @@ def names(nodes):
     ],
 )
 def test_a_name_means_these_nodes(name: str, expected: str):
-    assert names(named(graph(), name, "quantization.types").nodes) == expected
+    assert names(select_nodes(graph(), name, "quantization.types").nodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_name_means_these_nodes(name: str, expected: str):
 )
 def test_a_name_that_means_nothing_is_an_error(name: str, what: str):
     with pytest.raises(ProjectError, match=what.replace("(", ".")):
-        named(graph(), name, "quantization.types")
+        select_nodes(graph(), name, "quantization.types")
 
 
 @pytest.mark.parametrize("name", ["y/plus", "plus"])
@@ -66,7 +66,7 @@ def test_a_node_in_the_body_of_a_loop_has_the_loop_s_name_as_its_hint(name: str)
         (int64 i, bool on, float[1,2] s) => (bool more, float[1,2] t)
         { [plus] t = Add(s, x) [same] more = Identity(on) }> }""")
     with pytest.raises(ProjectError, match=f"`{name}` is in a body of `y`") as caught:
-        named(model, name, "quantization.cpu")
+        select_nodes(model, name, "quantization.cpu")
     assert caught.value.hint == "name the Loop itself, `y`"
 
 
@@ -87,12 +87,12 @@ def test_the_name_that_says_more_is_the_stronger():
     ],
 )
 def test_cpu_and_npu_meet_where_the_stronger_name_says_and_npu_wins_a_tie(cpu, npu, floats):
-    plan = planned(graph(), Quantization(cpu=tuple(cpu), npu=tuple(npu)), NPU)
-    assert names(plan.kept).replace("s", "").replace("r", "") == floats
+    plan = plan_precision(graph(), Quantization(cpu=tuple(cpu), npu=tuple(npu)), NPU)
+    assert names(plan.float_nodes).replace("s", "").replace("r", "") == floats
 
 
 def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
     layers = {"d": LayerTypes(output="int8"), "Conv(*)": LayerTypes(output="int16")}
     for order in (layers, dict(reversed(layers.items()))):
-        wide = asked(graph(), Quantization(layers=order)).wishes.wide
+        wide = requested_types(graph(), Quantization(layers=order)).by_use.wide
         assert names(node for node, _ in wide) == "ce"

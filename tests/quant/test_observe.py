@@ -16,7 +16,7 @@ from npumake.kernels.histogram import histogram
 from npumake.quant.calibration import observer_buffer
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics, merged_statistics
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 
 BODY = """<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
 { c = Conv(x, w)  r = Relu(c)  m = MaxPool<kernel_shape=[2,2]>(r)  e = Exp(m)  y = Neg(e) }"""
@@ -37,7 +37,7 @@ def saved(statistics, path):
 
 
 def test_they_are_those_of_all_activations_held_at_once(feeds):
-    names = observed(GRAPH)
+    names = observed_tensors(GRAPH)
     assert names == ("x", "r", "e", "y")  # a pool moves values; a conv is seen behind its ReLU
     watched = GRAPH.copy()
     watched.expose(names)
@@ -91,7 +91,7 @@ def test_a_shard_may_begin_behind_what_is_looked_at_closely(feeds, cuts, tmp_pat
 def test_how_many_values_wait_changes_no_byte(feeds, threads, held, tmp_path, monkeypatch):
     feeds, path = many(feeds), tmp_path / "s.npz"
     expected = saved(observe(GRAPH, feeds), path)
-    monkeypatch.setattr(observer_buffer, "HELD", held)
+    monkeypatch.setattr(observer_buffer, "MAX_WAITING_PER_TENSOR", held)
     monkeypatch.setenv("NPUMAKE_THREADS", str(threads))
     assert saved(observe(GRAPH, feeds), path) == expected
 
@@ -150,7 +150,7 @@ def test_neither_how_channels_lie_nor_segments_change_a_byte(tmp_path, monkeypat
     assert watched.blocks or platform.machine() != "x86_64"
     found = set()
     for many, written in ((1 << 60, 1), (-(1 << 60), 1 << 60), (-(1 << 60), 1)):
-        monkeypatch.setattr(observed_session, "MANY", many)
-        monkeypatch.setattr(observed_session, "WRITTEN", written)
+        monkeypatch.setattr(observed_session, "MIN_VALUES", many)
+        monkeypatch.setattr(observed_session, "SEGMENT_ELEMENTS", written)
         found.add(saved(observe(graph, feeds), tmp_path / "s.npz"))
     assert len(found) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npumake.graph import parse_text
-from npumake.quant.calibration.padded_ranges import reached
+from npumake.quant.calibration.padded_ranges import padded_ranges
 
 PAD = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,2] x) => (float[1,4] y)
     <int64[4] p = {{0,1,0,1}}, float c = {{{}}}> {{ n = Neg(x) f = Flatten(n) y = Pad(f, p, c) }}"""
@@ -23,4 +23,4 @@ PAD = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,2] x) => (float[1,4
 )
 def test_a_constant_widens_the_tensor_behind_what_only_moves(constant, wanted):
     graph = parse_text(PAD.format(constant)).with_shapes()
-    assert reached(graph, {"x": (-9.0, 9.0), "n": (-1.0, 2.0)}) == wanted
+    assert padded_ranges(graph, {"x": (-9.0, 9.0), "n": (-1.0, 2.0)}) == wanted

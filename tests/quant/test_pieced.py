@@ -8,7 +8,7 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import ranges
 from npumake.quant.precision.uneven_concat import uneven_joins
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from quant.test_placement import graph, target
 
 HEAD = "b = Mul(x, x)  p = Sigmoid(x)  c = Concat<axis=1>(b, p)  y = Transpose(c)"
@@ -52,7 +52,7 @@ def test_uneven_parts_of_an_answer_are_not_joined_on_the_chip(body, steps, expec
 )
 def test_a_join_is_left_to_the_cpu_unless_more_is_asked_and_a_note_says_so(asked, kept):
     model = upgraded(graph(HEAD)).with_shapes()
-    recipe = plain(model, observe(model, feeds(3.0)), Calibration("max"), False)
+    recipe = ranges_by_method(model, observe(model, feeds(3.0)), Calibration("max"), False)
     made = calibrated_with(model, recipe, target(), asked)
     (join,) = made.nodes("Concat")
     assert is_kept_float(join) == kept

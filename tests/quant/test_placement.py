@@ -8,7 +8,12 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import ranges
-from npumake.quant.precision.placement import answers, observed, on_chip, root
+from npumake.quant.precision.placement import (
+    observed_tensors,
+    on_chip,
+    output_tensors,
+    source_tensor,
+)
 from npumake.targets.target import Activations, Target, WeightGrid
 
 
@@ -61,19 +66,19 @@ def test_what_only_moves_takes_the_range_of_where_it_comes_from():
         z = Resize<mode="linear">(u, , twice)  y = Concat<axis=0>(z, z)"""
     )
     values = model.values()
-    assert root(values["z"]) is values["t"]
-    assert root(values["y"]) is values["y"]  # two grids meet: one of its own
-    assert observed(model) == ("x", "t", "y")
+    assert source_tensor(values["z"]) is values["t"]
+    assert source_tensor(values["y"]) is values["y"]  # two grids meet: one of its own
+    assert observed_tensors(model) == ("x", "t", "y")
 
 
 def test_a_cubic_resize_overshoots_and_has_a_range_of_its_own():
     model = graph('t = Tanh(x)  y = Resize<mode="cubic">(t, , twice)')
-    assert observed(model) == ("x", "t", "y")
+    assert observed_tensors(model) == ("x", "t", "y")
 
 
 def test_what_a_clamp_hides_is_not_observed_unless_somebody_else_reads_it():
-    assert observed(graph("c = Conv(x, w)  y = Clip(c, , six)")) == ("x", "y")
-    assert observed(graph("c = Conv(x, w)  y = Relu(c)", y="c y")) == ("x", "c", "y")
+    assert observed_tensors(graph("c = Conv(x, w)  y = Clip(c, , six)")) == ("x", "y")
+    assert observed_tensors(graph("c = Conv(x, w)  y = Relu(c)", y="c y")) == ("x", "c", "y")
 
 
 def test_the_answers_are_what_the_outputs_are_pieced_together_from():
@@ -81,7 +86,7 @@ def test_the_answers_are_what_the_outputs_are_pieced_together_from():
         """a = Tanh(x)  b = Exp(a)  c = Neg(a)  u = Transpose(c)
         v = Transpose(u)  d = Concat<axis=1>(b, v)  y = Reshape(d, s)"""
     )
-    assert answers(model) == {"b", "c", "d"}
+    assert output_tensors(model) == {"b", "c", "d"}
 
 
 @pytest.mark.parametrize("method", ["kl", "max_percentile"])

@@ -52,7 +52,7 @@ both = pytest.mark.parametrize("layout", LAYOUTS, ids=["both sides", "clamped"])
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CACHED", CACHED)
+        patch.setattr(module, "MAX_BLOCK_ELEMENTS", CACHED)
         yield
 
 
@@ -68,7 +68,7 @@ def tensors(layout, buffer):
     for row, view in enumerate(layout.views.values()):
         whole, *more = (
             apart(buffer[start : start + piece.elements], piece.shape, view.block)
-            for start, of, piece, _ in layout.placed
+            for start, of, piece, _ in layout.positions
             if of == row
         )
         for largest in more:
@@ -100,31 +100,33 @@ def test_every_element_is_in_one_block(layout):
     read = np.zeros(layout.elements, int)
     for block in layout.blocks:
         read[block.span] += 1
-        assert sum(one.size * one.depth for one in block.kept) == block.span.stop - block.span.start
+        assert (
+            sum(one.size * one.depth for one in block.sampled) == block.span.stop - block.span.start
+        )
     assert (read == 1).all()
-    assert {block.way.kind for block in layout.blocks} == {"small", "large", "side by side"}
+    assert {block.order.kind for block in layout.blocks} == {"small", "large", "side by side"}
 
 
 @both
 def test_tensors_of_every_kind_are_in_several_blocks_and_blocks_of_several_tensors(layout):
     kinds = {"small", "large", "side by side"}
-    sizes = [(block.way.kind, block.span.stop - block.span.start) for block in layout.blocks]
+    sizes = [(block.order.kind, block.span.stop - block.span.start) for block in layout.blocks]
     # Channels of more than a block are one.
     assert {kind for kind, size in sizes if size > CACHED} == {"large", "side by side"}
-    met = Counter((block.way.kind, row) for block in layout.blocks for row in block.rows)
+    met = Counter((block.order.kind, row) for block in layout.blocks for row in block.rows)
     assert {kind for (kind, _), blocks in met.items() if blocks > 1} == kinds
-    assert {block.way.kind for block in layout.blocks if len(block.rows) > 1} == kinds
+    assert {block.order.kind for block in layout.blocks if len(block.rows) > 1} == kinds
 
 
 @both
 def test_pieces_that_are_read_alike_lie_together(layout):
-    ways = [block.way for block in layout.blocks]
+    ways = [block.order for block in layout.blocks]
     assert ways == sorted(ways)
     assert len(ways) <= len(set(ways)) + sum(p.elements for p in pieces(layout)) // (CACHED // 2)
 
 
 def pieces(layout):
-    return [placed.piece for placed in layout.placed]
+    return [placed.piece for placed in layout.positions]
 
 
 @pytest.mark.parametrize("elements", [1, 17, 1 << 20])
@@ -168,7 +170,7 @@ def test_the_extremes_of_channels_are_those_of_all_samples_however_they_are_shar
 @pytest.mark.parametrize("index", range(2 * len(SHAPES) + 1))
 def test_what_is_no_number_shows_in_its_tensor_and_in_no_other(layout, index, number):
     (buffer,) = filled(layout, 1)
-    placed = layout.placed[index % len(layout.placed)]
+    placed = layout.positions[index % len(layout.positions)]
     buffer[placed.start + placed.piece.elements // 2] = number
     found = MinMaxObserver(layout).add(buffer)
     bad = ~np.isfinite(found.low) | ~np.isfinite(found.high)

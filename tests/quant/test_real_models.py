@@ -15,7 +15,7 @@ from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 from quant.test_openvino import IN_FLOAT32
 from workspaces import few
@@ -33,7 +33,7 @@ pytestmark = [
 def quantized(graph: Graph, chip: str) -> Graph:
     target = read_target(chip)
     statistics = observe(graph, [feeds(graph)])
-    recipe = plain(graph, statistics, Calibration("max"), target.activations.symmetric)
+    recipe = ranges_by_method(graph, statistics, Calibration("max"), target.activations.symmetric)
     return with_integer_weights(calibrated_with(graph, recipe, target, DEFAULT))
 
 

@@ -10,8 +10,8 @@ from npumake.engine.float_session import float_session
 from npumake.frontends import read_model
 from npumake.graph import shape, upgraded
 from npumake.passes import optimized
-from npumake.quant.correction.cross_layer_equalization import equalized
-from npumake.quant.correction.rescale_groups import bundles
+from npumake.quant.correction.cross_layer_equalization import equalize
+from npumake.quant.correction.rescale_groups import find_rescale_groups
 from workspaces import shared_data
 
 MODELS = shared_data() / "models"
@@ -34,9 +34,9 @@ pytestmark = [
 def test_an_equalized_model_gives_the_same_answers(name):
     file = MODELS / name
     graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
-    assert len(bundles(graph)) == FOUND[name]
+    assert len(find_rescale_groups(graph)) == FOUND[name]
     draw = np.random.default_rng(0).integers
     feed = {str(v.name): draw(0, 256, shape(v)).astype(np.float32) for v in graph.inputs}
-    before, after = (float_session(g).run(None, feed) for g in (graph, equalized(graph)))
+    before, after = (float_session(g).run(None, feed) for g in (graph, equalize(graph)))
     for a, b in zip(before, after, strict=True):
         assert np.abs(a - b).max() <= 2e-5 * np.abs(a).max()

@@ -12,7 +12,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import ranges
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator
-from npumake.quant.search.methods import as_found, candidates, mixed
+from npumake.quant.search.methods import candidates, ranges_by_tensor, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import best_method
 from npumake.stages.recipe import recipe
@@ -86,9 +86,9 @@ def test_a_percentile_that_is_said_is_tried_too_and_its_ranges_are_kept():
     for share in (0.9, 0.99999):
         one = tried[f"max_percentile {share}"]
         alone = Calibration("max_percentile", share)
-        assert as_found(said, one) == alone
+        assert with_recipe_method(said, one) == alone
         assert one.ranges == ranges(GRAPH, statistics, alone)
-    assert as_found(said, tried["kl"]) == Calibration("kl", 0.9)
+    assert with_recipe_method(said, tried["kl"]) == Calibration("kl", 0.9)
 
 
 def test_the_first_of_equals_is_kept():
@@ -100,7 +100,7 @@ def test_the_first_of_equals_is_kept():
 
 def test_mix_takes_each_tensor_s_range_from_the_method_it_names():
     statistics = observe(GRAPH, fed())
-    found = mixed(GRAPH, statistics, Calibration("mix"), False)
+    found = ranges_by_tensor(GRAPH, statistics, Calibration("mix"), False)
     assert found.methods.keys() == found.ranges.keys() == statistics.tensors.keys()
     for name, method in found.methods.items():
         assert found.ranges[name] == ranges(GRAPH, statistics, Calibration(method))[name]

@@ -14,9 +14,9 @@ from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import Evaluator
-from npumake.quant.search.methods import plain
+from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.sensitive_tensors import MOST, sensitive
+from npumake.quant.search.sensitive_tensors import MAX_INT16_SHARE, find_sensitive_tensors
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -114,7 +114,7 @@ def test_what_costs_more_than_half_of_the_model_stays_at_8_bits():
     weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
     text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}> {{ c = Conv(x, w)"
     model = upgraded(parse_text(text + "  y = Conv(c, v) }")).with_shapes()
-    assert MOST < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
+    assert MAX_INT16_SHARE < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
     made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
     assert made.sensitive == ()
 
@@ -138,14 +138,14 @@ def test_what_is_known_of_a_tensor_on_its_grid_is_not_probed_again():
     read = []
     counted = Samples(FED.names, lambda index: read.append(index) or FEEDS[index])
     bench = Evaluator(graph(), counted, NO_OPERATORS, NPU, Quantization(), MAX)
-    stood = bench.ground(())
-    made = plain(stood.graph, stood.statistics, MAX, False)
-    assert sensitive(made, stood, bench) == ("c",)
+    stood = bench.rescaled_model(())
+    made = ranges_by_method(stood.graph, stood.statistics, MAX, False)
+    assert find_sensitive_tensors(made, stood, bench) == ("c",)
     read.clear()
-    assert sensitive(made, stood, bench) == ("c",)
+    assert find_sensitive_tensors(made, stood, bench) == ("c",)
     assert not read
     wider = replace(made, ranges={**made.ranges, "c": (-300.0, 300.0)})
-    assert sensitive(wider, stood, bench) == ("c",)
+    assert find_sensitive_tensors(wider, stood, bench) == ("c",)
     assert read
 
 

@@ -20,7 +20,7 @@ from npumake.project.sections import Calibration, LayerTypes, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import ranges
 from npumake.quant.precision.precision_candidates import all_but, candidates
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.qdq.grid_assignment import grids_of
 from npumake.quant.qdq.insert import with_qdq
 from npumake.stages.quantized import quantized
@@ -59,7 +59,7 @@ def program(model, target=X5, asked=Quantization()):  # noqa: B008
 
 
 def handing_out(model, target=X5, asked=Quantization()):  # noqa: B008
-    return {node.name for node in planned(model, asked, target).sums}
+    return {node.name for node in plan_precision(model, asked, target).sums}
 
 
 def of_sums(found):
@@ -161,7 +161,7 @@ def test_only_the_operators_that_are_documented_hand_out_sums():
 def test_a_layer_that_reads_int16_makes_int16():
     model = graph("a = Abs(x)  c = Conv(a, w)  t = Transpose<perm=[0,2,3,1]>(c)", "t")
     asked = Quantization(layers={"c": LayerTypes(input="int16")})
-    plan = planned(model, asked, X5)
+    plan = plan_precision(model, asked, X5)
     assert not plan.sums
     assert {value.name: type for value, type in plan.makes.items()} == dict.fromkeys(
         "xact", "int16"
@@ -174,12 +174,12 @@ def test_a_layer_that_reads_int16_makes_int16():
 def test_of_all_promoted_but_one_a_layer_with_sums_keeps_them():
     model = graph("a = Abs(x)  c = Conv(a, w)  r = Relu(c)  y = Conv(r, u)")
     assert set(candidates(model, X5, Quantization(), "int16")) == {"a", "c", "y"}
-    plan = planned(model, all_but(model, X5, Quantization(), "y", "int16"), X5)
+    plan = plan_precision(model, all_but(model, X5, Quantization(), "y", "int16"), X5)
     assert {node.name for node in plan.sums} == {"y"}
     (layer,) = plan.sums
     assert plan.reads[layer, 0] == "int8"
     assert {plan.makes[value] for value in plan.makes} == {"int16"}
-    others = planned(model, all_but(model, X5, Quantization(), "c", "int16"), X5)
+    others = plan_precision(model, all_but(model, X5, Quantization(), "c", "int16"), X5)
     assert {value.name: type for value, type in others.makes.items()}["r"] == "int8"
 
 
@@ -190,7 +190,7 @@ def test_a_chip_moves_sums_where_it_only_transposes_and_int16_behind_other_moves
     found = joined(program(graph(MOVED.replace("Reshape(t, flat)", "Identity(t)"))))
     ops = [step.op for step in found.instructions]
     assert ops[:4] == ["quantize", "conv", "transpose", "dequantize"]
-    plan = planned(graph(MOVED), Quantization(), X5)
+    plan = plan_precision(graph(MOVED), Quantization(), X5)
     assert [node.op_type for node in plan.nodes] == ["Conv", "Transpose", "Reshape"]
     assert {str(value.name): type for value, type in plan.makes.items() if value.name != "x"} == (
         dict.fromkeys("cty", "int16")
@@ -198,7 +198,7 @@ def test_a_chip_moves_sums_where_it_only_transposes_and_int16_behind_other_moves
 
 
 def test_a_chip_that_moves_no_sums_leaves_the_transpose_to_the_cpu():
-    assert [n.op_type for n in planned(graph(MOVED), Quantization(), X3).sums] == ["Conv"]
+    assert [n.op_type for n in plan_precision(graph(MOVED), Quantization(), X3).sums] == ["Conv"]
 
 
 def test_transposed_sums_are_the_transposed_answer_bit_for_bit():
@@ -220,7 +220,7 @@ def test_a_join_of_sums_goes_with_them_where_the_chip_moves_none_and_one_of_code
     assert handing_out(graph(both)) == set()
     mixed = "c = Conv(x, w)  d = Conv(x, w, b)  r = Relu(d)  y = Concat<axis=1>(c, r)"
     assert handing_out(graph(mixed)) == set()
-    assert "Concat" in {n.op_type for n in planned(graph(mixed), Quantization(), X5).nodes}
+    assert "Concat" in {n.op_type for n in plan_precision(graph(mixed), Quantization(), X5).nodes}
 
 
 def test_a_layer_that_the_cpu_goes_on_with_hands_out_sums_too():

@@ -11,7 +11,7 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.output_layers import wide_tail
+from npumake.quant.search.output_layers import int16_output_layers
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -39,7 +39,11 @@ FED = Samples(tuple(map(str, range(len(FEEDS)))), FEEDS.__getitem__)
 
 
 def test_the_tail_is_the_last_layer_and_what_is_behind_it():
-    assert wide_tail(graph(), NPU, PLAIN) == wide_tail(graph(), X5, PLAIN) == ("d", "y")
+    assert (
+        int16_output_layers(graph(), NPU, PLAIN)
+        == int16_output_layers(graph(), X5, PLAIN)
+        == ("d", "y")
+    )
 
 
 def test_a_layer_that_another_reads_is_not_of_the_tail_though_an_answer_too():
@@ -49,7 +53,7 @@ def test_a_layer_that_another_reads_is_not_of_the_tail_though_an_answer_too():
             { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"""
         )
     ).with_shapes()
-    assert wide_tail(model, NPU, PLAIN) == ("y",)
+    assert int16_output_layers(model, NPU, PLAIN) == ("y",)
 
 
 def test_what_hands_out_its_sums_already_needs_no_int16():
@@ -59,21 +63,21 @@ def test_what_hands_out_its_sums_already_needs_no_int16():
             { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w)  z = Abs(r) }"""
         )
     ).with_shapes()
-    assert wide_tail(model, NPU, PLAIN) == ("y", "z")
-    assert wide_tail(model, replace(X5, form=None), PLAIN) == ("z",)
+    assert int16_output_layers(model, NPU, PLAIN) == ("y", "z")
+    assert int16_output_layers(model, replace(X5, form=None), PLAIN) == ("z",)
 
 
 def test_a_chip_without_int16_gets_no_proposal():
-    assert wide_tail(graph(), X3, PLAIN) == ()
+    assert int16_output_layers(graph(), X3, PLAIN) == ()
 
 
 def test_what_the_project_says_is_stronger():
-    assert wide_tail(graph(), NPU, Quantization({"*": "int8"})) == ()
+    assert int16_output_layers(graph(), NPU, Quantization({"*": "int8"})) == ()
 
 
 def test_a_wrong_name_is_an_error_at_its_own_key():
     with pytest.raises(ProjectError) as caught:
-        wide_tail(graph(), NPU, Quantization({"z": "int16"}))
+        int16_output_layers(graph(), NPU, Quantization({"z": "int16"}))
     assert caught.value.where == "quantization.types.z"
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 from npumake.kernels.histogram import BINS, Histogram, histogram
 from npumake.project.sections import Calibration
-from npumake.quant.calibration.thresholds import LEVELS, threshold
+from npumake.quant.calibration.thresholds import INT8_LEVELS, threshold
 
 KL, MAX, MSE = Calibration("kl"), Calibration("max"), Calibration("mse")
 
@@ -43,12 +43,14 @@ every_distribution = pytest.mark.parametrize(
 
 def divergence(h, i):
     """KL(P || Q) for keeping the first i bins of h; no more than one level's share is outside."""
-    if h[i:].sum() > h.sum() / LEVELS:
+    if h[i:].sum() > h.sum() / INT8_LEVELS:
         return math.inf
     p = h[:i].copy()
     p[-1] += h[i:].sum()
-    chunk = np.repeat(np.arange(LEVELS), np.diff(np.arange(LEVELS + 1) * i // LEVELS))
-    mass, filled = (np.bincount(chunk, per_bin, LEVELS) for per_bin in (h[:i], h[:i] > 0))
+    chunk = np.repeat(
+        np.arange(INT8_LEVELS), np.diff(np.arange(INT8_LEVELS + 1) * i // INT8_LEVELS)
+    )
+    mass, filled = (np.bincount(chunk, per_bin, INT8_LEVELS) for per_bin in (h[:i], h[:i] > 0))
     q = np.where(h[:i] > 0, (mass / np.maximum(filled, 1))[chunk], 0)
     p, q = p / p.sum(), q / max(q.sum(), 1)
     if (q[p > 0] == 0).any():
@@ -62,7 +64,7 @@ def published(x):
     width = BINS // KL.bins
     h = statistics.counts.sum(axis=0).reshape(-1, width).sum(axis=1).astype(float)
     h[0] = h[1]
-    candidates = range(LEVELS, int(np.flatnonzero(h)[-1]) + 2)
+    candidates = range(INT8_LEVELS, int(np.flatnonzero(h)[-1]) + 2)
     best = min(candidates, key=lambda i: divergence(h, i))
     return min(best * width * 2.0**statistics.exponent, float(np.abs(x).max()))
 
@@ -76,7 +78,7 @@ def test_kl_is_the_maximum_where_there_is_nothing_to_weigh():
     assert threshold(histogram(np.zeros(9, np.float32)), KL) == 0
     assert threshold(histogram(np.array([0.3], np.float32)), KL) == np.float32(0.3)
     counts = np.zeros((2, BINS), np.int64)
-    counts[1, : LEVELS * BINS // KL.bins] = (
+    counts[1, : INT8_LEVELS * BINS // KL.bins] = (
         5  # no more bins than levels: nothing is lost by keeping all
     )
     assert threshold(Histogram(-12, counts, 0.0, 0.24, 5120), KL) == 0.24
@@ -90,7 +92,7 @@ def test_kl_cuts_off_one_outlier_and_keeps_a_uniform_whole():
 def test_kl_takes_no_more_than_the_share_of_one_level_off_a_sparse_tensor():
     x = np.where(normal(2) > 1.5, normal(3) ** 4, 0).astype(np.float32)
     x = np.concatenate([x, np.abs(normal(4, 200_000)).astype(np.float32) / 1000])
-    assert np.mean(np.abs(x) > threshold(histogram(x), KL)) <= 1 / LEVELS
+    assert np.mean(np.abs(x) > threshold(histogram(x), KL)) <= 1 / INT8_LEVELS
 
 
 def test_kl_does_not_see_how_many_exact_zeros_there_are():

@@ -10,7 +10,7 @@ from npumake.engine.ort import OrtSession
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.argmax_ties import TOP, ties
+from npumake.quant.search.argmax_ties import TOP_K, argmax_ties
 from npumake.quant.search.fidelity import FloatReference
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
@@ -62,8 +62,8 @@ def test_a_search_parts_what_8_bits_leave_to_chance(classifier, chip, search):
     narrow, coarse = searched(classifier, target, Quantization(widen_answers=False), search)
     assert "widen_answers" in best.switches
     assert "widen_answers" not in narrow.switches
-    assert ties(meant, coarse) > 20
-    assert ties(meant, made) <= 2
+    assert argmax_ties(meant, coarse) > 20
+    assert argmax_ties(meant, made) <= 2
     assert alike(meant, made) > alike(meant, coarse)
     told = [line for line in narrow.lines if " ties" in line]
     assert len(told) == len(narrow.trials)
@@ -75,12 +75,16 @@ def alike(meant, made):
 
 def test_a_tie_is_of_neighbours_among_the_first_that_the_float_model_tells_apart():
     real = [np.array([0.1, 0.5, 0.4, 0.3, 0.3, 0.2, 0.15])]
-    assert ties(real, real) == 0
-    assert ties(real, [np.array([0.1, 0.5, 0.5, 0.3, 0.3, 0.2, 0.15])]) == 1
-    assert ties(real, [np.array([0.1, 0.4, 0.5, 0.3, 0.4, 0.2, 0.15])]) == 0
-    assert ties(real, [np.zeros(7)]) == TOP - 2
-    assert ties(real, [np.array([0.2, 0.5, 0.4, 0.3, 0.3, 0.25, 0.2])]) == 0
-    assert ties([np.array(3.0)], [np.array(3.0)]) == ties([np.array([])], [np.array([])]) == 0
+    assert argmax_ties(real, real) == 0
+    assert argmax_ties(real, [np.array([0.1, 0.5, 0.5, 0.3, 0.3, 0.2, 0.15])]) == 1
+    assert argmax_ties(real, [np.array([0.1, 0.4, 0.5, 0.3, 0.4, 0.2, 0.15])]) == 0
+    assert argmax_ties(real, [np.zeros(7)]) == TOP_K - 2
+    assert argmax_ties(real, [np.array([0.2, 0.5, 0.4, 0.3, 0.3, 0.25, 0.2])]) == 0
+    assert (
+        argmax_ties([np.array(3.0)], [np.array(3.0)])
+        == argmax_ties([np.array([])], [np.array([])])
+        == 0
+    )
 
 
 def test_positions_of_a_picture_are_no_classes():
@@ -88,7 +92,7 @@ def test_positions_of_a_picture_are_no_classes():
     vectors, maps = [rng.normal(size=(2, 1, size)) for size in (9, 900)]
     real = [[v, m.reshape(1, 4, 15, 15)] for v, m in zip(vectors, maps, strict=True)]
     made = [[np.zeros_like(each) for each in sample] for sample in real]
-    assert FloatReference(real).figure(made).ties == 2 * (TOP - 1)
+    assert FloatReference(real).figure(made).ties == 2 * (TOP_K - 1)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +121,6 @@ def test_sums_leave_nothing_to_chance(classifier):
     meant = answers(graph, feeds[SAMPLES:])
     found, made = searched(classifier, read_target("rdk-x5"))
     assert "widen_answers" not in found.switches
-    assert ties(meant, made) == 0
+    assert argmax_ties(meant, made) == 0
     codes = Quantization(outputs="int8")
     assert "widen_answers" not in searched(classifier, read_target("rdk-x5"), codes)[0].switches

@@ -9,9 +9,9 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.evaluator import before_softmax, held_out
+from npumake.quant.search.evaluator import before_softmax, holdout_samples
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import FINALISTS, GAIN
+from npumake.quant.search.trials import MAX_FINALISTS, MIN_GAIN
 from npumake.stages.calibrated import calibrated
 from npumake.stages.comparison import comparison
 from npumake.stages.quantized import quantized
@@ -55,10 +55,10 @@ def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found)
     kept = [trial for trial in found.trials if trial.kept]
     assert len(kept) > 1
     for before, after in pairwise(kept):
-        enough = 0.0 if after.what.endswith("bias_correction") else GAIN
+        enough = 0.0 if after.what.endswith("bias_correction") else MIN_GAIN
         widened = "widen_answers" in after.what and "widen_answers" not in before.what
         if widened and 2 * after.ties <= before.ties != 0:
-            enough = -GAIN
+            enough = -MIN_GAIN
         assert 1 - after.closeness < (1 - enough) * (1 - before.closeness)
 
 
@@ -68,12 +68,12 @@ def test_biases_are_corrected_where_that_gives_back_anything():
     tried = {trial.what: trial for trial in made.trials}
     before, after = tried[made.method], tried[f"{made.method} + bias_correction"]
     assert after.kept
-    assert (1 - GAIN) * (1 - before.closeness) < 1 - after.closeness < 1 - before.closeness
+    assert (1 - MIN_GAIN) * (1 - before.closeness) < 1 - after.closeness < 1 - before.closeness
 
 
 def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):
     tried = [t.what for t in found.trials if t.what.split(" + ")[1:] == ["bias_correction"]]
-    assert 1 <= len(tried) <= FINALISTS
+    assert 1 <= len(tried) <= MAX_FINALISTS
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ def test_no_best_recipe_for_noise(hard):
     [(3, [0, 1, 2]), (8, [1, 3, 5, 7]), (100, [*range(2, 98, 3)]), (1000, [*range(30, 992, 31)])],
 )
 def test_every_second_sample_is_held_out_of_many_32_evenly_spaced(count, numbers):
-    assert list(held_out(count)) == numbers
+    assert list(holdout_samples(count)) == numbers

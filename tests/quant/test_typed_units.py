@@ -4,7 +4,7 @@ import pytest
 
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import LayerTypes, Quantization
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.targets.reader import read_target
 
 X5, X3 = read_target("rdk-x5"), read_target("rdk-x3")
@@ -32,7 +32,9 @@ def ways(operator, type):
 
 
 def placed(operator, asked, target=X5):
-    return operator in {node.op_type for node in planned(graph(operator), asked, target).chip}
+    return operator in {
+        node.op_type for node in plan_precision(graph(operator), asked, target).chip
+    }
 
 
 @pytest.mark.parametrize("type", ["int8", "int16"])
@@ -51,13 +53,13 @@ def test_a_type_of_everything_and_a_unit_that_is_named_place_no_other(operator):
 
 
 def test_a_type_that_the_unit_cannot_run_is_a_note_that_names_the_node():
-    plan = planned(graph("Softmax"), Quantization(types={"Softmax(*)": "int8"}), X3)
+    plan = plan_precision(graph("Softmax"), Quantization(types={"Softmax(*)": "int8"}), X3)
     assert any("(Softmax)" in note for note in plan.notes)
 
 
 def test_everything_on_the_unit_leaves_moves_beside_a_float_border_where_they_are():
     text = "a (float[1,4,6,6] x) => (float[1,6,6,4] y) { y = Transpose<perm=[0,2,3,1]>(x) }"
     model = upgraded(parse_text(text)).with_shapes()
-    assert not planned(model, Quantization(npu=("*",)), X5).chip
-    named = planned(model, Quantization(npu=("Transpose(*)",)), X5)
+    assert not plan_precision(model, Quantization(npu=("*",)), X5).chip
+    named = plan_precision(model, Quantization(npu=("Transpose(*)",)), X5)
     assert [node.op_type for node in named.chip] == ["Transpose"]

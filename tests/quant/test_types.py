@@ -21,7 +21,7 @@ from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.grid_assignment import grids_of, grids_of_image
 from npumake.quant.qdq.insert import with_qdq
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, int64 i = {3}"
@@ -233,7 +233,7 @@ def test_a_scheme_says_how_many_scales_a_weight_has(scheme):
 def test_int16_has_a_bit_to_spare_above_all_that_was_measured_whatever_8_bits_saturate(method):
     model, chip = graph(), read_target("ara240")
     statistics = observe(model, feeds())
-    found = plain(model, statistics, Calibration(method, percentile=0.9), False)
+    found = ranges_by_method(model, statistics, Calibration(method, percentile=0.9), False)
     made = calibrated_with(model, found, chip, Quantization({"*": "int16"}))
     scale = float(array(made.values()["x_scale"]))
     low, high = statistics.tensors["x"].low, statistics.tensors["x"].high

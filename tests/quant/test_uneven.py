@@ -11,7 +11,7 @@ from npumake.graph import annotations_of, parse_text, shape, upgraded
 from npumake.kernels.measure import cosine
 from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.calibration.channel_imbalance import proposed, uneven
+from npumake.quant.calibration.channel_imbalance import int16_candidates, uneven_tensors
 from npumake.quant.calibration.observe import observe
 from npumake.quant.search.recipe import Recipe
 from npumake.stages.calibrated import calibrated
@@ -50,11 +50,11 @@ FED = Samples(tuple(map(str, range(len(FEEDS)))), FEEDS.__getitem__)
 
 
 def tensors(model):
-    return uneven(model, observe(model, FEEDS))
+    return uneven_tensors(model, observe(model, FEEDS))
 
 
 def names(model, target=NPU, asked=PLAIN):
-    return proposed(model, observe(model, FEEDS), target, asked)
+    return int16_candidates(model, observe(model, FEEDS), target, asked)
 
 
 def test_a_small_channel_is_starved_where_a_depthwise_convolution_makes_it_large():
@@ -155,4 +155,4 @@ def test_of_real_models_only_a_stem_that_needs_it_is_widened(name):
         scaled = scaled / 255 if "fastestdet" in name else scaled
         feeds.append({str(fed.name): (scaled if nhwc else scaled.transpose(2, 0, 1))[None]})
     statistics = observe(model, feeds)
-    assert proposed(model, statistics, NPU, PLAIN) == STEMS[name]
+    assert int16_candidates(model, statistics, NPU, PLAIN) == STEMS[name]

@@ -9,10 +9,15 @@ import pytest
 from npumake.errors import StageError
 from npumake.graph import parse_text
 from npumake.kernels.histogram import histogram
-from npumake.quant.calibration.histogram_observer import EARLY
+from npumake.quant.calibration.histogram_observer import EARLY_SAMPLES
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import merged_statistics
-from npumake.quant.calibration.subsampling import ENOUGH, TensorSlice, counted, view_of
+from npumake.quant.calibration.subsampling import (
+    MIN_COUNTED,
+    TensorSlice,
+    counted_elements,
+    slices_of,
+)
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(
@@ -26,11 +31,13 @@ GRAPH = parse_text(
 def feeds():
     rng = np.random.default_rng(0)
     slope = np.linspace(0, 1, 80)  # so that it matters which columns are seen
-    return [{"x": (rng.normal(size=SIZE) * slope).astype(np.float32)} for _ in range(EARLY + 4)]
+    return [
+        {"x": (rng.normal(size=SIZE) * slope).astype(np.float32)} for _ in range(EARLY_SAMPLES + 4)
+    ]
 
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
-    views = {name: view_of(value) for name, value in GRAPH.values().items()}
+    views = {name: slices_of(value) for name, value in GRAPH.values().items()}
     assert views["r"].pieces == tuple(
         TensorSlice((1, 16, *of), ("high",)) for of in [(1, 1), (33, 27)]
     )
@@ -51,7 +58,7 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
     graph = parse_text(
         f"a (float[1,3,4,5] x) => (float[] y) <float one = {{1}}, float two = {{2}}> {{ {clamp} }}"
     )
-    view = view_of(graph.values()["y"])
+    view = slices_of(graph.values()["y"])
     assert (view.pieces, view.floor) == ((TensorSlice((1, 3, 4, 5), ("high",)),), floor)
     found = observe(graph, [{"x": rng.normal(8, 1, (1, 3, 4, 5)).astype("f")} for _ in range(3)])
     assert found.tensors["y"].low == floor
@@ -64,7 +71,7 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
 )
 def test_what_may_be_negative_is_looked_at_on_both_sides(clamp):
     text = f"a (float[2] x, float x1) => (float[] y) <float low = {{-1}}> {{ {clamp} }}"
-    view = view_of(parse_text(text).values()["y"])
+    view = slices_of(parse_text(text).values()["y"])
     assert view.pieces == (TensorSlice((2,), ("low", "high")),)
 
 
@@ -92,23 +99,23 @@ def test_shards_of_early_and_late_samples_merge_to_the_same_bytes(feeds, tmp_pat
 @pytest.mark.parametrize("height", [64, 65, 97])
 def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(height):
     text = f"a (float[1,64,{height},64] x) => (float[] y) {{ y = Relu(x) }}"
-    view = view_of(parse_text(text).values()["y"])
+    view = slices_of(parse_text(text).values()["y"])
     _, _, rows, columns = view.pieces[-1].shape
-    at = counted(view, ENOUGH) // columns % rows
-    assert len(at) >= ENOUGH
+    at = counted_elements(view, MIN_COUNTED) // columns % rows
+    assert len(at) >= MIN_COUNTED
     assert np.mean(at == 0) <= 1.5 / height
 
 
 @pytest.mark.parametrize("text", ["y = Relu(x)", "y = Neg(x)"])
 def test_the_same_elements_are_counted_where_channels_lie_side_by_side(text):
     graph = parse_text(f"a (float[1,64,65,64] x) => (float[] y) {{ {text} }}")
-    view = view_of(graph.values()["y"])
+    view = slices_of(graph.values()["y"])
     _, channels, rows, columns = view.pieces[-1].shape
     values = np.arange(channels * rows * columns)
     blocks = np.moveaxis(values.reshape(channels // 16, 16, rows, columns), 1, -1)
-    places = counted(replace(view, block=16), ENOUGH)
+    places = counted_elements(replace(view, block=16), MIN_COUNTED)
     assert np.array_equal(places, np.sort(places))
-    assert np.array_equal(np.sort(blocks.ravel()[places]), counted(view, ENOUGH))
+    assert np.array_equal(np.sort(blocks.ravel()[places]), counted_elements(view, MIN_COUNTED))
 
 
 def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):

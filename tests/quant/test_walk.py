@@ -63,7 +63,7 @@ def test_what_is_carried_is_what_the_model_makes(graph, feeds, budget):
     for at, name in ((1, "r"), (2, "t")):
         walk.step(at)
         assert sorted(set(walk.numbers)) == sorted(walk.numbers)
-        for number, held in zip(walk.numbers, walk.held[0], strict=True):
+        for number, held in zip(walk.numbers, walk.samples[0], strict=True):
             (meant,) = session.run([name], feeds[number])
             assert np.array_equal(held[name], meant)
 
@@ -87,8 +87,8 @@ def test_what_is_asked_besides_is_held_until_others_join(graph, feeds):
     walk.advance(0)
     walk.join(0)
     walk.advance(1, [relu])
-    assert all({"r", "second"} == held.keys() for held in walk.held[0])
+    assert all({"r", "second"} == held.keys() for held in walk.samples[0])
     walk.join(1)
-    assert all({"second"} == held.keys() for held in walk.held[0])
-    assert sum(array.nbytes for held in walk.held[0] for array in held.values()) <= budget
+    assert all({"second"} == held.keys() for held in walk.samples[0])
+    assert sum(array.nbytes for held in walk.samples[0] for array in held.values()) <= budget
     assert sorted(walk.numbers) == walk.chosen == list(range(20))

@@ -15,11 +15,11 @@ from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.quant.search.recipe import RecipeTrial
 from npumake.report.findings import Findings, TargetFindings, findings
 from npumake.report.page import Page, page
-from npumake.report.sample_views import SampleViewPair, shown
+from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from trained import PER_CHANNEL
 
@@ -55,12 +55,12 @@ def findings_of(graph: Graph, trials: tuple[RecipeTrial, ...] = ()) -> Findings:
     """As the stage finds them, with max, after these trials."""
     fed = samples(graph)
     measured = observe(graph, fed)
-    recipe = replace(plain(graph, measured, Calibration("max"), True), trials=trials)
+    recipe = replace(ranges_by_method(graph, measured, Calibration("max"), True), trials=trials)
     calibrated = calibrated_with(graph, recipe, PER_CHANNEL, DEFAULT)
     quantized = with_integer_weights(calibrated)
     compared = compare(graph, calibrated, quantized, fed, PER_CHANNEL)
     losses = local_losses(graph, calibrated, quantized, fed, PER_CHANNEL)
-    pictures = shown(SampleViewPair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
+    pictures = sample_views(ModelPair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
     return findings(
         graph,
         TargetFindings(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from npumake.perf.estimate import estimated
+from npumake.perf.estimate import estimate_bundle
 from npumake.report.estimate import estimate_of
 from npumake.targets.cost import Cost
 from perf.test_estimate import BUNDLE, UNFITTED, X5
@@ -17,13 +17,15 @@ DATA = BUNDLE.to_bytes()
 def test_without_a_bandwidth_it_is_what_computing_takes() -> None:
     found = estimate_of(DATA, UNFITTED)
     assert (found["is_bound"], found["between_ms"]) == (True, None)
-    assert found["latency_ms"] == pytest.approx(1000 * estimated("m", BUNDLE, UNFITTED).at_least)
+    assert found["latency_ms"] == pytest.approx(
+        1000 * estimate_bundle("m", BUNDLE, UNFITTED).at_least
+    )
     assert any("DDR" in said for said in found["said"])
 
 
 def test_with_all_figures_it_is_the_latency() -> None:
     chip = replace(X5, cost=Cost(macs=1e9, ddr=1e6, on_chip=0))
-    latency = estimated("m", BUNDLE, chip).latency
+    latency = estimate_bundle("m", BUNDLE, chip).latency
     assert latency is not None
     found = estimate_of(DATA, chip)
     assert not found["is_bound"]

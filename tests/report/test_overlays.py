@@ -11,9 +11,9 @@ from PIL import Image
 
 from npumake import digest
 from npumake.report.findings import Findings
-from npumake.report.overlays import class_map, hue, mask_map, painted
+from npumake.report.overlays import class_map, hue, mask_map, overlay_of
 from npumake.report.page import page
-from npumake.report.sample_views import SampleView, Shown, seen
+from npumake.report.sample_views import SampleComparison, SampleView, sample_view
 from report.browser import opened
 from report.pages import chain, findings_of
 
@@ -63,23 +63,27 @@ def test_the_best_of_two_masks_covers_the_other_and_the_ground_shows():
     masks = np.array([[[1, 1, 0]], [[0, 1, 1]], [[0, 0, 0]]], bool)
     found = mask_map(masks, np.array([5, 1, 0]))
     assert found.tolist() == [[5, 5, 1]]
-    laid = painted(np.where(found == 1, -1, found), ["a", "b"])
+    laid = overlay_of(np.where(found == 1, -1, found), ["a", "b"])
     assert laid.areas == (("5", 0.6667),)
     assert pixels(laid.map)[0, :, 3].tolist() == [150, 150, 0]
 
 
 def test_areas_are_by_name_the_largest_first():
-    assert painted(CODES, ["road", "sky"]).areas == (("road", 0.5), ("sky", 0.3333), ("2", 0.1667))
+    assert overlay_of(CODES, ["road", "sky"]).areas == (
+        ("road", 0.5),
+        ("sky", 0.3333),
+        ("2", 0.1667),
+    )
 
 
 def test_both_maps_lie_on_the_page_in_the_colours_of_their_names(tmp_path):
     labels = ["road", "sky", "Bäume 🌳"]
-    png = painted(np.zeros((2, 3), np.int64), labels).map
+    png = overlay_of(np.zeros((2, 3), np.int64), labels).map
     sides = (
-        SampleView(painted=painted(CODES, labels)),
-        SampleView(painted=painted(CODES * 0, labels)),
+        SampleView(painted=overlay_of(CODES, labels)),
+        SampleView(painted=overlay_of(CODES * 0, labels)),
     )
-    sample = Shown("one", png, {"y": 0.5}, *sides)
+    sample = SampleComparison("one", png, {"y": 0.5}, *sides)
     found = Findings({**findings_of(chain(10)).document, "samples": digest.plain([sample])})
     script = """const shown = (at) => [...document.querySelectorAll(at)];
       return [shown('.card image').map((each) => each.getAttribute('href')),
@@ -96,7 +100,7 @@ def test_both_maps_lie_on_the_page_in_the_colours_of_their_names(tmp_path):
 def test_boxes_are_counted_of_a_detector_and_of_no_other_model(tmp_path):
     one = SampleView(boxes=((0.0, 0.0, 1.0, 1.0, 0.5, "disc"),))
     pairs = ((SampleView(boxes=()), one), (SampleView(), SampleView()))
-    samples = [Shown(str(n), None, {"y": 0.5}, *pair) for n, pair in enumerate(pairs)]
+    samples = [SampleComparison(str(n), None, {"y": 0.5}, *pair) for n, pair in enumerate(pairs)]
     found = Findings({**findings_of(chain(10)).document, "samples": digest.plain(samples)})
     script = """return [...document.querySelectorAll('.card .sides > div')]
         .map((each) => each.firstChild.textContent);"""
@@ -106,4 +110,4 @@ def test_boxes_are_counted_of_a_detector_and_of_no_other_model(tmp_path):
 
 
 def test_only_what_decodes_to_boxes_has_a_list_of_them():
-    assert seen({"y": np.zeros((1, 4, 6, 6), np.float32)}, None, (), (1, 1)).boxes is None
+    assert sample_view({"y": np.zeros((1, 4, 6, 6), np.float32)}, None, (), (1, 1)).boxes is None

@@ -82,7 +82,7 @@ def test_the_verdict_stands_first_and_leads_to_the_guilty(tmp_path: Path) -> Non
       return [said, current, chosen, cell('Gates'), cell('Lost'), cell('Latency')];"""
     (said, current, chosen, gates, lost, latency), console = opened(text, tmp_path, script)
     assert console == []
-    assert said[:2] == ["Gates are not met in 1 of 2 builds.", "net:b: too far off"]
+    assert said[:2] == ["1 of 2 builds fail their gates.", "net:b: too far off"]
     assert said[2].startswith("top1 drops by at most 10 (net:a); the worst output has a cosine of ")
     assert (current, chosen) == ("net:b", "b conv 0")
     assert (gates, lost) == ("1 of 1 not met", "10")
@@ -93,8 +93,8 @@ def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None
     script = "return document.querySelector('.verdict').textContent;"
     met, _ = opened(page({"net:a": judged(True, "a")}, {}).text, tmp_path, script)
     none, _ = opened(page_of(chain(10)).text, tmp_path, script)
-    assert met == "Every gate is met in 1 build."
-    assert none == "No gates are asked of these builds."
+    assert met == "All gates are met in 1 build."
+    assert none == "This project defines no gates."
 
 
 def test_a_trial_is_told_with_its_cosine_where_that_is_another_figure(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_slash_leads_to_the_search_of_nodes(text: str, tmp_path: Path) -> None
 
 def test_a_table_is_sorted_by_its_heads_both_ways(text: str, tmp_path: Path) -> None:
     script = """const heads = [...document.querySelectorAll('#nodes th')];
-      const index = heads.findIndex((head) => head.textContent === 'Loses itself');
+      const index = heads.findIndex((head) => head.textContent === 'Own error');
       const rows = () => [...document.querySelectorAll('#nodes tbody tr')];
       const column = () => rows().map((row) => Number(row.cells[index].textContent));
       const button = heads[index].firstChild;

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from npumake.kernels.histogram import histogram
 from npumake.quant.precision.linear_layers import layer
-from npumake.report.tensors import BARS, MOST, bars, weight_channels
+from npumake.report.tensors import BARS, MAX_CHANNELS, bars, weight_channels
 from trained import network
 
 floats = arrays(np.float32, st.integers(1, 400), elements=st.floats(-50, 50, width=32))
@@ -34,7 +34,7 @@ def test_the_box_of_a_channel_is_that_of_its_weights() -> None:
         assert made is not None
         channels = found[str(node.name)]
         assert channels.count == made.channels
-        assert len(channels.numbers) == min(made.channels, MOST)
+        assert len(channels.numbers) == min(made.channels, MAX_CHANNELS)
         for number, box in zip(channels.numbers, channels.boxes, strict=True):
             expected = np.percentile(made.values[number], (0, 25, 50, 75, 100))
             np.testing.assert_allclose(box, expected, rtol=1e-3)

@@ -6,7 +6,7 @@ from PIL import Image
 
 from npumake.engine.port import Port
 from npumake.errors import ProjectError
-from npumake.runtime.picture import fed
+from npumake.runtime.picture import feed_from_file
 
 RED = np.zeros((4, 6, 3), np.uint8)
 RED[..., 0] = 200
@@ -29,7 +29,7 @@ def red(tmp_path):
     ids=["NCHW", "bgr", "NHWC", "two of them"],
 )
 def test_a_picture_has_the_size_layout_and_colors_of_the_input(red, shape, colors, at):
-    found = fed(red, Port("x", shape, "tensor(float)"), colors)
+    found = feed_from_file(red, Port("x", shape, "tensor(float)"), colors)
     assert found.dtype == np.uint8
     assert list(found.shape) == [size if isinstance(size, int) else 1 for size in shape]
     assert (found[at] == 200).all()
@@ -37,13 +37,13 @@ def test_a_picture_has_the_size_layout_and_colors_of_the_input(red, shape, color
 
 
 def test_one_channel_is_gray(red):
-    found = fed(red, Port("x", [1, 1, 2, 3], "tensor(float)"))
+    found = feed_from_file(red, Port("x", [1, 1, 2, 3], "tensor(float)"))
     assert set(found.ravel()) == {60}  # 0.299 * 200
 
 
 def test_numbers_are_fed_as_they_lie_in_the_file(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(6.0))
-    found = fed(tmp_path / "a.npy", Port("x", [1, 2, 3], "tensor(float)"))
+    found = feed_from_file(tmp_path / "a.npy", Port("x", [1, 2, 3], "tensor(float)"))
     assert (found.dtype, found.shape) == (np.float32, (1, 2, 3))
 
 
@@ -52,12 +52,12 @@ def test_real_numbers_for_codes_stay_real_and_whole_ones_that_do_not_fit_are_ref
     np.save(tmp_path / "real.npy", np.array([0.4, -1.6]))
     np.save(tmp_path / "whole.npy", np.array([127, -128]))
     np.save(tmp_path / "wide.npy", np.array([127, 128]))
-    real = fed(tmp_path / "real.npy", codes)
+    real = feed_from_file(tmp_path / "real.npy", codes)
     np.testing.assert_array_equal(real, np.array([0.4, -1.6], np.float32), strict=True)
-    whole = fed(tmp_path / "whole.npy", codes)
+    whole = feed_from_file(tmp_path / "whole.npy", codes)
     np.testing.assert_array_equal(whole, np.array([127, -128], np.int8), strict=True)
     with pytest.raises(ProjectError, match="that int8 does not hold"):
-        fed(tmp_path / "wide.npy", codes)
+        feed_from_file(tmp_path / "wide.npy", codes)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_real_numbers_for_codes_stay_real_and_whole_ones_that_do_not_fit_are_ref
 def test_what_does_not_fit_is_refused(red, tmp_path, name, shape, colors, what):
     np.save(tmp_path / "a.npy", np.arange(6.0))
     with pytest.raises(ProjectError, match=what):
-        fed(tmp_path / name, Port("x", shape, "tensor(float)"), colors)
+        feed_from_file(tmp_path / name, Port("x", shape, "tensor(float)"), colors)

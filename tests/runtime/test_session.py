@@ -128,7 +128,7 @@ def test_many_runs_at_once_are_the_runs_one_by_one(artifact):
     each = [session.run(None, {"x": image[None]})[0] for image in images]
     np.testing.assert_array_equal(made, np.concatenate(each))
     for wrong in ({}, {"x": images[:0]}, {"x": np.float32(1)}):
-        with pytest.raises(GraphError, match="no whole number of runs"):
+        with pytest.raises(GraphError, match="the same whole number of runs"):
             session.run_batch(None, wrong)
 
 

@@ -16,7 +16,7 @@ from npumake.project.sections import Calibration, ComparisonSettings, Security
 from npumake.project.sections import Compile as CompileSection
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.compiled import Compiled, compiled
 from npumake.stages.compiled_check import compiled_check
 from npumake.stages.quantized import quantized
@@ -74,7 +74,7 @@ def samples_of(graph: Graph, count: int = 12) -> Samples:
 def built(graph: Graph, chip: str, fed: Samples | None = None) -> Built:
     target = read_target(chip)
     measured = observe(graph, fed or samples_of(graph))
-    recipe = plain(graph, measured, Calibration("max"), target.activations.symmetric)
+    recipe = ranges_by_method(graph, measured, Calibration("max"), target.activations.symmetric)
     made = quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
     return Built(graph, made, target, compiled(made, target, {}, CompileSection(), Security()))
 

@@ -18,7 +18,7 @@ from npumake.project.files import SourceFile, SourceFiles, pattern_files
 from npumake.project.sections import Calibration, Dataset, Evaluation, FileGlob, Files, Input
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.calibration_fit import calibration_fit
 from npumake.stages.quantized import quantized
 from npumake.stages.samples import samples
@@ -190,7 +190,7 @@ def flagged(graph: Graph, given: Set, folder: Path) -> str:
 
 def _quantized(graph: Graph, known: Statistics, calibration: Calibration) -> Graph:
     target = read_target("tflite")
-    recipe = plain(graph, known, calibration, symmetric=False)
+    recipe = ranges_by_method(graph, known, calibration, symmetric=False)
     return quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
 
 

@@ -279,8 +279,8 @@ def outputs_of(script: str) -> str:
 
 
 def test_a_file_that_runs_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated, "TO_OPEN", 1)
-    monkeypatch.setattr(isolated, "PER_RUN", 0)
+    monkeypatch.setattr(isolated, "OPEN_SECONDS", 1)
+    monkeypatch.setattr(isolated, "RUN_SECONDS", 0)
     assert outputs_of(BUSY) == "runs longer than 1 s"
 
 

@@ -193,8 +193,12 @@ def test_a_head_of_several_anchors_stays_whole_with_a_remark(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "message", "where"),
     [
-        (props(input={"shape": [1, 3, 32, 32]}), "speaks of an input of", "model.metadata"),
-        (props(input={"shape": [1, SIDE, SIDE, 3]}), "speaks of an input of", "model.metadata"),
+        (props(input={"shape": [1, 3, 32, 32]}), "the metadata has an input of", "model.metadata"),
+        (
+            props(input={"shape": [1, SIDE, SIDE, 3]}),
+            "the metadata has an input of",
+            "model.metadata",
+        ),
         (props(schema_version=3), "schema version 3", "edgefirst in the model: schema_version"),
     ],
 )

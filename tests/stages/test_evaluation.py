@@ -113,8 +113,8 @@ def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ("- {metric: top1}", "error: no gate"),
-        ("- {cosine: 0.9, max_cpu_nodes: 0}", "error: no gate"),
+        ("- {metric: top1}", "error: not a gate"),
+        ("- {cosine: 0.9, max_cpu_nodes: 0}", "error: not a gate"),
         ("- {metric: map50, max_drop: 1}", "error: the evaluation has no `map50`"),
     ],
 )
@@ -153,6 +153,6 @@ def test_nodes_asked_onto_the_cpu_fail_a_gate_that_says_how_to_get_them_back(
         project.write("quantization: {cpu: [pool]}\n")
     run = scored.npumake("build", "digits:ara240/gates", check=False)
     assert run.returncode == 6
-    assert "2 nodes run on the CPU; at most 0 may" in run.stdout
+    assert "2 nodes run on the CPU; at most 0 are allowed" in run.stdout
     assert "  pool  on the CPU\n  flatten  on the CPU\n" in run.stdout
     assert "# tried: 2 -> 0, meets the gate\nquantization:\n  npu:\n  - pool\n" in run.stdout

@@ -169,11 +169,19 @@ def edit(workspace: Workspace, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("postprocess: yolo", "postprocess: none", "an average precision is of boxes"),
-        ("pad_resize", "short_side_resize: {short_size: 160}", "boxes are not followed through"),
+        ("postprocess: yolo", "postprocess: none", "average precision needs boxes"),
+        (
+            "pad_resize",
+            "short_side_resize: {short_size: 160}",
+            "boxes cannot be mapped back through",
+        ),
         ("metric: map50", "metric: top1", "boxes have no top1"),
-        ("metric: map50", "metric: map75", "no metric `map75`"),
-        ("metric: map50\npostprocess: yolo", "metric: mask_map50\npostprocess: ssd", "no SSD"),
+        ("metric: map50", "metric: map75", "unknown metric `map75`"),
+        (
+            "metric: map50\npostprocess: yolo",
+            "metric: mask_map50\npostprocess: ssd",
+            "not SSD outputs",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_one_error(

@@ -63,7 +63,7 @@ def test_top1_is_that_of_numpy(paired: Workspace) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("{left: left/*.npy, right: right/*.npy}", "left/*.npy", "the model has 2 inputs, one is"),
+        ("{left: left/*.npy, right: right/*.npy}", "left/*.npy", "2 inputs, the dataset one"),
         ("right: right", "write: right", "the model has no input `write`"),
         (", right: right/*.npy", "", "no files for input `right`"),
         ("right/*", "right/*1", "3 files, but 30 of the first input"),

@@ -82,7 +82,7 @@ def test_a_parameter_nobody_makes_is_our_bug() -> None:
     def odd(nobody: int) -> int:
         return nobody
 
-    with pytest.raises(TypeError, match="nobody makes `nobody`"):
+    with pytest.raises(TypeError, match="no stage or section is named `nobody`"):
         stage_of(odd, ())  # type: ignore[arg-type]
 
 

@@ -104,7 +104,7 @@ def test_asked_for_and_not_on_path_it_is_an_error_that_names_the_hand_over(tmp_p
 def test_without_a_tool_to_call_the_key_is_refused_where_it_stands(tmp_path):
     code, said = built(asking(tmp_path, "tflite"))
     assert code == 2
-    assert "there is no vendor's tool to call for `tflite`" in said
+    assert "there is no vendor tool for `tflite`" in said
     assert "project.yaml:" in said
 
 
@@ -150,7 +150,7 @@ def test_of_what_the_vendor_s_tool_made_no_latency_is_known(tmp_path, stand_in):
     stand_in("nash-e", "model.hbm")
     code, said = built(asking(tmp_path, "nash-e", "gates: [{max_latency_ms: 10}]\n"))
     assert code == 2
-    assert "the latency on this target is not known" in said
+    assert "the latency on this target is unknown" in said
 
 
 @pytest.mark.parametrize("name", [n for n in target_names() if read_target(n).tool])
@@ -165,7 +165,7 @@ def test_a_target_and_its_tool_agree_on_the_command_and_the_product(name):
 def test_a_hand_over_that_leads_elsewhere_is_refused(tmp_path, name):
     with zipfile.ZipFile(tmp_path / "h.zip", "w") as archive:
         archive.writestr(name, b"")
-    with pytest.raises(CacheError, match="no file of a hand-over"):
+    with pytest.raises(CacheError, match="not part of a hand-over"):
         Handover.load(tmp_path / "h.zip")
 
 

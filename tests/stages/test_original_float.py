@@ -184,7 +184,7 @@ def test_a_prototxt_is_read_with_its_weights(tmp_path: Path) -> None:
 def test_a_prototxt_without_weights_is_an_error(tmp_path: Path) -> None:
     text = inputs((1, 3, 2, 2)) + 'layer { name: "r" type: "ReLU" bottom: "x0" top: "y" }'
     sources = {"model.path": held(tmp_path, "net.prototxt", text.encode())}
-    with pytest.raises(GraphError, match="in one other file, and 0 are named") as caught:
+    with pytest.raises(GraphError, match="one file of weights; the project names 0") as caught:
         original_float(ModelSection(FilePath("net.prototxt")), {}, sources)
     assert "weights: net.caffemodel" in caught.value.hint
 
@@ -228,4 +228,4 @@ def test_a_shape_the_weights_do_not_fit_is_an_error_at_its_key(tmp_path: Path) -
     ) as caught:
         reshaped(tmp_path, (1, 3, 7, 6))
     assert caught.value.where == Route("inputs.x0.shape")
-    assert caught.value.hint == "`net.prototxt` itself says [1, 3, 6, 6]"
+    assert caught.value.hint == "`net.prototxt` itself has [1, 3, 6, 6]"

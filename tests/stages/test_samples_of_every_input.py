@@ -88,6 +88,6 @@ def test_an_input_is_called_by_its_number_in_the_model_whatever_it_is_fed_as(tmp
     graph = original_float(ModelSection("m.onnx"), said, made)
     found = model_inputs(graph, said)
     assert list(found) == ["z", "y", "x"]
-    assert [found[name].said for name in found] == [said["*"], said["@1"], said["@2"]]
+    assert [found[name].section for name in found] == [said["*"], said["@1"], said["@2"]]
     with pytest.raises(ProjectError, match="no input `@3`"):
         original_float(ModelSection("m.onnx"), {"@3": Input()}, made)

@@ -1,7 +1,8 @@
-"""The borders of a model: where it ends, which nodes at its ends go, what stands in front of it.
+"""The borders of a model: its first and last nodes, and the preprocessing in front of it.
 
-    cut, crop     where it ends                  front, preprocess   what stands in front of it
-    images, inputs, policies                     what later stages must know of its inputs
+    begin, cut                 move an end          front, crop, preprocess   nodes in front
+    images, inputs, policies   facts about inputs that later stages need
+    documented                 stage files in the form that the vendors document
 
-It refuses to know YAML and files: it is told which nodes, and as a Feeding what is fed.
+This room reads no YAML and no files. Callers pass node names and a Feeding per input.
 """

@@ -1,8 +1,7 @@
-"""A model that begins further in: tensors it computes become its inputs.
+"""Starts a model at inner tensors: they become its inputs.
 
-What only led up to them is dropped, inputs too. A picture inside a network that is read from NHWC
-lies channels first: where its shape is given as the file has it, a Transpose stands behind the
-input.
+Nodes and inputs that only lead up to them are dropped. Inside a network read from NHWC, feature
+maps are channels first. A shape in the file's order puts a Transpose behind the new input.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, feed_at, producer
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
-# What gives pictures channels first, and what stands behind it.
+# Operators with NCHW outputs, and operators that keep the layout behind them.
 SPATIAL = frozenset({"AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "MaxPool", "Resize"})
 FOLLOWING = frozenset({"Clip", "DequantizeLinear", "QuantizeLinear", "Relu"})
 
@@ -23,28 +22,28 @@ Shape = tuple[int, ...]
 def begin_at(
     graph: Graph, names: Sequence[str], shapes: Mapping[str, Shape], is_nhwc: bool = False
 ) -> None:
-    """Make inputs of these tensors, or of what these nodes make; an input stays one.
+    """Turns the named tensors, or the first outputs of the named nodes, into inputs.
 
-    `shapes` are those of the new inputs by name, as the file has them: `is_nhwc` says whether its
-    pictures are. Raises ProjectError for a name that is nothing the model computes or that nothing
-    reads, and where a shape is needed.
+    Names of inputs change nothing. `shapes` holds the new inputs' shapes in the file's order;
+    `is_nhwc` says whether that order is NHWC. Raises ProjectError for an unknown name, a tensor
+    without readers and an unknown shape.
     """
-    fed = {str(value.name) for value in graph.inputs}
-    inner = {index: name for index, name in enumerate(names) if name not in fed}
+    input_names = {str(value.name) for value in graph.inputs}
+    inner = {index: name for index, name in enumerate(names) if name not in input_names}
     if not inner:
         return
     needed_before = [value for value in graph.inputs if value.uses()]
-    own = {name: _known(value) for name, value in graph.with_shapes().values().items()}
+    own = {name: _static_shape(value) for name, value in graph.with_shapes().values().items()}
     for index, name in inner.items():
         route = Route(f"model.inputs.{index}")
-        value = _made(graph, name, route)
-        known = own.get(str(value.name))
-        shape = shapes.get(name) or known
+        value = _tensor(graph, name, route)
+        own_shape = own.get(str(value.name))
+        shape = shapes.get(name) or own_shape
         if shape is None:
             raise ProjectError(f"the shape of `{name}` is not known", route, "write its `shape`")
-        turned = is_nhwc and _is_turned(value, shape, known)
-        if known is not None and not turned and known[1:] != shape[1:]:
-            what = f"shape {list(shape)} does not fit `{name}`, which is {list(known)}"
+        turned = is_nhwc and _is_turned(value, shape, own_shape)
+        if own_shape is not None and not turned and own_shape[1:] != shape[1:]:
+            what = f"shape {list(shape)} does not fit `{name}`, which is {list(own_shape)}"
             raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
         feed_at(graph, value, name, shape, FIRST if turned else None)
     graph.drop_unused()
@@ -53,33 +52,33 @@ def begin_at(
             graph.drop_input(value)
 
 
-def _made(graph: Graph, name: str, route: Route) -> Value:
+def _tensor(graph: Graph, name: str, route: Route) -> Value:
     value = graph.values().get(name)
     nodes = graph.find(name) if value is None else ()
-    found = value if value is not None else next((v for n in nodes for v in n.outputs[:1]), None)
-    if found is None or producer(found) is None:
-        known = {str(v.name) for n in graph.nodes() for v in n.outputs}
-        hint = did_you_mean(name, known | {str(v.name) for v in graph.inputs})
+    tensor = value if value is not None else next((v for n in nodes for v in n.outputs[:1]), None)
+    if tensor is None or producer(tensor) is None:
+        tensor_names = {str(v.name) for n in graph.nodes() for v in n.outputs}
+        hint = did_you_mean(name, tensor_names | {str(v.name) for v in graph.inputs})
         raise ProjectError(f"`{name}` is neither an input nor a tensor it computes", route, hint)
-    if not found.uses():
+    if not tensor.uses():
         raise ProjectError(f"nothing reads `{name}`", route, "begin before the last layer")
-    return found
+    return tensor
 
 
-def _known(value: Value) -> Shape | None:
+def _static_shape(value: Value) -> Shape | None:
     dims = None if value.shape is None else tuple(value.shape)
     if dims is None or not all(isinstance(dim, int) for dim in dims):
         return None
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
 
 
-def _is_turned(value: Value, shape: Shape, known: Shape | None) -> bool:
-    """Whether the value has its channels first and the shape, as the file's, has them last."""
-    if len(shape) != 4 or known is None:
+def _is_turned(value: Value, shape: Shape, own_shape: Shape | None) -> bool:
+    """Whether the value is NCHW and the declared shape NHWC."""
+    if len(shape) != 4 or own_shape is None:
         return False
-    if known[1:] == shape[1:]:
+    if own_shape[1:] == shape[1:]:
         return len(set(shape[1:])) == 1 and _is_picture(producer(value))
-    return known[1:] == tuple(shape[axis] for axis in FIRST)[1:]
+    return own_shape[1:] == tuple(shape[axis] for axis in FIRST)[1:]
 
 
 def _is_picture(node: Node | None) -> bool:

@@ -1,14 +1,14 @@
-"""Crop: a rectangle of the picture, chosen at run time, in the model's size.
+"""Crop: resizes a rectangle of the picture, chosen at run time, to the model's size.
 
-Along an axis let the rectangle begin at s and be n pixels long, and the model take m. Pixel i lies
+Along one axis the rectangle starts at s and has n pixels; the model takes m. Output pixel i lies
 at (i + 1/2) n / m - 1/2 within the rectangle, which is P / 2m for the integer
 
     P = clip((2i + 1) n - m, 0, 2m (n - 1))      a = P // 2m      r = P - 2m a
     y_i = (2m x[s + a] + r (x[s + a + 1] - x[s + a]) + m) // 2m
 
-linear between the two nearest codes x, rounded to a code. All of it is in integers: coordinates
-have no calibrated range, shapes stay static, and the result is the same on every machine. Where
-a is n - 1, r is 0, so nothing outside of the rectangle counts.
+This interpolates linearly between the two nearest codes x and rounds. All arithmetic is integer:
+coordinates need no calibrated range, shapes stay static, and every machine gives the same result.
+For a = n - 1, r is 0, so no pixel outside the rectangle counts.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from npumake.project.feeding import Feeding
 
 
 def cropped(
-    front: Front, picture: Value, rectangle: Mapping[str, Value], fed: Feeding, name: str
+    front: Front, picture: Value, rectangle: Mapping[str, Value], feeding: Feeding, name: str
 ) -> Value:
-    """`picture`, float codes less the offset in the trained layout, in the trained size.
+    """`picture` cropped and resized to the trained size; float codes minus the offset.
 
-    `rectangle` holds width, height, left and top, int32 (1,) each. Where it leaves the picture,
-    the last row or column is repeated.
+    `rectangle` holds width, height, left and top, each int32 (1,). Outside the picture the last
+    row or column is repeated.
     """
-    offset = front.integers(f"{name}_offset", fed.offset)
+    offset = front.integers(f"{name}_offset", feeding.offset)
     whole = front.cast(picture, "int32", f"{name}_whole")
     codes = front.add("Add", [whole, offset], f"{name}_codes")
-    row = fed.layout.index("H")
+    row = feeding.layout.index("H")
     for n, (start, length) in enumerate((("top", "height"), ("left", "width"))):
-        sizes = fed.fed_size[n], fed.trained_size[n]
+        sizes = feeding.fed_size[n], feeding.trained_size[n]
         side = _Side(f"{name}_{length}", row + n, rectangle[start], rectangle[length], *sizes)
-        codes = _taken(front, codes, side)
+        codes = _resampled(front, codes, side)
     centred = front.add("Sub", [codes, offset], f"{name}_centred")
     return front.cast(centred, "float32", f"{name}_cropped")
 
 
 class _Side(NamedTuple):
-    """One axis; `start` is s, `length` n and `made` m of the formula above."""
+    """One axis; `start` is s, `length` n and `size` m of the formula above."""
 
     name: str
     axis: int
     start: Value
     length: Value
     whole: int  # of the picture
-    made: int
+    size: int
 
 
-def _taken(front: Front, x: Value, side: _Side) -> Value:
+def _resampled(front: Front, x: Value, side: _Side) -> Value:
     """y along the side's axis of the int32 codes x."""
-    name, m = side.name, front.integers(f"{side.name}_m", side.made)
-    unit = front.integers(f"{name}_2m", 2 * side.made)
+    name, m = side.name, front.integers(f"{side.name}_m", side.size)
+    unit = front.integers(f"{name}_2m", 2 * side.size)
     place = _place(front, side, m, unit)
     first = front.add("Div", [place, unit], f"{name}_first")
     floor = front.add("Mul", [first, unit], f"{name}_floor")
@@ -77,20 +77,20 @@ def _taken(front: Front, x: Value, side: _Side) -> Value:
 def _place(front: Front, side: _Side, m: Value, unit: Value) -> Value:
     """P, int32 (m,)."""
     name = side.name
-    odd = front.integers(f"{name}_odd", *range(1, 2 * side.made, 2))
-    one, zero = front.integers(f"{name}_one", 1), front.integers(f"{name}_zero", 0)
+    odd = front.integers(f"{name}_odd", *range(1, 2 * side.size, 2))
+    step, zero = front.integers(f"{name}_one", 1), front.integers(f"{name}_zero", 0)
     spread = front.add("Mul", [odd, side.length], f"{name}_spread")
     middle = front.add("Sub", [spread, m], f"{name}_middle")
-    less = front.add("Sub", [side.length, one], f"{name}_less")
+    less = front.add("Sub", [side.length, step], f"{name}_less")
     last = front.add("Mul", [less, unit], f"{name}_last")
     inside = front.add("Min", [middle, last], f"{name}_inside")
     return front.add("Max", [inside, zero], f"{name}_place")
 
 
-def _at(front: Front, x: Value, index: Value, side: _Side, which: str) -> Value:
-    """x at these indices, which are held inside the picture."""
-    name, constant = f"{side.name}_{which}", front.graph.constant
+def _at(front: Front, x: Value, index: Value, side: _Side, end: str) -> Value:
+    """x at these indices, clamped to the picture."""
+    name, constant = f"{side.name}_{end}", front.graph.constant
     low = constant(f"{name}_low", np.array(0, np.int32))
     high = constant(f"{name}_high", np.array(side.whole - 1, np.int32))
-    held = front.add("Clip", [index, low, high], f"{name}_index")
-    return front.add("Gather", [x, held], name, axis=side.axis)
+    inside = front.add("Clip", [index, low, high], f"{name}_index")
+    return front.add("Gather", [x, inside], name, axis=side.axis)

@@ -1,8 +1,8 @@
-"""A model with other borders: ended earlier, or without the nodes at its ends.
+"""Ends a model earlier, or removes nodes at its border.
 
-A node is at the border when nothing but it reads a graph input, or when it makes a graph output
-that no other node reads. What reads and gives more than one computed tensor is no single path.
-After each removal the next node is looked at in the graph that is left.
+A node is at the border if it alone reads a graph input, or if it computes a graph output that no
+other node reads. A node with several computed inputs or outputs is not on a single path. Each
+removal may bring the next node to the border.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Sequence
 from npumake.errors import GraphError, ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, array
 
-# What vendors call them → what ONNX does.
+# Vendors' operator names → ONNX operators.
 _OPERATORS = {"Quantize": "QuantizeLinear", "Dequantize": "DequantizeLinear"}
 
 
 def end_at(graph: Graph, names: Sequence[str]) -> None:
-    """Make these tensors, or what these nodes make, the outputs, in this order.
+    """Makes these tensors, or the outputs of these nodes, the model's outputs, in this order.
 
-    What only later nodes needed is dropped, inputs too. Raises ProjectError for a name that is
-    nothing the model computes, or that comes twice.
+    Nodes and inputs that only later nodes need are dropped. Raises ProjectError for an unknown
+    name and for one that comes twice.
     """
     values, nodes = graph.values(), {str(node.name): node for node in graph.nodes()}
-    made = {name: value for name, value in values.items() if value.producer() is not None}
-    found: list[Value] = []
+    computed = {name: value for name, value in values.items() if value.producer() is not None}
+    outputs: list[Value] = []
     for index, name in enumerate(names):
-        ends = [made[name]] if name in made else _results(nodes, name)
-        if not ends or any(end in found for end in ends):
+        ends = [computed[name]] if name in computed else _results(nodes, name)
+        if not ends or any(end in outputs for end in ends):
             what = "is an output already" if ends else "is neither a node nor a tensor it computes"
-            hint = "" if ends else did_you_mean(name, {*made, *nodes})
+            hint = "" if ends else did_you_mean(name, {*computed, *nodes})
             raise ProjectError(f"`{name}` {what}", Route(f"model.outputs.{index}"), hint)
-        found += ends
+        outputs += ends
     needed_before = [value for value in graph.inputs if value.uses()]
-    graph.expose(str(value.name) for value in found)
+    graph.expose(str(value.name) for value in outputs)
     graph.drop_unused()
     for value in needed_before:
         if not value.uses():
@@ -45,9 +45,9 @@ def _results(nodes: dict[str, Node], name: str) -> list[Value]:
 
 
 def remove_types(graph: Graph, types: Sequence[str]) -> int:
-    """Remove the nodes of each type that are at the border, or come to be; how many.
+    """Removes nodes of each type at the border, repeatedly, and returns their number.
 
-    One that is not is left, as vendors' tools do. The shapes must be known.
+    Nodes inside the model stay, as in the vendors' tools. Shapes must be known.
     """
     removed = 0
     for kind in types:
@@ -58,9 +58,9 @@ def remove_types(graph: Graph, types: Sequence[str]) -> int:
 
 
 def remove_node(graph: Graph, name: str, where: Route) -> None:
-    """Remove one node at the border. The shapes must be known.
+    """Removes one node at the border. Shapes must be known.
 
-    Raises ProjectError at `where`, with the reason, when it cannot be removed.
+    Raises ProjectError at `where`, with the reason, if that is impossible.
     """
     nodes = {str(node.name): node for node in graph.nodes()}
     if name not in nodes:
@@ -72,12 +72,12 @@ def remove_node(graph: Graph, name: str, where: Route) -> None:
 
 
 def obstacle(node: Node) -> str:
-    """Why the node cannot be removed; empty when it can."""
-    given = [value for value in node.inputs if value is not None and array(value) is None]
-    made = [value for value in node.outputs if value.uses() or value.is_graph_output()]
-    if len(given) != 1 or len(made) != 1:
-        return f"it has {len(given)} computed inputs and {len(made)} outputs"
-    (source,), (result,) = given, made
+    """Why the node cannot be removed; empty if it can."""
+    inputs = [value for value in node.inputs if value is not None and array(value) is None]
+    outputs = [value for value in node.outputs if value.uses() or value.is_graph_output()]
+    if len(inputs) != 1 or len(outputs) != 1:
+        return f"it has {len(inputs)} computed inputs and {len(outputs)} outputs"
+    (source,), (result,) = inputs, outputs
     if node.inputs[0] is not source:
         return "it does not compute with its first input alone"
     if source.is_graph_input() and result.is_graph_output():
@@ -97,7 +97,7 @@ def _first_at_border(graph: Graph, op_type: str) -> Node | None:
 
 
 def _remove(graph: Graph, node: Node) -> None:
-    """The input or output keeps its public name. Raises GraphError for an unknown shape."""
+    """Keeps the public name of the input or output. Raises GraphError for an unknown shape."""
     source = node.inputs[0]
     assert source is not None
     if source.is_graph_input():

@@ -1,10 +1,10 @@
-"""Stage files in the form that hb_mapper and hb_compile document: how pictures are fed.
+"""Stage files in the input form that hb_mapper and hb_compile document for pictures.
 
-    float stages           float, in the layout the model was trained in
-    hb_mapper's quantized  int8, less 128; channels last where the chip takes them so
+    float stages           float, in the trained layout
+    hb_mapper's quantized  int8 = pixel - 128; NHWC if the chip takes NHWC
 
-A build keeps one form through all stages. `NOTE` in a file says what was put in front of each
-picture, so that `as_built` gives the stage again.
+A build uses one form in all stages. The metadata key `NOTE` lists the nodes put in front of each
+picture, so that `as_built` can restore the stage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Layouts = Mapping[str, tuple[str, str]]
 
 
 def as_trained(graph: Graph, layouts: Layouts) -> Graph:
-    """A copy whose pictures are fed as trained; `layouts` has (fed, trained) of each."""
+    """A copy with pictures in the trained layout; `layouts` maps each to (fed, trained)."""
     graph = graph.copy()
     for name in sorted(images(graph) & layouts.keys()):
         if order := ORDERS.get(layouts[name]):
@@ -34,7 +34,7 @@ def as_trained(graph: Graph, layouts: Layouts) -> Graph:
 
 
 def as_turned(graph: Graph, layouts: Layouts) -> Graph:
-    """As `as_trained`, of a graph that `as_built` is to give again."""
+    """As `as_trained`, but reversible by `as_built`."""
     graph, noted = graph.copy(), {}
     for name in sorted(images(graph) & layouts.keys()):
         if order := ORDERS.get(layouts[name]):
@@ -43,37 +43,37 @@ def as_turned(graph: Graph, layouts: Layouts) -> Graph:
 
 
 def as_codes(graph: Graph, layouts: Layouts) -> Graph:
-    """A copy whose pictures are int8 codes; `layouts` has (of the graph, wanted) of each."""
+    """A copy with pictures as int8 codes; `layouts` maps each to (layout here, new layout)."""
     graph, noted = graph.copy(), {}
     for name in sorted(images(graph) & layouts.keys()):
         value = graph.values()[name]
         real = _put_in_front(graph, value, "Cast", f"{name}_real", to=type_number("float32"))
         graph.feed_as(value, "int8", shape(value))
-        found = {REAL: str(real.name)}
+        entry = {REAL: str(real.name)}
         if order := ORDERS.get(layouts[name]):
-            found |= _with_turn(graph, value, order)
-        noted[name] = found
+            entry |= _with_turn(graph, value, order)
+        noted[name] = entry
     return _noting(graph, noted)
 
 
 def as_built(graph: Graph) -> Graph:
-    """The stage that a file in a documented form was made of; any other graph as it is."""
+    """Undoes `as_turned` and `as_codes`; returns any other graph unchanged."""
     noted = json.loads(graph.metadata.get(NOTE, "{}"))
     if not noted:
         return graph
     graph = graph.copy()
-    for name, found in noted.items():
+    for name, entry in noted.items():
         value = graph.values()[name]
         for key in (TURNED, REAL):
-            if key in found:
-                (node,) = graph.find(found[key])
+            if key in entry:
+                (node,) = graph.find(entry[key])
                 graph.feed_past(node, value)
     graph.set_metadata({NOTE: "{}"})
     return graph.with_shapes()
 
 
 def _without_turn(graph: Graph, value: Value, order: Sequence[int]) -> bool:
-    """The Transpose in front is gone; False where the picture has another reader."""
+    """Removes the Transpose in front; False if the picture has another reader."""
     readers = [use.node for use in value.uses()]
     if len(readers) != 1 or not _turns(readers[0], order):
         return False
@@ -87,20 +87,20 @@ def _turns(node: Node, order: Sequence[int]) -> bool:
 
 
 def _with_turn(graph: Graph, value: Value, order: Sequence[int]) -> dict[str, str]:
-    """Fed with its axes in `order`, which a Transpose takes back."""
+    """Feeds the value with its axes in `order`; a Transpose behind it undoes that."""
     kind = "int8" if value.dtype is not None and value.dtype.name == "INT8" else "float32"
     perm = _inverse(order)
-    made = _put_in_front(graph, value, "Transpose", f"{value.name}_turned", perm=perm)
+    output = _put_in_front(graph, value, "Transpose", f"{value.name}_turned", perm=perm)
     graph.feed_as(value, kind, _turned(shape(value), order))
-    return {TURNED: str(made.name)}
+    return {TURNED: str(output.name)}
 
 
 def _put_in_front(graph: Graph, value: Value, op_type: str, name: str, **attributes: Any) -> Value:
-    """What the node makes of the input, read by all that read the input."""
+    """Inserts a node behind the input; all readers of the input now read its output."""
     readers = [use.node for use in tuple(value.uses())]
-    made = graph.insert(op_type, [value], name, **attributes)
-    graph.replace_readers(value, made, readers)
-    return made
+    output = graph.insert(op_type, [value], name, **attributes)
+    graph.replace_readers(value, output, readers)
+    return output
 
 
 def _inverse(order: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Front: nodes put in front of a model, one behind the other."""
+"""Front: a chain of nodes in front of a model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from npumake.graph import Graph, Node, Value, type_number
 
 
 class Front:
-    """`add` puts each node behind the last one, and all before the model's own."""
+    """`add` appends to the chain, before the model's own nodes."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._last: Node | None = None
 
     def add(self, op_type: str, inputs: Sequence[Value], name: str, **attributes: Any) -> Value:
-        made = self.graph.insert(op_type, inputs, name, self._last, **attributes)
-        self._last = made.producer()
-        return made
+        output = self.graph.insert(op_type, inputs, name, self._last, **attributes)
+        self._last = output.producer()
+        return output
 
     def integers(self, name: str, *numbers: int) -> Value:
         """A constant of int32 numbers."""
@@ -34,9 +34,9 @@ class Front:
         return self.add("Cast", [value], name, to=type_number(dtype))
 
     def resize(self, value: Value, sizes: Sequence[int], mode: str, name: str) -> Value:
-        """`value` in these sizes: `linear` between pixel centres, `nearest` repeats pixels."""
-        wanted = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
+        """Resizes to `sizes`: `linear` between pixel centres, `nearest` repeats pixels."""
+        target = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
         nothing = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
         how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         attributes = how if mode == "nearest" else {}
-        return self.add("Resize", [value, nothing, nothing, wanted], name, mode=mode, **attributes)
+        return self.add("Resize", [value, nothing, nothing, target], name, mode=mode, **attributes)

@@ -1,8 +1,6 @@
-"""What later stages must know of the inputs, noted in the graph: which are 8-bit images, the
-trained shapes of those fed in another form, and how many images a compiled file takes per run.
+"""Facts about inputs in the graph's metadata: 8-bit images, trained shapes, batch per run.
 
-The grid of an image needs no calibration: a pixel fed as value - 128 is a code already, so its
-scale is 1.
+An image needs no calibration: pixel - 128 is already an int8 value, so its scale is 1.
 """
 
 from __future__ import annotations
@@ -26,25 +24,25 @@ def images(graph: Graph) -> frozenset[str]:
 
 
 def mark_trained(graph: Graph, shapes: Mapping[str, tuple[int, ...] | None]) -> None:
-    """Note the model's inputs in their order, each with its trained shape where it is fed in
-    another form. Where none is, the graph says as much itself."""
+    """Records the model's inputs in order, with the trained shape of each that is fed in another
+    form. Without such inputs the graph needs no record."""
     if any(shape is not None for shape in shapes.values()):
         graph.set_metadata({TRAINED: json.dumps(shapes)})
 
 
 def trained_shapes(graph: Graph) -> Mapping[str, tuple[int, ...]]:
-    """Of the model inputs that are fed in another form."""
+    """The trained shapes of inputs that are fed in another form."""
     return {name: tuple(shape) for name, shape in _noted(graph).items() if shape is not None}
 
 
 def model_order(graph: Graph) -> tuple[str, ...]:
-    """The inputs of the model, as it was trained."""
+    """The names of the trained model's inputs, in order."""
     return tuple(_noted(graph)) or tuple(str(value.name) for value in graph.inputs)
 
 
 def _noted(graph: Graph) -> Mapping[str, list[int] | None]:
-    found: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
-    return found
+    shapes: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
+    return shapes
 
 
 def mark_batch(graph: Graph, batch: int) -> None:

@@ -1,7 +1,7 @@
-"""The security policies that a project gives its inputs and outputs, by tensor of the bundle.
+"""The project's security policies, by tensor of the bundle.
 
-The planes of a picture have the policy of the input they stand for. The rectangle of a crop has
-none, so that an application can always say it: SyNAP's guide, "Preprocessing".
+The planes of a picture share the policy of their input. The rectangle of a crop has no policy, so
+that an application can always set it. Source: SyNAP's guide, "Preprocessing".
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ TAGS = sorted({plane.tag for _, planes in PICTURES.values() for plane in planes 
 
 
 def policies(security: Security, quantized: Graph, program: Program) -> dict[str, dict[str, str]]:
-    """By role and tensor, where it is not the usual one. Raises ProjectError for a stranger."""
-    said = _said("inputs", security.inputs, model_order(quantized), INPUT_POLICIES[0])
+    """Policies other than the default, by role and tensor. Raises ProjectError for an unknown
+    name."""
+    of_inputs = _unusual("inputs", security.inputs, model_order(quantized), INPUT_POLICIES[0])
     planes = {
         plane: policy
-        for name, policy in said.items()
+        for name, policy in of_inputs.items()
         for plane in (name, *(f"{name}_{tag}" for tag in TAGS))
         if plane in program.inputs
     }
-    given = _said("outputs", security.outputs, program.outputs, OUTPUT_POLICIES[0])
-    return {role: found for role, found in (("inputs", planes), ("outputs", given)) if found}
+    of_outputs = _unusual("outputs", security.outputs, program.outputs, OUTPUT_POLICIES[0])
+    return {
+        role: by_name for role, by_name in (("inputs", planes), ("outputs", of_outputs)) if by_name
+    }
 
 
-def _said(role: str, given: Mapping[str, str], names: Iterable[str], usual: str) -> dict[str, str]:
+def _unusual(
+    role: str, declared: Mapping[str, str], names: Iterable[str], usual: str
+) -> dict[str, str]:
     names = tuple(names)
-    for name in strangers(given, names):
+    for name in strangers(declared, names):
         hint = did_you_mean(name, names)
         what = f"the model has no {role.removesuffix('s')} `{name}`"
         raise ProjectError(what, Route(f"security.{role}.{name}"), hint)
-    found = {name: given[key] for name, key in entries(given, names).items()}
-    return {name: policy for name, policy in found.items() if policy != usual}
+    by_name = {name: declared[key] for name, key in entries(declared, names).items()}
+    return {name: policy for name, policy in by_name.items() if policy != usual}

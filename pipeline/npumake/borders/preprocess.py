@@ -1,14 +1,14 @@
-"""Preprocessing: the nodes between what the chip is fed and what the model was trained on.
+"""Preprocessing: nodes that convert the chip's input to the trained input.
 
     planes → trained layout → chroma to full size → one tensor → crop → resize → colour and norm
 
-Colour, mean and scale are one linear map of the channels. A plane holds codes less `offset` o:
+Colour, mean and scale are one linear map of the channels. A plane holds x = code - o, o = `offset`:
 
     y = scale · (M (x + o) + t - mean) = W x + b        W = diag(scale) M
                                                         b = (M o + t - mean) · scale
 
-so it is one 1x1 convolution, depthwise where M only copies; with the channels last, or none at
-all, one product and one sum. Nothing is rounded or clipped on the way.
+In NCHW this is one 1x1 convolution, depthwise if M only reorders. In other layouts it is a product
+and a sum. No step rounds or clips.
 """
 
 from __future__ import annotations
@@ -30,28 +30,30 @@ _FLOAT = "float32"
 
 
 def put_in_front(
-    graph: Graph, value: Value, fed: Feeding, mean: PerChannel, scale: PerChannel
+    graph: Graph, value: Value, feeding: Feeding, mean: PerChannel, scale: PerChannel
 ) -> tuple[Value, ...]:
-    """Preprocessing for the model input `value`; the planes that are fed in its place.
+    """Inserts the preprocessing of the model input `value` and returns the planes fed instead.
 
-    Raises ProjectError when mean or scale have neither one number nor one per channel, or when a
-    name of a plane is taken.
+    Raises ProjectError if mean or scale have neither one number nor one per channel, or if the
+    name of a plane is in use.
     """
     name, kind, front = str(value.name), dtype(value), Front(graph)
-    _refuse_taken_names(graph, fed, name)
+    _refuse_name_clash(graph, feeding, name)
     readers = [use.node for use in tuple(value.uses())]
-    planes = _planes(graph, value, fed)
-    ready = _gathered(front, planes, fed, name)
-    if fed.crop:
-        ready = cropped(front, ready, _rectangle(graph, planes, fed, name), fed, name)
-    elif fed.channels and fed.fed_size != fed.trained_size:
-        ready = front.resize(ready, _sizes(fed, fed.trained_size), "linear", f"{name}_resized")
+    planes = _planes(graph, value, feeding)
+    ready = _gathered(front, planes, feeding, name)
+    if feeding.crop:
+        ready = cropped(front, ready, _rectangle(graph, planes, feeding, name), feeding, name)
+    elif feeding.channels and feeding.fed_size != feeding.trained_size:
+        ready = front.resize(
+            ready, _sizes(feeding, feeding.trained_size), "linear", f"{name}_resized"
+        )
     norm = (np.asarray(mean, np.float64), np.asarray(scale, np.float64))
-    ready = _mapped(front, ready, fed, name, norm)
+    ready = _mapped(front, ready, feeding, name, norm)
     if ready is value:
         return planes
-    for plane, how in zip(planes, fed.planes, strict=True):
-        graph.feed_as(plane, _FLOAT, plane_shape(fed, how))
+    for plane, how in zip(planes, feeding.planes, strict=True):
+        graph.feed_as(plane, _FLOAT, plane_shape(feeding, how))
     if kind != _FLOAT:
         ready = _cast(front, ready, kind, name)
     graph.replace_readers(value, ready, readers)
@@ -60,78 +62,91 @@ def put_in_front(
     return planes
 
 
-def _refuse_taken_names(graph: Graph, fed: Feeding, name: str) -> None:
-    taken = graph.values()
-    for called in fed.inputs(name):
-        if called != name and called in taken:
-            what = f"the model has a `{called}` of its own, a name that is to be fed"
+def _refuse_name_clash(graph: Graph, feeding: Feeding, name: str) -> None:
+    values = graph.values()
+    for called in feeding.inputs(name):
+        if called != name and called in values:
+            what = f"the model already has a tensor `{called}`, the name of a plane"
             raise ProjectError(what, Route(f"inputs.{name}.preprocess"))
 
 
-def plane_shape(fed: Feeding, plane: Plane) -> tuple[int, ...]:
-    """The shape of the graph input that `plane` is."""
+def plane_shape(feeding: Feeding, plane: Plane) -> tuple[int, ...]:
+    """The shape of the plane's graph input."""
     if not plane.channels:
-        return _permuted(fed.shape, fed.layout, plane.layout)
-    height, width = (side // 2 if plane.halved else side for side in fed.fed_size)
-    of = {"N": fed.shape[0], "C": len(plane.channels), "H": height, "W": width}
+        return _permuted(feeding.shape, feeding.layout, plane.layout)
+    height, width = (side // 2 if plane.halved else side for side in feeding.fed_size)
+    of = {"N": feeding.shape[0], "C": len(plane.channels), "H": height, "W": width}
     return tuple(of[letter] for letter in plane.layout)
 
 
-def _planes(graph: Graph, value: Value, fed: Feeding) -> tuple[Value, ...]:
-    if len(fed.planes) == 1:
+def _planes(graph: Graph, value: Value, feeding: Feeding) -> tuple[Value, ...]:
+    if len(feeding.planes) == 1:
         return (value,)
     at = graph.inputs.index(value)
     return tuple(
         graph.add_input(name, _FLOAT, at + index)
-        for index, name in enumerate(fed.inputs(str(value.name))[: len(fed.planes)])
+        for index, name in enumerate(feeding.inputs(str(value.name))[: len(feeding.planes)])
     )
 
 
-def _rectangle(graph: Graph, planes: Sequence[Value], fed: Feeding, name: str) -> dict[str, Value]:
-    behind, names = graph.inputs.index(planes[-1]) + 1, fed.inputs(name)[len(planes) :]
+def _rectangle(
+    graph: Graph, planes: Sequence[Value], feeding: Feeding, name: str
+) -> dict[str, Value]:
+    behind, names = graph.inputs.index(planes[-1]) + 1, feeding.inputs(name)[len(planes) :]
     return {
         side: graph.add_input(called, "int32", behind + index, (1,))
         for index, (side, called) in enumerate(zip(RECTANGLE, names, strict=True))
     }
 
 
-def _gathered(front: Front, planes: Sequence[Value], fed: Feeding, name: str) -> Value:
-    """All planes as one tensor of the picture's size in the trained layout."""
+def _gathered(front: Front, planes: Sequence[Value], feeding: Feeding, name: str) -> Value:
+    """Joins all planes into one tensor of the picture's size, in the trained layout."""
     parts = []
-    for value, plane in zip(planes, fed.planes, strict=True):
-        order = _ORDERS.get((plane.layout, fed.layout)) if len(fed.shape) == 4 else None
+    for value, plane in zip(planes, feeding.planes, strict=True):
+        order = _ORDERS.get((plane.layout, feeding.layout)) if len(feeding.shape) == 4 else None
         called = f"{name}_{plane.tag or 'fed'}"
         if order:
-            value = front.add("Transpose", [value], f"{called}_{fed.layout.lower()}", perm=order)
+            value = front.add(
+                "Transpose", [value], f"{called}_{feeding.layout.lower()}", perm=order
+            )
         if plane.halved:
-            sizes = _sizes(fed, fed.fed_size, len(plane.channels))
+            sizes = _sizes(feeding, feeding.fed_size, len(plane.channels))
             value = front.resize(value, sizes, "nearest", f"{called}_full")
         parts.append(value)
     if len(parts) == 1:
         return parts[0]
-    return front.add("Concat", parts, f"{name}_planes", axis=fed.layout.index("C"))
+    return front.add("Concat", parts, f"{name}_planes", axis=feeding.layout.index("C"))
 
 
-def _sizes(fed: Feeding, size: tuple[int, int], channels: int = 0) -> tuple[int, ...]:
-    """The shape of a picture of `size` in the trained layout, by default of all fed channels."""
-    of = {"N": fed.shape[0], "C": channels or len(fed.fed_channels), "H": size[0], "W": size[1]}
-    return tuple(of[letter] for letter in fed.layout)
+def _sizes(feeding: Feeding, size: tuple[int, int], channels: int = 0) -> tuple[int, ...]:
+    """The shape of a picture of `size` in the trained layout; by default with all channels fed."""
+    of = {
+        "N": feeding.shape[0],
+        "C": channels or len(feeding.fed_channels),
+        "H": size[0],
+        "W": size[1],
+    }
+    return tuple(of[letter] for letter in feeding.layout)
 
 
 def _mapped(
-    front: Front, value: Value, fed: Feeding, name: str, norm: tuple[np.ndarray, np.ndarray]
+    front: Front, value: Value, feeding: Feeding, name: str, norm: tuple[np.ndarray, np.ndarray]
 ) -> Value:
-    """W x + b; `value` itself where that is x. `norm` is mean and scale."""
+    """W x + b, or `value` itself if that is x. `norm` is (mean, scale)."""
     mean, scale = norm
-    colour = mixing(fed.fed_channels, fed.channels, video=fed.video)
-    level = fed.offset * colour.matrix.sum(axis=1) + colour.shift if fed.channels else fed.offset
-    rank = len(fed.shape)
-    axis = rank - 1 if fed.layout == "NHWC" else min(1, rank - 1)
-    channels = fed.shape[axis] if rank else 1
+    colour = mixing(feeding.fed_channels, feeding.channels, video=feeding.video)
+    level = (
+        feeding.offset * colour.matrix.sum(axis=1) + colour.shift
+        if feeding.channels
+        else feeding.offset
+    )
+    rank = len(feeding.shape)
+    axis = rank - 1 if feeding.layout == "NHWC" else min(1, rank - 1)
+    channels = feeding.shape[axis] if rank else 1
     mean = _per_channel(mean, channels, f"inputs.{name}.mean")
     scale = _per_channel(scale, channels, f"inputs.{name}.scale")
     bias = (level - mean) * scale
-    copies = fed.channels == fed.fed_channels
+    copies = feeding.channels == feeding.fed_channels
     if copies and np.all(bias == 0.0) and np.all(scale == 1.0):
         return value
     weight = scale if copies else scale[:, None] * colour.matrix
@@ -146,11 +161,11 @@ def _mapped(
 def _convolution(
     front: Front, value: Value, weight: np.ndarray, bias: np.ndarray, name: str
 ) -> Value:
-    """1x1 over (N, C, H, W); depthwise where `weight` has one number per channel."""
-    channels, fed = weight.shape if weight.ndim == 2 else (len(weight), 1)
+    """1x1 over (N, C, H, W); depthwise if `weight` has one number per channel."""
+    channels, in_channels = weight.shape if weight.ndim == 2 else (len(weight), 1)
     inputs = [
         value,
-        front.floats(f"preprocess_{name}_weight", weight.reshape(channels, fed, 1, 1)),
+        front.floats(f"preprocess_{name}_weight", weight.reshape(channels, in_channels, 1, 1)),
         front.floats(f"preprocess_{name}_bias", bias),
     ]
     group = channels if weight.ndim == 1 else None
@@ -167,13 +182,13 @@ def _product(front: Front, value: Value, weight: np.ndarray, bias: np.ndarray, n
 def _elementwise(
     front: Front, value: Value, gain: np.ndarray, shift: np.ndarray, name: str
 ) -> Value:
-    """A product and a sum, for whatever is no picture in NCHW."""
+    """A product and a sum, for all layouts but NCHW."""
     scaled = front.add("Mul", [value, front.floats(f"{name}_scale", gain)], f"{name}_scaled")
     return front.add("Add", [scaled, front.floats(f"{name}_shift", shift)], f"preprocess_{name}")
 
 
 def _cast(front: Front, value: Value, kind: str, name: str) -> Value:
-    """For a model that takes another type than float32; integers are rounded and saturated."""
+    """Casts to the model's own type; integers are rounded and saturated."""
     if np.dtype(kind).kind in "iu":
         limits = np.iinfo(kind)
         low = front.floats(f"{name}_low", np.array(limits.min))
@@ -183,13 +198,13 @@ def _cast(front: Front, value: Value, kind: str, name: str) -> Value:
     return front.cast(value, kind, f"{name}_{kind}")
 
 
-def _permuted(sizes: tuple[int, ...], given: str, wanted: str) -> tuple[int, ...]:
-    order = _ORDERS.get((given, wanted)) if len(sizes) == 4 else None
+def _permuted(sizes: tuple[int, ...], source: str, target: str) -> tuple[int, ...]:
+    order = _ORDERS.get((source, target)) if len(sizes) == 4 else None
     return tuple(sizes[axis] for axis in order) if order else sizes
 
 
 def _per_channel(values: np.ndarray, channels: int, route: str) -> np.ndarray:
-    """(channels,) float64. Raises ProjectError when there are neither one nor `channels`."""
+    """(channels,) float64. Raises ProjectError for another number of values."""
     if values.size not in (1, channels):
         raise ProjectError(
             f"{values.size} values for {channels} channels",

@@ -1,5 +1,5 @@
-"""The compiled file: an integer program, its packed weights and where they came from.
+"""The compiled file: an integer program, its packed weights and their provenance.
 
-`program` is the program as data, `archive` its deterministic ZIP. The room refuses to know how a
-program is made or executed.
+`program` holds the program as data, `archive` its deterministic ZIP. This room neither builds nor
+runs programs.
 """

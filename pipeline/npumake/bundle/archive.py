@@ -1,17 +1,17 @@
 """Bundle: a program in one file, and back.
 
-A `.hybrid` is a ZIP that any reader opens: nothing compressed, every date 1980-01-01, so that the
-same program is the same bytes on every machine.
+A `.hybrid` is a plain ZIP: nothing is compressed and every date is 1980-01-01. The same program
+gives the same bytes on every machine.
 
-    manifest.json    format, version, target, batch, what the project said under `compile`, security
-                     policies other than the usual, inputs, outputs, SHA-256 of the other members
+    manifest.json    format, version, target, batch, the section `compile`, security policies other
+                     than the default, inputs, outputs, SHA-256 of the other members
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin;
                      the memory plan (npumake.bundle.memory)
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
-    cpu/<n>.onnx     the CPU subgraphs, if there are any: `onnx` instructions name them
-    code/<file>      the Python of custom operators, if there are any
-    edgefirst.json   a detector's metadata and its classes, for whoever decodes its outputs: any
-    labels.txt       ZIP reader finds them, and none of this room looks into them
+    cpu/<n>.onnx     CPU subgraphs, optional: `onnx` instructions name them
+    code/<file>      the Python of custom operators, optional
+    edgefirst.json   a detector's metadata and
+    labels.txt       its classes, optional, for decoders; this room does not read them
     provenance.json  the quantized graph's digest, the target and the tools that made it
 """
 
@@ -40,18 +40,20 @@ VERSION = 3
 MAX_BATCH = 128
 WEIGHTS = "weights.bin"
 MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
-HEADER = struct.Struct("<4s5H3I2H")  # of a member: signature, ..., lengths of name and extra field
+HEADER = struct.Struct(
+    "<4s5H3I2H"
+)  # of a ZIP member: signature, …, lengths of name and extra field
 CODE = "code/"  # the folder of members that are Python
-PACK = "pack.json"  # of a file that holds several bundles
-SEAL = "seal.json"  # of a file that holds one, signed
-# Where a tensor's memory may lie, the usual first; on a chip that has a secure one.
+PACK = "pack.json"  # marks a file with several bundles
+SEAL = "seal.json"  # marks a file with one signed bundle
+# Where a tensor may lie on a chip with secure memory; the default comes first.
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
-# Of the provenance: how the project's inputs are fed, and how the ranges were found.
+# Keys of the provenance: how the inputs are fed, and how the ranges were calibrated.
 FED, CALIBRATED = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
-# What a stranger's bytes make zipfile, json and `unpacked` raise.
+# Exceptions that zipfile, json and `unpacked` raise for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,
     EOFError,
@@ -66,9 +68,9 @@ DAMAGE = (
 
 @dataclass(frozen=True)
 class Bundle:
-    """The compiled artifact: what runs, for which target, made from what.
+    """The compiled artifact: the program, its target and its provenance.
 
-    `code` holds the Python of custom operators by file name: read here, never run.
+    `code` holds the Python of custom operators by file name. It is read here, never run.
     """
 
     target: str
@@ -76,9 +78,9 @@ class Bundle:
     provenance: Mapping[str, Json]
     batch: int = 1  # images per run; the program takes one
     code: Mapping[str, bytes] = field(default_factory=dict)
-    beside: Mapping[str, bytes] = field(default_factory=dict)  # by a name of BESIDE
-    settings: Mapping[str, Json] = field(default_factory=dict)  # section `compile`, less the prefix
-    # by "inputs" or "outputs" and name, where it is not the usual policy
+    beside: Mapping[str, bytes] = field(default_factory=dict)  # keys are names of BESIDE
+    settings: Mapping[str, Json] = field(default_factory=dict)  # section `compile` without prefix
+    # policies other than the default, by "inputs" or "outputs" and name
     security: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".hybrid"
@@ -107,14 +109,14 @@ class Bundle:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "bundle") -> Bundle:
-        """Raises GraphError for anything that is not what `to_bytes` writes."""
+        """Raises GraphError for bytes that `to_bytes` did not write."""
         return cls._read(io.BytesIO(data), lambda: memoryview(data), name)
 
     @classmethod
-    def _read(cls, file: BinaryIO, held: Callable[[], memoryview], name: str) -> Bundle:
-        """The bundle in `file`, whose bytes `held` gives; the constants are views of these."""
+    def _read(cls, file: BinaryIO, content: Callable[[], memoryview], name: str) -> Bundle:
+        """The bundle in `file`; its constants are views of `content()`, the file's bytes."""
         try:
-            members = _members(file, held())
+            members = _members(file, content())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 what = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
@@ -128,15 +130,15 @@ class Bundle:
             provenance = _document(members["provenance.json"])
             settings = dict(manifest.get("compile", {}))
             security = _security(dict(manifest.get("security", {})), program)
-            found = cls(target, program, provenance, batch, code, beside, settings, security)
-            if manifest != _manifest(found, members):
+            bundle = cls(target, program, provenance, batch, code, beside, settings, security)
+            if manifest != _manifest(bundle, members):
                 raise ValueError("the manifest does not describe the other members")
-            return found
+            return bundle
         except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
     def save(self, path: Path) -> None:
-        """Whoever has the file of that name mapped keeps what it has."""
+        """Replaces the file atomically; processes that map the old one keep it."""
         temporary = path.with_name(temporary_name(path.suffix))
         with owned(temporary):
             temporary.write_bytes(self.to_bytes())
@@ -144,8 +146,8 @@ class Bundle:
 
     @classmethod
     def load(cls, path: Path) -> Bundle:
-        """As from_bytes. The constants stay in the file, mapped: processes that load the same
-        one share its memory."""
+        """As from_bytes, but maps the constants: processes that load the same file share its
+        memory."""
         with path.open("rb") as file:
 
             def mapped() -> memoryview:
@@ -168,22 +170,22 @@ def whole(path: Path, most: int) -> bytes:
     return path.read_bytes()
 
 
-def _batch(given: Json) -> int:
-    if type(given) is not int or not 1 <= given <= MAX_BATCH:
-        raise ValueError(f"a batch of {given}")
-    return given
+def _batch(value: Json) -> int:
+    if type(value) is not int or not 1 <= value <= MAX_BATCH:
+        raise ValueError(f"a batch of {value}")
+    return value
 
 
-def _security(given: Json, program: Program) -> dict[str, dict[str, str]]:
-    known = {
+def _security(entries: Json, program: Program) -> dict[str, dict[str, str]]:
+    allowed = {
         "inputs": (program.inputs, INPUT_POLICIES),
         "outputs": (program.outputs, OUTPUT_POLICIES),
     }
-    for role, (names, policies) in known.items():
-        for name, policy in dict(given.get(role, {})).items():
+    for role, (names, policies) in allowed.items():
+        for name, policy in dict(entries.get(role, {})).items():
             if name not in names or policy not in policies:
                 raise ValueError(f"`{name}` has no security policy {policy!r}")
-    return given
+    return entries
 
 
 def _manifest(bundle: Bundle, members: Mapping[str, bytes]) -> dict[str, Json]:
@@ -206,7 +208,7 @@ def _interface(program: Program, names: Iterable[str]) -> list[Json]:
 
 
 def _document(data: bytes) -> dict[str, Json]:
-    """A JSON object in its canonical spelling: no key twice, no NaN, no space."""
+    """A JSON object in canonical form: no duplicate key, no NaN, no space."""
     document = json.loads(data)
     if not isinstance(document, dict) or digest.canonical(document) != data:
         raise ValueError("a document is not written as a bundle writes it")
@@ -217,7 +219,7 @@ def _document(data: bytes) -> dict[str, Json]:
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
-    """A ZIP of the members, nothing compressed or dated: the same bytes for the same members."""
+    """An uncompressed, undated ZIP: the same members give the same bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
@@ -237,14 +239,14 @@ def is_secure(file: BinaryIO) -> bool:
 
 
 def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
-    """Our members and no others, only stored, and no more bytes than the file itself holds."""
+    """The members. Raises for unknown or compressed ones and for sizes beyond the file's."""
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         inside = sorted({name for name in names if name.startswith((CODE, CPU))})
         beside = [name for name in BESIDE if name in names]
         if PACK in names:
-            raise GraphError("a packed model: choose one of those in it", hint="-m NAME")
+            raise GraphError("a packed model: choose one of its models", hint="-m NAME")
         if SEAL in names:
             raise GraphError("a secure model: it opens with its keys", hint="npumake show FILE")
         if sorted(names) != sorted([*MEMBERS, *inside, *beside]):
@@ -257,19 +259,19 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
             raise ValueError("a member lies outside the file")
         if any(".." in name or "\\" in name or "//" in name for name in inside):
             raise ValueError("the name of a member leads elsewhere")
-        found: dict[str, Any] = {
+        contents: dict[str, Any] = {
             name: archive.read(name) for name in (*MEMBERS, *inside, *beside) if name != WEIGHTS
         }
         archive.open(WEIGHTS).close()  # refuses a header that contradicts the directory
-        return found | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}
+        return contents | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}
 
 
 def _view(data: memoryview, entry: zipfile.ZipInfo) -> memoryview:
-    """The bytes of a stored member, where they lie: behind its header, name and extra field."""
+    """A view of a stored member's bytes, behind its header, name and extra field."""
     header = data[entry.header_offset :][: HEADER.size]
     *_, name, extra = HEADER.unpack(header)
     start = entry.header_offset + HEADER.size + name + extra
-    found = data[start : start + entry.file_size]
-    if zlib.crc32(found) != entry.CRC:
+    content = data[start : start + entry.file_size]
+    if zlib.crc32(content) != entry.CRC:
         raise ValueError(f"{entry.filename} is damaged")
-    return found
+    return content

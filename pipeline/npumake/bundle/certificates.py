@@ -1,13 +1,12 @@
-"""Who signed: an X.509 chain of two certificates, and signatures by the key of the second.
+"""Model signatures: an X.509 chain of two certificates.
 
-    vendor certificate   a CA, held by whoever opens models: the one thing that is trusted
-    model certificate    issued by the vendor, in the file; its key signs models
+    vendor certificate   a CA, kept by the user who opens models: the trust anchor
+    model certificate    issued by the vendor, stored in the file; its key signs models
 
-The chain is checked as RFC 5280, 6.1 asks of a path of this length: issuer and signature, both
-dates, the basic constraints and key usage of each, and no critical extension that is not one of
-these. Whoever has an extended key usage must have code signing in it, so that the vendor's web
-server signs no models. Signatures are deterministic: RSA PKCS #1 v1.5, ECDSA of RFC 6979, both
-with SHA-256, or Ed25519.
+The chain is validated by RFC 5280, 6.1: issuer, signature, dates, basic constraints and key usage.
+Other critical extensions are refused. An extended key usage must include code signing, so that
+the certificate of a web server cannot sign models. Signatures are deterministic: RSA PKCS #1 v1.5
+or ECDSA of RFC 6979, both with SHA-256, or Ed25519.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519Public
 
 T = TypeVar("T", bound=x509.ExtensionType)
 
-LARGEST = 1 << 14  # bytes of a certificate or key
+MAX_BYTES = 1 << 14  # bytes of a certificate or key
 RSA_BITS = (2048, 8192)
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
 HASHES = ("sha256", "sha384", "sha512")
 READ = (x509.BasicConstraints.oid, x509.KeyUsage.oid, x509.ExtendedKeyUsage.oid)
 
-# What a stranger's certificate makes the parser raise, at once or when a field is asked for.
+# Exceptions of the parser for a malformed certificate, at once or when a field is read.
 MALFORMED = (
     ValueError,
     TypeError,
@@ -46,36 +45,38 @@ MALFORMED = (
 
 
 def certificate_from(data: bytes, where: str) -> x509.Certificate:
-    """A certificate, PEM or DER. Raises ProjectError for anything else, and for a weak key."""
+    """A certificate, PEM or DER. Raises ProjectError for other data and for a weak key."""
     try:
         _refuse_large(data)
         pem = b"-----BEGIN" in data
-        found = (x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate)(data)
-        _refuse_weak(found.public_key())
-        return found
+        certificate = (x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate)(
+            data
+        )
+        _refuse_weak(certificate.public_key())
+        return certificate
     except MALFORMED as error:
         raise ProjectError(f"not a certificate that can be used: {error}", where) from None
 
 
 def private_key_from(data: bytes, where: str) -> PrivateKey:
-    """A private key, PEM without a password. Raises ProjectError, which tells nothing of it."""
+    """A private key, PEM without a password. Raises ProjectError; its text reveals no secret."""
     try:
         _refuse_large(data)
-        found = serialization.load_pem_private_key(data, password=None)
+        key = serialization.load_pem_private_key(data, password=None)
     except TypeError:
         hint = "openssl pkey -in FILE -out WITHOUT_PASSWORD"
         raise ProjectError("the signature key is behind a password", where, hint) from None
     except (ValueError, UnsupportedAlgorithm):
         raise ProjectError("not a private key in PEM", where) from None
-    if not isinstance(found, PrivateKey):
+    if not isinstance(key, PrivateKey):
         raise ProjectError("the signature key is not of RSA, ECDSA or Ed25519", where)
-    return found
+    return key
 
 
 def refuse_unissued(
     model: x509.Certificate, vendor: x509.Certificate, at: datetime, where: str
 ) -> None:
-    """Raises GraphError, with the reason, unless `vendor` lets `model` sign models at this time."""
+    """Raises GraphError, with the reason, unless `vendor` allows `model` to sign at this time."""
     try:
         reason = _objection(model, vendor, at)
     except MALFORMED as error:
@@ -115,13 +116,14 @@ def called(name: x509.Name) -> str:
 
 
 def _objection(model: x509.Certificate, vendor: x509.Certificate, at: datetime) -> str:
-    """Why the chain does not hold; empty where it does."""
-    for role, one in (("vendor", vendor), ("model", model)):
-        if at < one.not_valid_before_utc:
-            return f"the {role} certificate is not valid before {one.not_valid_before_utc:%Y-%m-%d}"
-        if at > one.not_valid_after_utc:
-            return f"the {role} certificate expired on {one.not_valid_after_utc:%Y-%m-%d}"
-        for extension in one.extensions:
+    """Why the chain is invalid; empty if it is valid."""
+    for role, certificate in (("vendor", vendor), ("model", model)):
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if at < begins:
+            return f"the {role} certificate is not valid before {begins:%Y-%m-%d}"
+        if at > ends:
+            return f"the {role} certificate expired on {ends:%Y-%m-%d}"
+        for extension in certificate.extensions:
             if extension.critical and extension.oid not in READ:
                 name = extension.oid.dotted_string
                 return f"the {role} certificate has a critical extension not known here, {name}"
@@ -168,8 +170,8 @@ def extension_of(certificate: x509.Certificate, kind: type[T]) -> T | None:
 
 
 def _refuse_large(data: bytes) -> None:
-    if len(data) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
 
 
 def _refuse_weak(key: object) -> None:

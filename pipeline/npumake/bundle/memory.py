@@ -1,16 +1,17 @@
-"""The memory plan of a program: where in one arena each tensor lies while it is needed.
+"""The memory plan of a program: the offset of each tensor in one arena.
 
-A tensor lives from the step that makes it (a program input: from before the first) to the last
-that reads it (an output: to behind the last). Two that live at one step share no byte, but for
+A tensor is live from the step that computes it (an input: before the first step) to its last
+reader (an output: behind the last step). Tensors that are live at the same step share no byte,
+with one exception:
 
-    in place    the result of a step that computes place by place lies where an operand of the
-                same size lay that nobody reads afterwards
+    in place    an elementwise step writes its result over an operand of the same size that has
+                no later reader
 
-Tensors that share a place in this way are one block. Blocks are placed one by one, each in the
-smallest gap that holds it between those that live when it does: largest first (greedy by size, best
-fit: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and in
-the order they are made; the plan with the lower peak is taken. `least` is what no plan can go
-below: the largest sum of blocks that live at one step. Constants lie in the weights.
+Such tensors form one block. Each block goes into the smallest gap that fits among the blocks live
+at the same time. Two orders are tried, largest first and first computed first; the plan with the
+lower peak wins. `least` is the lower bound: the largest sum of live blocks. Constants lie in the
+weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management for
+Deep Neural Net Inference", 2020.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ import numpy as np
 from npumake.bundle.program import Instruction, Program, Tensor
 
 ALIGNMENT = 64
-# Instructions whose result at a place needs their operands at this place alone.
+# Elementwise instructions.
 IN_PLACE = frozenset({"add", "add_twice", "div", "lookup", "mul", "prelu", "rescale", "reshape"})
-# Looking for gaps is quadratic: in a larger program every block has a place of its own.
-MOST_BLOCKS = 4096
+# The search for gaps is quadratic; in a larger program blocks share no memory.
+MAX_BLOCKS = 4096
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes: where each tensor begins, what the arena holds, and the least that any could."""
+    """In bytes: the offset of each tensor, the arena's size, and its lower bound."""
 
     offsets: Mapping[str, int]
     peak: int
@@ -42,7 +43,7 @@ class MemoryPlan:
 
 @dataclass
 class TensorBlock:
-    """Tensors that follow each other in one place, from step `first` to step `last`."""
+    """Tensors that use the same memory one after another, live from `first` to `last`."""
 
     names: list[str]
     size: int
@@ -54,10 +55,10 @@ class TensorBlock:
 
 
 def planned(program: Program) -> MemoryPlan:
-    """The same for the same program, whatever the machine."""
+    """The plan; it does not depend on the machine."""
     blocks = blocks_of(program)
     least = max(live_bytes(blocks, len(program.instructions)))
-    if len(blocks) > MOST_BLOCKS:
+    if len(blocks) > MAX_BLOCKS:
         return _memory(_in_a_row(blocks), least)
     plans = [_memory(_packed(sorted(blocks, key=order)), least) for order in ORDERS]
     return min(plans, key=lambda plan: plan.peak)
@@ -68,7 +69,7 @@ def tensor_bytes(tensor: Tensor) -> int:
 
 
 def lives(program: Program) -> dict[str, tuple[int, int]]:
-    """By tensor the first and the last step that needs it, in the order they are made."""
+    """The first and last step at which each tensor is live, in the order of computation."""
     first = dict.fromkeys(program.inputs, -1)
     last = dict(first)
     for index, step in enumerate(program.instructions):
@@ -76,60 +77,62 @@ def lives(program: Program) -> dict[str, tuple[int, int]]:
         first |= dict.fromkeys(step.outputs, index)
         last |= dict.fromkeys(step.outputs, index)
     last |= dict.fromkeys(program.outputs, len(program.instructions))
-    held = {name for step in program.instructions if step.op == "constant" for name in step.outputs}
-    return {name: (first[name], last[name]) for name in first if name not in held}
+    constants = {
+        name for step in program.instructions if step.op == "constant" for name in step.outputs
+    }
+    return {name: (first[name], last[name]) for name in first if name not in constants}
 
 
 def blocks_of(program: Program) -> list[TensorBlock]:
-    """Every tensor that is no constant in one block, in the order they are made."""
-    found: dict[str, TensorBlock] = {}
+    """One block for each tensor but constants, in the order of computation."""
+    blocks: dict[str, TensorBlock] = {}
     span = lives(program)
     makers = {name: step for step in program.instructions for name in step.outputs}
     for name, (first, last) in span.items():
-        taken = _taken_over(name, makers.get(name), program, span)
-        if taken is None:
+        operand = _operand_in_place(name, makers.get(name), program, span)
+        if operand is None:
             size = -(-tensor_bytes(program.tensors[name]) // ALIGNMENT) * ALIGNMENT
-            found[name] = TensorBlock([name], size, first, last)
+            blocks[name] = TensorBlock([name], size, first, last)
         else:
-            found[name] = found[taken]
-            found[name].names.append(name)
-            found[name].last = last
-    return [block for name, block in found.items() if block.names[0] == name]
+            blocks[name] = blocks[operand]
+            blocks[name].names.append(name)
+            blocks[name].last = last
+    return [block for name, block in blocks.items() if block.names[0] == name]
 
 
 def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
-    """What lives before the first step, at each step, and behind the last."""
+    """Live bytes before the first step, at each step, and behind the last."""
     change = [0] * (steps + 3)
     for block in blocks:
         change[block.first + 1] += block.size
         change[block.last + 2] -= block.size
-    total, found = 0, []
+    total, totals = 0, []
     for more in change[:-1]:
         total += more
-        found.append(total)
-    return found
+        totals.append(total)
+    return totals
 
 
-def _taken_over(
+def _operand_in_place(
     name: str, maker: Instruction | None, program: Program, span: Mapping[str, tuple[int, int]]
 ) -> str | None:
-    """The operand in whose place the tensor is computed."""
+    """The operand that the tensor overwrites; None if it needs memory of its own."""
     if maker is None or maker.op not in IN_PLACE:
         return None
-    made, step = program.tensors[name], span[name][0]
+    result, step = program.tensors[name], span[name][0]
     for read in maker.inputs:
         if read not in span or span[read][1] != step:
             continue
-        given = program.tensors[read]
-        if given.dtype == made.dtype and _same_places(given, made, maker.op):
+        operand = program.tensors[read]
+        if operand.dtype == result.dtype and _same_places(operand, result, maker.op):
             return read
     return None
 
 
-def _same_places(given: Tensor, made: Tensor, op: str) -> bool:
+def _same_places(operand: Tensor, result: Tensor, op: str) -> bool:
     if op == "reshape":
-        return math.prod(given.shape) == math.prod(made.shape)
-    return given.shape == made.shape
+        return math.prod(operand.shape) == math.prod(result.shape)
+    return operand.shape == result.shape
 
 
 def _by_size(block: TensorBlock) -> tuple[int, int, list[str]]:
@@ -143,25 +146,25 @@ def _by_time(block: TensorBlock) -> tuple[int, int, list[str]]:
 ORDERS = (_by_size, _by_time)
 
 
-def _memory(placed: list[tuple[int, TensorBlock]], least: int) -> MemoryPlan:
-    offsets = {name: start for start, block in placed for name in block.names}
-    peak = max((start + block.size for start, block in placed), default=0)
+def _memory(placements: list[tuple[int, TensorBlock]], least: int) -> MemoryPlan:
+    offsets = {name: start for start, block in placements for name in block.names}
+    peak = max((start + block.size for start, block in placements), default=0)
     return MemoryPlan({name: offsets[name] for name in sorted(offsets)}, peak, least)
 
 
 def _packed(order: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
-    placed: list[tuple[int, TensorBlock]] = []
+    placements: list[tuple[int, TensorBlock]] = []
     for block in order:
-        around = sorted((start, other.size) for start, other in placed if block.meets(other))
+        around = sorted((start, other.size) for start, other in placements if block.meets(other))
         gaps = [gap for gap in _gaps(around) if gap[1] >= block.size]
         end = max((start + size for start, size in around), default=0)
         start = min(gaps, key=lambda gap: (gap[1], gap[0]))[0] if gaps else end
-        placed.append((start, block))
-    return placed
+        placements.append((start, block))
+    return placements
 
 
 def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Start and size of what is free between places sorted by their start."""
+    """Start and size of each gap between placements, which are sorted by start."""
     free = 0
     for start, size in around:
         if start > free:
@@ -171,4 +174,4 @@ def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 def _in_a_row(blocks: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
     ends = accumulate((block.size for block in blocks), initial=0)
-    return list(zip(ends, blocks, strict=False))  # the last is the end of them all
+    return list(zip(ends, blocks, strict=False))  # the last end starts no block

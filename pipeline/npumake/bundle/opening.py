@@ -1,4 +1,4 @@
-"""A file of bundles opened, whichever it is: plain, packed, or secure and then with its keys."""
+"""Opens a file of bundles: plain, packed, or secure with its keys."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ with when_used("npumake.bundle.secure"):  # it brings the cryptography along
 def opened(
     path: Path, name: str | None = None, keys: secure.Keys | None = None
 ) -> Mapping[str, Bundle]:
-    """By name: all that the file holds, or the one of that `name`; with keys the secure one.
+    """All bundles of the file by name, or only `name`. With `keys` the file must be secure.
 
-    Raises GraphError for what the file is not or does not hold, ProjectError for a name in a
-    secure file, which holds one model.
+    Raises GraphError for a wrong or damaged file and an unknown name. Raises ProjectError for a
+    name together with keys: a secure file holds one model.
     """
     if keys is not None:
         if name is not None:
@@ -30,5 +30,5 @@ def opened(
 
 
 def opened_one(path: Path, name: str | None = None, keys: secure.Keys | None = None) -> Bundle:
-    """As `opened`; a file that holds several is refused without a name."""
+    """As `opened`, for one bundle. Raises GraphError for several bundles without a name."""
     return chosen(path, name) if keys is None else opened(path, name, keys)[path.stem]

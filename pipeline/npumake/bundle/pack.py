@@ -23,8 +23,8 @@ LARGEST = (1 << 32) - 1  # bytes of a pack: those of a ZIP without 64-bit sizes
 
 
 def pack(models: Mapping[str, bytes]) -> bytes:
-    """The file that holds these bundles by name. Raises GraphError for one that is none, or that
-    is a pack itself, and for more bytes than a pack may have."""
+    """One file with these bundles by name. Raises GraphError for data that is no bundle, or is
+    a pack itself, and for more bytes than a pack may have."""
     for name, data in models.items():
         if is_packed(io.BytesIO(data)):
             raise GraphError(f"model: {name} is a packed model, it can not be packed again!")
@@ -62,16 +62,20 @@ def unpack(data: bytes, file: str) -> dict[str, Bundle]:
             document = json.loads(archive.read(PACK))
             if (document["format"], document["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a pack of another version: {document['version']}", file)
-            found = {str(name): archive.read(_member(name)) for name in document["models"]}
-        if {name: digest.of_bytes(held) for name, held in found.items()} != document["sha256"]:
+            models = {str(name): archive.read(_member(name)) for name in document["models"]}
+        if {name: digest.of_bytes(content) for name, content in models.items()} != document[
+            "sha256"
+        ]:
             raise ValueError("a bundle in it was changed")
     except DAMAGE as error:
         raise GraphError(f"not a packed model, or damaged: {error}", file) from error
-    return {name: Bundle.from_bytes(held, f"{name} in {file}") for name, held in found.items()}
+    return {
+        name: Bundle.from_bytes(content, f"{name} in {file}") for name, content in models.items()
+    }
 
 
 def bundles(path: Path) -> dict[str, Bundle]:
-    """By name, those of a pack; or the one that the file is, by the file's name."""
+    """The bundles of a pack by name; of a plain bundle, itself by the file's name."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
@@ -85,7 +89,7 @@ def bundles(path: Path) -> dict[str, Bundle]:
 
 
 def single(path: Path) -> Bundle:
-    """The bundle that the file is. Raises GraphError for a pack."""
+    """The bundle in a plain file. Raises GraphError for a pack."""
     if path.is_file():
         with path.open("rb") as file:
             if is_packed(file):
@@ -94,15 +98,15 @@ def single(path: Path) -> Bundle:
 
 
 def chosen(path: Path, name: str | None) -> Bundle:
-    """The bundle of that name; where the file holds only one it may be left out."""
-    found = bundles(path)
-    if name is None and len(found) == 1:
-        return next(iter(found.values()))
-    if name not in found:
+    """The bundle of that name; the name is optional if the file holds one bundle."""
+    models = bundles(path)
+    if name is None and len(models) == 1:
+        return next(iter(models.values()))
+    if name not in models:
         what = "a packed model, and none of its models is named" if name is None else ""
-        hint = did_you_mean(name or "", found)
+        hint = did_you_mean(name or "", models)
         raise GraphError(what or f"no model `{name}`", path.name, hint)
-    return found[name]
+    return models[name]
 
 
 def _member(name: str) -> str:

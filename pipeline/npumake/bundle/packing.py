@@ -1,10 +1,9 @@
-"""A program as plain JSON, and the bytes its constants lie in.
+"""A program as plain JSON, and the bytes of its constants.
 
-A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
-ones once. The ONNX model of a CPU subgraph is a member of its own, which the instruction names: any
-ONNX tool reads it, none of this room does. The memory plan stands beside, for whoever runs it in
-one arena. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
-one spelling.
+A constant is (offset, dtype, shape), little-endian, in C order, aligned to 64 bytes. Equal
+constants are stored once. The ONNX model of a CPU subgraph is a member of its own that the
+instruction names; this room does not read it. The document includes the memory plan. `unpacked`
+accepts only what `packed` writes, so each program has exactly one form.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ CPU = "cpu/"  # the folder of members that are ONNX
 
 
 class Packed(NamedTuple):
-    """`models` are the CPU subgraphs by the names of their members, in order."""
+    """`models` holds the CPU subgraphs by member name, in order."""
 
     document: Json
     weights: Any  # bytes, or a memoryview of them where they lie
@@ -36,7 +35,7 @@ class Packed(NamedTuple):
 
 
 def packed(program: Program) -> Packed:
-    """The program as members. Raises TypeError for a dtype that is not in DTYPES."""
+    """The program as members. Raises TypeError for a dtype outside DTYPES."""
     weights, places = bytearray(), dict[tuple[str, str], int]()
     models: dict[str, bytes] = {}
 
@@ -71,21 +70,21 @@ def packed(program: Program) -> Packed:
     return Packed(document, bytes(weights), models)
 
 
-def unpacked(given: Packed) -> Program:
-    """The program of which `packed` gives these members.
+def unpacked(members: Packed) -> Program:
+    """The inverse of `packed`.
 
-    Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
-    read-only views of `weights`: no shape makes this take more memory than there are bytes.
+    Raises KeyError, TypeError, ValueError or OverflowError for other members. Constants are
+    read-only views of `weights`, so a wrong shape cannot exhaust the memory.
     """
-    document = given.document
+    document = members.document
     program = Program(
         _many(str, document["inputs"]),
         _many(str, document["outputs"]),
         {name: _tensor(tensor) for name, tensor in _a(dict, document["tensors"]).items()},
-        tuple(_instruction(step, given) for step in _a(list, document["instructions"])),
+        tuple(_instruction(step, members) for step in _a(list, document["instructions"])),
     )
     _refuse_loose_ends(program)
-    if packed(program) != given:
+    if packed(program) != members:
         raise ValueError("the program is not written as a bundle writes it")
     return program
 
@@ -102,7 +101,7 @@ def _tensor(tensor: Json) -> Tensor:
     )
 
 
-def _instruction(step: Json, given: Packed) -> Instruction:
+def _instruction(step: Json, members: Packed) -> Instruction:
     op, constants = _a(str, step["op"]), _a(dict, step["constants"])
     if op == "onnx" and set(constants) != {"model"}:
         raise ValueError("a CPU subgraph is one model")
@@ -111,35 +110,35 @@ def _instruction(step: Json, given: Packed) -> Instruction:
         _a(str, step["name"]),
         _many(str, step["inputs"]),
         _many(str, step["outputs"]),
-        {role: _constant(place, op, given) for role, place in constants.items()},
+        {role: _constant(place, op, members) for role, place in constants.items()},
         _a(dict, step["attributes"]),
         _many(str, step["origin"]),
     )
 
 
-def _constant(place: Json, op: str, given: Packed) -> np.ndarray:
+def _constant(place: Json, op: str, members: Packed) -> np.ndarray:
     if op == "onnx":
-        return np.frombuffer(given.models[_a(str, place)], np.uint8)
+        return np.frombuffer(members.models[_a(str, place)], np.uint8)
     offset, dtype, sizes = _a(list, place)
     shape = _shape(sizes)
     if dtype not in DTYPES:
         raise ValueError(f"no constant is {dtype}")
     little = np.dtype(dtype).newbyteorder("<")
-    held = memoryview(given.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
-    # NumPy refuses to see more in `held` than there is.
-    return np.ndarray(shape, little, held).astype(dtype, copy=False)
+    content = memoryview(members.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
+    # NumPy refuses a shape larger than `content`.
+    return np.ndarray(shape, little, content).astype(dtype, copy=False)
 
 
 def _refuse_loose_ends(program: Program) -> None:
-    """Whatever is read was fed or made before, and is described; nothing is made twice."""
-    known = set(program.inputs)
+    """Raises ValueError unless each tensor is described, defined once, and defined before use."""
+    names = set(program.inputs)
     for step in program.instructions:
-        if not known.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
+        if not names.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
             raise ValueError(f"`{step.name}` makes what was there before")
-        if not known.issuperset(step.inputs):
+        if not names.issuperset(step.inputs):
             raise ValueError(f"`{step.name}` reads what nothing made")
-        known.update(step.outputs)
-    if not known.issuperset(program.outputs) or not known <= set(program.tensors):
+        names.update(step.outputs)
+    if not names.issuperset(program.outputs) or not names <= set(program.tensors):
         raise ValueError("the program gives or makes what it does not describe")
 
 
@@ -151,7 +150,7 @@ def _shape(sizes: Json) -> tuple[int, ...]:
 
 
 def _a(kind: type[T], value: Json) -> T:
-    """The value, which must be exactly a `kind`: true is no int, "ab" no list."""
+    """The value. Raises TypeError unless its type is exactly `kind`: true is no int."""
     if type(value) is not kind:
         raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
     return value

@@ -1,4 +1,4 @@
-"""An integer program: tensors on their grids and the instructions between them."""
+"""An integer program: quantized tensors and the instructions between them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import numpy as np
 
 from npumake.digest import Json
 
-SUMS = "int32"  # the type of what a layer hands out as it accumulated it
+SUMS = "int32"  # the type of a raw accumulator output
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor a program computes. Real value = scale * (integer - zero_point).
+    """A tensor of the program. Real value = scale * (integer - zero_point).
 
-    One of SUMS is what a layer accumulated: its scale is 1, and `dequantize` has each channel's.
-
-    `scale` is None for a float tensor: what the program is fed, gives back, or leaves to the CPU.
+    A tensor of type SUMS holds raw accumulators: its scale is 1, and the `dequantize` behind it
+    has one scale per channel. `scale` is None for float tensors: inputs, outputs, CPU subgraphs.
     """
 
     shape: tuple[int, ...]
@@ -29,9 +28,9 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One step. `name` is the graph node's, `op` the kernel's; constants are arrays by role.
+    """One step. `name` is the graph node, `op` the kernel; constants are arrays by role.
 
-    `origin` names the nodes of the trained model that the step computes."""
+    `origin` lists the nodes of the trained model that the step computes."""
 
     op: str
     name: str
@@ -44,7 +43,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions in order; every input of one is a program input or an earlier output."""
+    """Instructions in order; each reads program inputs or outputs of earlier instructions."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -1,9 +1,8 @@
-"""A list of revoked certificates, which whoever opens models holds beside the vendor certificate.
+"""Certificate revocation lists, which the user keeps beside the vendor certificate.
 
-It counts as RFC 5280, 5 and 6.3 ask of a complete list of a certificate's own issuer: the vendor
-has signed it, and may; it is neither of the future nor out of date; nothing critical in it is
-unknown here, so that a list of changes or of other issuers is refused. A list that does not count
-refuses the model too: nobody switches revocation off by keeping an old one.
+A list is validated by RFC 5280, 5 and 6.3: the vendor signed it and may do so, its dates include
+the current time, and it has no unknown critical extension. Delta lists and indirect lists are
+refused. An invalid list refuses the model too, so that an old list cannot switch revocation off.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from npumake.bundle.certificates import (
 )
 from npumake.errors import GraphError, ProjectError
 
-LARGEST = 1 << 20  # bytes of a list
+MAX_BYTES = 1 << 20  # bytes of a list
 
 RevocationList = x509.CertificateRevocationList
 
 
 def revocation_list_from(data: bytes, where: str) -> RevocationList:
-    """A list, PEM or DER. Raises ProjectError for anything else."""
+    """A revocation list, PEM or DER. Raises ProjectError for other data."""
     try:
-        if len(data) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
         pem = b"-----BEGIN" in data
         return (x509.load_pem_x509_crl if pem else x509.load_der_x509_crl)(data)
     except MALFORMED as error:
@@ -44,8 +43,7 @@ def refuse_revoked(
     at: datetime,
     where: str,
 ) -> None:
-    """Raises GraphError, with the reason, where the vendor revoked `model`, or where the list does
-    not tell whether."""
+    """Raises GraphError, with the reason, if the vendor revoked `model` or the list is invalid."""
     try:
         reason = _objection(vendor, revoked, at) or _revocation(model, revoked)
     except MALFORMED as error:
@@ -55,7 +53,7 @@ def refuse_revoked(
 
 
 def _objection(vendor: x509.Certificate, revoked: RevocationList, at: datetime) -> str:
-    """Why the list does not count; empty where it does."""
+    """Why the list is invalid; empty if it is valid."""
     begins, ends = revoked.last_update_utc, revoked.next_update_utc
     if not _signed(vendor, revoked):
         return f"the list of revoked certificates is not of `{called(vendor.subject)}`"
@@ -67,7 +65,9 @@ def _objection(vendor: x509.Certificate, revoked: RevocationList, at: datetime) 
     if ends is None or at > ends:
         when = "and says no date" if ends is None else f"since {ends:%Y-%m-%d}"
         return f"the list of revoked certificates is out of date {when}"
-    unknown = [one.oid.dotted_string for one in revoked.extensions if one.critical]
+    unknown = [
+        extension.oid.dotted_string for extension in revoked.extensions if extension.critical
+    ]
     if unknown:
         return f"the list of revoked certificates has a critical extension, {unknown[0]}"
     return ""
@@ -81,9 +81,13 @@ def _signed(vendor: x509.Certificate, revoked: RevocationList) -> bool:
 
 
 def _revocation(model: x509.Certificate, revoked: RevocationList) -> str:
-    found = revoked.get_revoked_certificate_by_serial_number(model.serial_number)
-    if found is None:
+    entry = revoked.get_revoked_certificate_by_serial_number(model.serial_number)
+    if entry is None:
         return ""
-    given = [one.value for one in found.extensions if isinstance(one.value, x509.CRLReason)]
-    why = f" ({given[0].reason.name.replace('_', ' ')})" if given else ""
-    return f"the certificate of its signer was revoked on {found.revocation_date_utc:%Y-%m-%d}{why}"
+    reasons = [
+        extension.value
+        for extension in entry.extensions
+        if isinstance(extension.value, x509.CRLReason)
+    ]
+    why = f" ({reasons[0].reason.name.replace('_', ' ')})" if reasons else ""
+    return f"the certificate of its signer was revoked on {entry.revocation_date_utc:%Y-%m-%d}{why}"

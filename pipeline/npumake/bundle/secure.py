@@ -1,20 +1,19 @@
-"""A secure model: one bundle, signed, and encrypted where its maker wants that.
+"""A secure model: one bundle, signed and optionally encrypted.
 
     seal.json    format, version, cipher (null: not encrypted), the security policy of every input
                  and output, SHA-256 of the two members below
     signer.der   the model certificate
-    model        the bundle's bytes, or the cipher's
+    model        the bundle's bytes, plain or encrypted
     signature    of seal.json, by the key of the model certificate
 
-Whoever opens it checks, in this order: the model certificate against the vendor's, which it holds
-itself, and against the vendor's list of revoked ones, if it holds that; the signature; the digests;
-only then is anything deciphered, and only then read.
+Opening checks the model certificate against the user's vendor certificate and, if there is one,
+the revocation list. Then it checks the signature and the digests. Only then does it decrypt and
+read the model.
 
-The cipher is AES-256-GCM-SIV (RFC 8452), AES-GCM whose tag is also its counter's start. Plain GCM
-gives its key away when a nonce comes twice, so that it needs a random one and makes another file
-each time. SIV does not: the nonce is all zeros, the same model and keys are the same file, and all
-a reader without the key learns is whether two files hold the same. What the seal says of the model
-is the associated data: nobody puts another seal around the same cipher text.
+The cipher is AES-256-GCM-SIV (RFC 8452). Plain GCM is broken by a repeated nonce; its random nonce
+would change the file each time. GCM-SIV allows a constant nonce: the same model and keys give the
+same file, and without the key only the equality of two files shows. The seal's fields are the
+associated data, so that a ciphertext cannot move under another seal.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from npumake.bundle.certificates import (
     refuse_unissued,
     signature,
 )
-from npumake.bundle.revocation import LARGEST as MOST_REVOKED
+from npumake.bundle.revocation import MAX_BYTES as MAX_LIST_BYTES
 from npumake.bundle.revocation import RevocationList, refuse_revoked, revocation_list_from
 from npumake.digest import Json
 from npumake.errors import GraphError, ProjectError
@@ -53,16 +52,16 @@ CIPHER = "AES-256-GCM-SIV"
 SIGNER, MODEL, SIGNATURE = "signer.der", "model", "signature"
 NONCE = bytes(12)
 KEY_BYTES = 32
-MOST_BESIDE = 1 << 20  # bytes of a secure file beside its model
-LARGEST = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
+MAX_EXTRA_BYTES = 1 << 20  # of a secure file beside its model
+MAX_MODEL_BYTES = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
 
 
 @dataclass(frozen=True)
 class Keys:
-    """What opens secure models: the vendor's certificate, and the key where they are encrypted.
+    """The keys for secure models: the vendor certificate and, for encrypted ones, the AES key.
 
-    Certificates must be valid `at` this time, now where it is None, and not be `revoked` by the
-    vendor's list, where there is one.
+    Certificates must be valid `at` this time (None: now) and not listed in `revoked`, the vendor's
+    revocation list.
     """
 
     vendor: x509.Certificate
@@ -77,11 +76,11 @@ class Keys:
         encryption_key: str | Path | None = None,
         revocation_list: str | Path | None = None,
     ) -> Keys:
-        """From files: PEM or DER; 32 bytes, or 64 hexadecimal digits; PEM or DER. Raises
-        ProjectError."""
+        """Reads the files. Certificate and list are PEM or DER; the key has 32 bytes or 64
+        hexadecimal digits. Raises ProjectError."""
         key = None if encryption_key is None else _encryption_key(encryption_key)
         file = revocation_list
-        data = b"" if file is None else _bytes(file, MOST_REVOKED + 1)
+        data = b"" if file is None else _bytes(file, MAX_LIST_BYTES + 1)
         revoked = None if file is None else revocation_list_from(data, str(file))
         return cls(_certificate(vendor_certificate), key, revoked=revoked)
 
@@ -95,7 +94,7 @@ class Signer:
 
     @classmethod
     def read(cls, model_certificate: str | Path, signature_key: str | Path) -> Signer:
-        """Raises ProjectError, also where the key is not the certificate's."""
+        """Raises ProjectError, also if the key does not belong to the certificate."""
         certificate = _certificate(model_certificate)
         key = private_key_from(_bytes(signature_key), str(signature_key))
         if key.public_key() != certificate.public_key():
@@ -106,7 +105,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Seal:
-    """What a secure file says of itself. Until it is checked, anybody may have said it."""
+    """The seal of a secure file, untrusted until `verified`."""
 
     signer: x509.Certificate
     document: Mapping[str, Json]
@@ -118,9 +117,9 @@ class Seal:
 
 
 def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
-    """The secure file of a bundle; encrypted where there is a key for it. The same bytes each time.
+    """The secure file of a bundle, encrypted if `keys` has a key. The bytes are deterministic.
 
-    Raises GraphError for what is no bundle, and where `keys` would not open what is made.
+    Raises GraphError for data that is no bundle, and if `keys` could not open the result.
     """
     document = {
         "format": FORMAT,
@@ -128,7 +127,7 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
         "cipher": None if keys.encryption is None else CIPHER,
         "security": Bundle.from_bytes(bundle, name).policies,
     }
-    if len(bundle) > LARGEST:
+    if len(bundle) > MAX_MODEL_BYTES:
         raise GraphError("the model is too large to be secured", name)
     certificate, model = signer.certificate.public_bytes(Encoding.DER), bundle
     about = {**document, "sha256": {SIGNER: digest.of_bytes(certificate)}}
@@ -136,13 +135,13 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
         model = AESGCMSIV(keys.encryption).encrypt(NONCE, bundle, digest.canonical(about))
     seal = digest.canonical(_with_model(about, model))
     members = {SEAL: seal, SIGNER: certificate, MODEL: model}
-    made = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
-    opened(made, keys, name)
-    return made
+    data = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
+    opened(data, keys, name)
+    return data
 
 
 def seal_of(data: bytes, name: str) -> Seal:
-    """What the secure file says of itself, unchecked. Raises GraphError where it is none."""
+    """The unverified seal of a secure file. Raises GraphError for another file."""
     try:
         members = _members(data)
         document = json.loads(members[SEAL])
@@ -160,9 +159,9 @@ def seal_of(data: bytes, name: str) -> Seal:
 
 def _refuse_other_seal(document: Mapping[str, Json]) -> None:
     if set(document) != {"format", "version", "cipher", "security", "sha256"}:
-        raise ValueError("the seal says something else than a seal does")
+        raise ValueError("unexpected fields in the seal")
     if document["cipher"] not in (None, CIPHER):
-        raise ValueError("a cipher not known here")
+        raise ValueError("an unknown cipher")
     roles = dict(document["security"])
     policies = [policy for names in roles.values() for policy in dict(names).values()]
     if set(roles) != {"inputs", "outputs"} or not all(isinstance(p, str) for p in policies):
@@ -170,31 +169,31 @@ def _refuse_other_seal(document: Mapping[str, Json]) -> None:
 
 
 def verified(seal: Seal, keys: Keys, name: str) -> None:
-    """Raises GraphError, with the reason, unless whom the vendor lets sign has signed this file."""
+    """Raises GraphError, with the reason, unless an authorized signer signed this file."""
     at = keys.at or datetime.now(UTC)
     refuse_unissued(seal.signer, keys.vendor, at, name)
     if keys.revoked is not None:
         refuse_revoked(seal.signer, keys.vendor, keys.revoked, at, name)
     text, members = seal.members[SEAL], seal.members
-    held = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
+    digests = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
     signed = is_signed(seal.signer, members[SIGNATURE], _message(text))
-    if not signed or held != seal.document["sha256"]:
+    if not signed or digests != seal.document["sha256"]:
         raise GraphError("it was changed since it was signed", name)
 
 
 def opened(data: bytes, keys: Keys, name: str) -> Bundle:
-    """The bundle in a secure file. Raises GraphError, with the reason, where it must not run."""
+    """The bundle in a secure file. Raises GraphError, with the reason, if it must not run."""
     seal = seal_of(data, name)
     verified(seal, keys, name)
     bundle = Bundle.from_bytes(_deciphered(seal, keys, name), name)
     if bundle.policies != seal.document["security"]:
-        raise GraphError("the seal says other security policies than the model", name)
+        raise GraphError("the security policies of seal and model differ", name)
     return bundle
 
 
 def load_secure(path: Path, keys: Keys) -> Bundle:
-    """As `opened`. Whoever has keys takes nothing else: raises GraphError for a plain bundle."""
-    data = whole(path, LARGEST + MOST_BESIDE)
+    """As `opened`. With keys, unsigned models are refused: raises GraphError for a plain bundle."""
+    data = whole(path, MAX_MODEL_BYTES + MAX_EXTRA_BYTES)
     if not is_secure(io.BytesIO(data)):
         raise GraphError("nobody signed this model, and only signed ones run", path.name)
     return opened(data, keys, path.name)
@@ -206,14 +205,14 @@ def _deciphered(seal: Seal, keys: Keys, name: str) -> bytes:
         return model
     if keys.encryption is None:
         raise GraphError("the model is encrypted, and no encryption key is given", name)
-    if len(model) < 16 or len(model) > LARGEST + 16:
+    if len(model) < 16 or len(model) > MAX_MODEL_BYTES + 16:
         raise GraphError("an encrypted model of no possible size", name)
     digests = {SIGNER: seal.document["sha256"][SIGNER]}
     about = digest.canonical({**seal.document, "sha256": digests})
     try:
         return AESGCMSIV(keys.encryption).decrypt(NONCE, model, about)
     except InvalidTag:
-        # Its signature holds, so that nobody changed it.
+        # The signature is valid, so the data is unchanged.
         raise GraphError("the encryption key is not the one of this model", name) from None
 
 
@@ -222,12 +221,12 @@ def _with_model(about: Mapping[str, Json], model: bytes) -> Json:
 
 
 def _message(seal: bytes) -> bytes:
-    """What is signed: no other file that the same key signs begins like this."""
+    """The signed bytes. The prefix keeps the signature from fitting another format."""
     return f"{FORMAT} {VERSION}\n".encode() + seal
 
 
 def _members(data: bytes) -> dict[str, bytes]:
-    """Exactly the members of a secure file, only stored, no more bytes than the file has."""
+    """The members. Raises ValueError for others, for compressed ones and for wrong sizes."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if sorted(entry.filename for entry in entries) != sorted((SEAL, SIGNER, MODEL, SIGNATURE)):
@@ -250,17 +249,17 @@ def _certificate(file: str | Path) -> x509.Certificate:
 def _encryption_key(file: str | Path) -> bytes:
     data = _bytes(file)
     try:
-        found = data if len(data) == KEY_BYTES else bytes.fromhex(data.decode("ascii"))
+        key = data if len(data) == KEY_BYTES else bytes.fromhex(data.decode("ascii"))
     except ValueError:
-        found = b""
-    if len(found) != KEY_BYTES:
+        key = b""
+    if len(key) != KEY_BYTES:
         what = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
         raise ProjectError(what, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
-    return found
+    return key
 
 
 def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
-    """Of a key or certificate, which is small. Raises ProjectError."""
+    """The file's first `most` bytes; keys and certificates are small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
             return stream.read(most)

@@ -20,11 +20,9 @@ READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link i
 class LocalStore:
     """The verbs of `Store` over the directory `root`, safe among processes that share it.
 
-    What was interrupted lies in root/scratch, for a sweep; what was damaged lies in
-    root/quarantine, for whoever wants to know why.
-
-    Of users who share it each keeps and reads what he may: the rest is absent, and what could not
-    be kept stands in `unstored`.
+    Interrupted files lie in root/scratch, for a sweep; damaged ones in root/quarantine, for
+    inspection. Users who share a store read and write what their permissions allow: the rest is
+    absent, and what could not be stored is in `unstored`.
     """
 
     root: Path
@@ -41,11 +39,11 @@ class LocalStore:
         blob = self.blob(digest)
         try:
             source = opened(blob)
-        except (FileNotFoundError, CacheError):  # absent, or another user's
+        except (FileNotFoundError, CacheError):  # absent or unreadable
             return False
         with source, scratch(path, path.parent) as temporary:
-            found, _ = copied(source, temporary)
-            if found == digest:
+            actual, _ = copied(source, temporary)
+            if actual == digest:
                 settle(temporary, path)
                 return True
         self._quarantine(blob, digest)
@@ -63,15 +61,17 @@ class LocalStore:
         with opened(path) as source, scratch(blobs, self.root / "scratch") as temporary:
             digest, size = copied(source, temporary)
             blob = self.blob(digest)
-            kept = signature_of(blob)
-            if kept is None or kept.size != size:  # same size, other bytes: `fetch` finds out
+            existing = signature_of(blob)
+            if (
+                existing is None or existing.size != size
+            ):  # same size, other bytes: `fetch` finds out
                 temporary.chmod(READ_ONLY)
                 settle(temporary, blob)
         return digest
 
     def adopt(self, temporary: Path, digest: str) -> None:
-        """Move a file in whose bytes are known to be those of `digest`. It is on this file system.
-        Raises CacheError."""
+        """Moves in a file with the bytes of `digest`, on the same file system. Raises
+        CacheError."""
         temporary.chmod(READ_ONLY)
         settle(temporary, self.blob(digest))
 
@@ -98,7 +98,7 @@ class LocalStore:
             self.unstored.append(error.what)
 
     def blob(self, digest: str) -> Path:
-        """Where it lies, if it does; not verified."""
+        """The path of a blob, present or not; not verified."""
         checked(digest)
         return self.root / "blobs" / digest[:2] / digest[2:]
 
@@ -107,8 +107,8 @@ class LocalStore:
         return self.root / "records" / key[:2] / f"{key[2:]}.json"
 
     def _quarantine(self, path: Path, name: str) -> None:
-        """Two readers may find the same damage; the second finds it already set aside. What may
-        not be moved stays, and is found damaged again."""
+        """Two readers may find the same damage; the second finds it moved. A file that may not be
+        moved stays, and is found damaged again."""
         aside = self.root / "quarantine" / name
         with suppress(FileNotFoundError, UnwritableError):
             settle(path, aside)

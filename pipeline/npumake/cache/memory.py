@@ -1,4 +1,4 @@
-"""A store in three dicts, for tests and for trying things out."""
+"""A store in three dicts, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npumake.digest import of_bytes
 
 @dataclass
 class MemoryStore:
-    """The verbs of `Store`; records are kept as bytes, so they go through the same eye."""
+    """The verbs of `Store`; records are stored as bytes, so they pass the same checks."""
 
     blobs: dict[str, bytes] = field(default_factory=dict)
     records: dict[str, bytes] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""A file is published whole or not at all.
+"""Publishes files whole or not at all.
 
-It is written under a temporary name on the same file system, flushed to the disk and renamed;
-a rename is atomic, so a reader meets the old file or the new one. What a killed process left
-behind is known by its name (npumake.lifetime.temporaries) and swept.
+A file is written under a temporary name on the same file system, flushed to the disk and renamed. A
+rename is atomic, so a reader sees the old file or the new one. Files of killed processes are
+recognized by their names (npumake.lifetime.temporaries) and swept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from npumake.errors import CacheError, UnwritableError
 from npumake.lifetime.temporaries import owned, temporary_name
 
-CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
+CHUNK_BYTES = 1 << 20  # large enough that hashing dominates, small enough to stay cached
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -29,8 +29,8 @@ _SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
 
-    When the block raises, `path` is what it was. A full disk raises CacheError, one that may not be
-    written UnwritableError.
+    If the block raises, `path` is unchanged. Raises CacheError on a full disk, UnwritableError
+    without write permission.
     """
     with scratch(path, path.parent) as temporary:
         yield temporary
@@ -39,9 +39,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch(path: Path, directory: Path) -> Iterator[Path]:
-    """A temporary path in `directory` for what may become `path`; gone when the block ends.
+    """A temporary path in `directory` for what may become `path`; removed when the block ends.
 
-    A full or unwritable disk raises CacheError naming `path`; any other error passes through.
+    Raises CacheError naming `path` on a full or unwritable disk; other errors pass through.
     """
     temporary = directory / temporary_name(path.suffix)
     with _writing(directory):
@@ -51,7 +51,7 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
 
 
 def settle(temporary: Path, path: Path) -> None:
-    """Flush `temporary` to the disk and rename it to `path`, whose directory is made if need be."""
+    """Flushes `temporary` to the disk and renames it to `path`; its directory is made if needed."""
     with _writing(path):
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
@@ -64,9 +64,9 @@ def settle(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
-    """Full and unwritable disks as CacheError; the latter only when met at `only`, if given.
+    """Full and unwritable disks as CacheError; the latter only for `only`, if set.
 
-    A full disk is always the writer's; what may not be opened may be a file that the block reads.
+    A full disk is always the writer's fault; an unreadable file may be one that the block reads.
     """
     try:
         yield
@@ -86,19 +86,22 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
 
 
 def opened(path: Path) -> BufferedReader:
-    """`path`, to be read. Raises CacheError when it may not be, FileNotFoundError when absent."""
+    """`path`, opened for reading. Raises CacheError without permission, FileNotFoundError when
+    absent."""
     try:
         return path.open("rb")
     except PermissionError as error:
-        raise CacheError(f"cannot read {path}: permission denied", hint="let us read it") from error
+        raise CacheError(
+            f"cannot read {path}: permission denied", hint="make it readable"
+        ) from error
 
 
 def copied(source: BufferedReader, path: Path) -> tuple[str, int]:
-    """Copy `source` to a new file at `path`: the SHA-256 and the size of the bytes copied."""
+    """Copies `source` to a new file at `path`; returns SHA-256 and size of the copied bytes."""
     sha = hashlib.sha256()
     size = 0
     with path.open("xb") as file:
-        while chunk := source.read(CHUNK):
+        while chunk := source.read(CHUNK_BYTES):
             sha.update(chunk)
             size += file.write(chunk)
     return sha.hexdigest(), size

@@ -1,9 +1,9 @@
-"""A memo is sealed: a digest over its content and its identity, checked when it is read.
+"""Sealed memos: a digest over content and identity, checked when a memo is read.
 
     {"seal":"<sha256 of FORMAT, identity and content>","content":<canonical JSON>}
 
-The identity says whose memo it is and what it was made from, so that a copied, renamed or edited
-one is not believed. A seal is no signature: it tells damage and mistakes, not a forger.
+The identity names the owner of a memo and its inputs, so that a copied, renamed or edited memo is
+refused. A seal is not a signature: it detects damage and mistakes, not a forger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sealed(identity: str, content: Json) -> bytes:
 
 
 def unsealed(identity: str, data: bytes) -> Json | None:
-    """The content; None where the seal is not that of this content and identity."""
+    """The content; None where the seal does not match content and identity."""
     start = len(HEAD) + HEX_DIGITS
     seal, body = data[len(HEAD) : start], data[start + len(MIDDLE) : -len(TAIL)]
     if data != HEAD + seal + MIDDLE + body + TAIL or seal != _seal(identity, body):

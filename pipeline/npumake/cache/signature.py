@@ -1,16 +1,15 @@
-"""A file is trusted unread while its signature is the recorded one.
+"""File signatures: a file is not read again while its signature is unchanged.
 
-The signature s = (size, mtime, ctime, inode). The system sets ctime at every change and no user
-can set it back, but its clock ticks every g: a change at time t is stamped c' > t - g. Of a file
-whose reading began at t0, stamped c, where m(c) > g:
+The signature is s = (size, mtime, ctime, inode). The system sets ctime at every change and no user
+can set it back, but its clock ticks every g: a change at time t is stamped c' > t - g. For a file
+whose reading began at t0, stamped c, with m(c) > g:
 
     c < t0 - m(c)   =>   any later change has c' > t0 - g > c, so it shows
 
-A younger stamp proves nothing (git calls such a file racily clean), so it is not recorded and
-the file is read again next time. What g is, the stamp tells: a clock of whole seconds (ext4 with
-inodes of 128 bytes, FAT, some network file systems; g <= 2 s) gives stamps whose sub-second part is
-zero, which others give once in a thousand million. Such a clock may be a server's: m allows it to
-be some seconds behind ours. Of all others g <= 10 ms.
+A younger stamp proves nothing (git calls such a file racily clean): it is not recorded and the file
+is read again next time. The stamp shows g: a clock of whole seconds (ext4 with inodes of 128 bytes,
+FAT, some network file systems; g <= 2 s) gives a sub-second part of zero, which is rare otherwise.
+Such a clock may be a server's, so m allows some seconds of lag. All others have g <= 10 ms.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from npumake.cache.publish import opened, replacing
-from npumake.digest import is_made_up, of_bytes
+from npumake.digest import is_generated, of_bytes
 from npumake.errors import CacheError
 
 SECOND_NS = 1_000_000_000
-RACY_NS = 20_000_000
-COARSE_NS = 10 * SECOND_NS
-ATTEMPTS = 5  # readings of a file that changes meanwhile
+FINE_MARGIN_NS = 20_000_000
+COARSE_MARGIN_NS = 10 * SECOND_NS
+MAX_READINGS = 5  # of a file that changes meanwhile
 
-_FORMAT = b"npumake file digests 2\n"  # hashed with the table: another format is a foreign table
+_FORMAT = b"npumake file digests 2\n"  # hashed with the table, so that other formats are foreign
 
 
 class Signature(NamedTuple):
-    """What the system says about a plain file; size in bytes, times in nanoseconds."""
+    """A plain file's status; size in bytes, times in nanoseconds."""
 
     size: int
     mtime_ns: int
@@ -46,8 +45,8 @@ class Signature(NamedTuple):
 
 
 def signature_of(path: Path | str) -> Signature | None:
-    """The signature of the plain file at `path`, links followed; None when there is none, or none
-    that can be reached: a link to itself, another user's folder."""
+    """The signature of the plain file at `path`, links followed; None if it is absent or
+    unreachable."""
     try:
         status = os.stat(path)
     except OSError:
@@ -58,22 +57,21 @@ def signature_of(path: Path | str) -> Signature | None:
 
 
 def is_settled(ctime_ns: int, since_ns: int) -> bool:
-    """Whether a file of that stamp, read from `since_ns` on, shows any later change."""
-    margin = RACY_NS if ctime_ns % SECOND_NS else COARSE_NS
+    """Whether a file with that ctime, read from `since_ns` on, shows any later change."""
+    margin = FINE_MARGIN_NS if ctime_ns % SECOND_NS else COARSE_MARGIN_NS
     return ctime_ns < since_ns - margin
 
 
 class FileDigests:
-    """The SHA-256 of files, remembered in the file `table` and trusted by signature.
+    """The SHA-256 of files, stored in the file `table` and trusted by signature.
 
-    The table is only a memo: absent, damaged or foreign, it is empty. With `paranoid` nothing
-    remembered is believed.
+    An absent, damaged or foreign table counts as empty. With `paranoid` every file is read.
     """
 
     def __init__(self, table: Path, paranoid: bool = False) -> None:
         self._table = table
         self._paranoid = paranoid
-        # Files under the table's grandparent (the checkout) keep their entry when it is moved.
+        # Files under the table's grandparent (the checkout) keep their entry when it moves.
         self._base = os.path.join(os.path.abspath(table.parent.parent), "")
         self._known = _read_table(table)
         self._fresh: dict[str, list[object]] = {}
@@ -81,8 +79,8 @@ class FileDigests:
     def of(self, path: Path | str) -> str:
         """SHA-256 of the plain file at `path`, read only when its signature is not trusted.
 
-        Raises FileNotFoundError when it is absent or no plain file, CacheError when it may not
-        be read or keeps changing meanwhile.
+        Raises FileNotFoundError when it is absent or not a plain file, CacheError when it is
+        unreadable or keeps changing.
         """
         name = os.fspath(path)
         if not os.path.isabs(name):
@@ -97,7 +95,7 @@ class FileDigests:
         return digest
 
     def save(self) -> None:
-        """Write the table if something was learned, with what other processes learned meanwhile."""
+        """Writes the table if it changed, merged with the entries of other processes."""
         if not self._fresh:
             return
         body = json.dumps(_read_table(self._table) | self._fresh).encode()
@@ -107,10 +105,10 @@ class FileDigests:
 
 
 def _read_table(table: Path) -> dict[str, list[object]]:
-    """{path: [size, mtime_ns, ctime_ns, inode, digest]}; a first line vouches for the rest."""
+    """{path: [size, mtime_ns, ctime_ns, inode, digest]}; the first line is the seal of the rest."""
     try:
         seal, _, body = table.read_bytes().partition(b"\n")
-    except OSError:  # a memo that cannot be read is no memo; `save` says so if it matters
+    except OSError:  # `save` reports it if it matters
         return {}
     if seal != of_bytes(_FORMAT + body).encode():
         return {}
@@ -118,11 +116,11 @@ def _read_table(table: Path) -> dict[str, list[object]]:
 
 
 def _hashed(path: Path) -> tuple[Signature, str, int]:
-    """The signature, the digest, and the time in ns at which the reading began."""
-    for _ in range(ATTEMPTS):
+    """The signature, the digest, and the start of the reading in ns."""
+    for _ in range(MAX_READINGS):
         since = time.time_ns()
         before = signature_of(path)
-        if before is None or is_made_up(path):
+        if before is None or is_generated(path):
             raise FileNotFoundError(errno.ENOENT, "no such plain file", str(path))
         try:
             with opened(path) as file:

@@ -1,7 +1,7 @@
-"""What a store is: six verbs over blobs and records.
+"""The interface of a store: six verbs over blobs and records.
 
-A blob is bytes; its name is their SHA-256. A record is what a key document made; its name is
-the SHA-256 of the canonical document. So both can be verified by whoever holds the name.
+A blob is bytes; its name is their SHA-256. A record holds the result of a key document; its name is
+the SHA-256 of the canonical document. Both can be verified from their names.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Record:
-    """The key document, the SHA-256 and size in bytes of the blob it made, and in how many seconds;
-    None where that was not measured."""
+    """The key document, the SHA-256 and size in bytes of its blob, and the seconds to make it; None
+    where they were not measured."""
 
     document: Json
     digest: str
@@ -31,46 +31,47 @@ class Record:
 
 
 class Store(Protocol):
-    """Every name is 64 lower-case hexadecimal digits; another one raises CacheError.
+    """Every name is 64 lower-case hexadecimal digits; others raise CacheError.
 
-    Absence is a value, and so is damage: what does not match its name is set aside and absent.
-    A store that cannot be read or written raises CacheError.
+    Absence is a value, and so is damage: a file that does not match its name is quarantined and
+    absent. A store that cannot be read or written raises CacheError.
     """
 
     def has(self, digest: str) -> bool:
-        """Whether a blob of that name is here; its bytes are not verified."""
+        """Whether a blob of that name exists; its bytes are not verified."""
         ...
 
     def was_damaged(self, name: str) -> bool:
-        """Whether a blob or the record of a key was set aside under this name."""
+        """Whether a blob or the record of a key was quarantined under this name."""
         ...
 
     def fetch(self, digest: str, path: Path) -> bool:
-        """Publish the verified blob at `path`, whole; False, and `path` as it was, when absent."""
+        """Publishes the verified blob at `path`; False, with `path` unchanged, when absent."""
         ...
 
     def put(self, path: Path) -> str:
-        """Copy the file in; the digest of the bytes copied. Raises FileNotFoundError."""
+        """Copies the file in; returns the digest of the copied bytes. Raises FileNotFoundError."""
         ...
 
     def recall(self, key: str) -> Record | None:
-        """What the key document of that name made; its blob may be gone."""
+        """The record of a key; its blob may be missing."""
         ...
 
     def remember(self, key: str, record: Record) -> None:
-        """Keep the record in place of an earlier one. Raises ValueError if `key` is not its own."""
+        """Stores the record in place of an earlier one. Raises ValueError if `key` is not its
+        own."""
         ...
 
 
 def checked(name: str) -> str:
-    """`name` itself, if it is a SHA-256 and so cannot lead out of a store. Raises CacheError."""
+    """`name` itself, if it is a SHA-256 and cannot lead out of a store. Raises CacheError."""
     if not _SHA256.fullmatch(name):
         raise CacheError(f"`{name}` is not a SHA-256", hint="64 hexadecimal digits name a blob")
     return name
 
 
 def bytes_of(key: str, record: Record) -> bytes:
-    """The record as every store keeps it. Raises ValueError if `key` does not name its document."""
+    """The record as stores hold it. Raises ValueError if `key` does not name its document."""
     if of_document(record.document) != checked(key):
         raise ValueError(f"{key} does not name this document")
     checked(record.digest)
@@ -78,7 +79,7 @@ def bytes_of(key: str, record: Record) -> bytes:
 
 
 def record_in(key: str, data: bytes) -> Record | None:
-    """The record in `data`; None when it is damaged or another key's."""
+    """The record in `data`; None when it is damaged or belongs to another key."""
     try:
         entry = json.loads(data)
         record = Record(entry["document"], entry["digest"], entry["size"], entry.get("seconds"))
@@ -89,7 +90,7 @@ def record_in(key: str, data: bytes) -> Record | None:
 
 
 def is_sound(record: Record) -> bool:
-    """Whether a record that somebody else wrote has a digest, a size and a time that can be."""
+    """Whether a foreign record has a valid digest, size and time."""
     digest, size, seconds = record.digest, record.size, record.seconds
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
         return False
@@ -99,6 +100,6 @@ def is_sound(record: Record) -> bool:
 
 
 def _seal(key: str, record: Record) -> str:
-    """It binds the blob to the key: a record that names another blob is no record."""
+    """The seal binds the blob to the key: a record of another blob is refused."""
     bound = {"key": key, "digest": record.digest, "size": record.size}
     return of_document(bound if record.seconds is None else {**bound, "seconds": record.seconds})

@@ -1,4 +1,4 @@
-"""What a person types, and everything that prints. One module per verb; `show` draws errors.
+"""The command line: one module per verb; `show` prints errors. Only this room prints.
 
-It refuses to decide: freshness, keys and numbers come from below as data.
+It decides nothing: freshness, keys and figures come from the rooms below as data.
 """

@@ -1,12 +1,12 @@
-"""npumake build: build projects, as `doit` does, with exit codes that tell what went wrong
+"""npumake build: build projects, as `doit` does, with an exit code per kind of error
 
 example:
   npumake build digits -n 2       # two nodes at a time
-  npumake build --paranoid        # trust no file unread: what CI does
+  npumake build --paranoid        # read and verify every file, as in CI
   npumake build --json | jq '.[] | select(.status == "failed")'
 
-exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate,
-1 a bug in npumake
+exit codes: 0 success; error in 2 the project, 3 the model, 4 a stage, 5 the cache or disk; 6 a
+failed gate; 1 a bug in npumake
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from npumake import digest
-from npumake.cli.projects import NOWHERE, Found, builds, places, project_directories
+from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import wide_argument
@@ -50,20 +50,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wide_argument(parser)
 
 
-def run(given: argparse.Namespace) -> int:
-    if given.paranoid:
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
-    if given.remote:
-        os.environ[MODE] = given.remote
-    at = places(given.tasks)
+    if arguments.remote:
+        os.environ[MODE] = arguments.remote
+    at = places(arguments.tasks)
     tasks = [name for names in at.values() for name in names]
-    found = _found(at)
-    told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
-    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": told}
-    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
-    with redirect_stdout(told):
-        code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
-    if given.json:
+    buildable = _buildable(at)
+    console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
+    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": console}
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(buildable)}
+    with redirect_stdout(console):
+        code = run_doit(members, [*(["-n", str(arguments.n)] if arguments.n else []), *tasks])
+    if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     if Reporter.met_bug:
         return 1
@@ -72,23 +72,23 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _document(outcome: NodeOutcome) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "node": outcome.node,
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
     }
     if outcome.check is not None:
-        found["check"] = json.loads(outcome.check.read_bytes())["check"]
+        document["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:
-        said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
-        found["error"] = {**said, "exit_code": error.exit_code}
-    return found
+        fields = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
+        document["error"] = {**fields, "exit_code": error.exit_code}
+    return document
 
 
-def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
-    """What there is to build. Raises PipelineError for a name that is none, where doit would speak
-    of tasks, and where a named node's project is no build. What has a `*` is doit's."""
-    found = []
+def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
+    """The projects to build. Raises PipelineError for an unknown name, and for a named node of a
+    project that cannot be built. doit matches names with a `*`."""
+    entries = []
     for here, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(here)]
@@ -101,15 +101,15 @@ def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
         for project, each in builds(here):
             inside = {name for name in chosen if chosen[name] == project != name}
             _refuse_unknown(inside, each)
-            found.append((project, each))
-    return found
+            entries.append((project, each))
+    return entries
 
 
-def _refuse_unknown(names: set[str], found: Build | PipelineError) -> None:
-    if names and isinstance(found, PipelineError):
-        raise found
-    if isinstance(found, Build):
-        nodes = found.plan.nodes
-        known = {*(node.name for node in nodes), *(node.group for node in nodes)}
-        for name in sorted(names - known):
-            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, known))
+def _refuse_unknown(names: set[str], build: Build | PipelineError) -> None:
+    if names and isinstance(build, PipelineError):
+        raise build
+    if isinstance(build, Build):
+        nodes = build.plan.nodes
+        node_names = {*(node.name for node in nodes), *(node.group for node in nodes)}
+        for name in sorted(names - node_names):
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, node_names))

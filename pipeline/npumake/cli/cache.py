@@ -1,11 +1,11 @@
-"""npumake cache: the keys of a shared cache, and what is still to be uploaded
+"""npumake cache: signing keys of a shared cache, and pending uploads
 
 example:
   npumake cache keygen            # the key that signs what this machine uploads
-  npumake cache push              # what the last builds had no time to upload
-  npumake cache push --all        # and all else that is current here
+  npumake cache push              # upload what the last builds left pending
+  npumake cache push --all        # upload all current artifacts, too
 
-exit codes of push: 0 the remote has it all, 2 no remote or no key, 5 the remote failed
+exit codes of push: 0 everything is uploaded, 2 no remote or no key, 5 the remote failed
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     push.add_argument("--all", action="store_true", help="and every artifact that is current here")
 
 
-def run(given: argparse.Namespace) -> int:
-    return ACTIONS[given.action](given)
+def run(arguments: argparse.Namespace) -> int:
+    return ACTIONS[arguments.action](arguments)
 
 
-def _keygen(given: argparse.Namespace) -> int:
+def _keygen(arguments: argparse.Namespace) -> int:
     from npumake.cache.remote.envelope import key_text
     from npumake.cache.remote.keys import generate
 
-    file = given.output or user_folder() / KEY_FILE
+    file = arguments.output or user_folder() / KEY_FILE
     public = key_text(generate(file))
     print(f"private key: {file}, which signs what this machine uploads; show it to nobody")
     print(f"trust.yaml of whoever is to read it:\n\nread:\n  NAME: {public}")
     return 0
 
 
-def _push(given: argparse.Namespace) -> int:
+def _push(arguments: argparse.Namespace) -> int:
     builds = selected(Path.cwd(), [])
     store = builds[0].memory.layered
     if store is None:
@@ -58,7 +58,7 @@ def _push(given: argparse.Namespace) -> int:
     if store.far is None or store.outbox is None:
         raise ProjectError(f"nothing may be uploaded: {_obstacle(store)}")
     store.far.forgive()
-    for key in _current(builds) if given.all else ():
+    for key in _current(builds) if arguments.all else ():
         store.outbox.add(key)
     from npumake.cache.remote.outbox import FOREVER_S
 
@@ -79,7 +79,7 @@ def _obstacle(store: LayeredStore) -> str:
 
 
 def _current(builds: Sequence[Build]) -> Iterator[str]:
-    """The keys of the artifacts that are as their stamps say, where their records are ours."""
+    """The keys of current artifacts whose records were written here."""
     for build in builds:
         for node in build.plan.nodes:
             stamp = build.stamp(node)

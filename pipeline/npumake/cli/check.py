@@ -1,9 +1,8 @@
-"""npumake check: where each node of a model would run, and what keeps one off the NPU
+"""npumake check: the placement of each node on NPU or CPU, with the reasons
 
-MODEL is a file, or a project, which says its inputs and targets itself. For rdk-x5 the latency and
-the DDR bytes of a build are estimated too. With --fix the model is rewritten where that brings
-nodes onto the NPU without changing what it computes, written to a new file of the same opset, and
-checked again.
+MODEL is a file, or a project with its own inputs and targets. For rdk-x5 it also estimates latency
+and DDR bytes. --fix rewrites the model, with equal results, to bring nodes onto the NPU. It writes
+a new file of the same opset and checks that again.
 
 example:
   npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
@@ -24,7 +23,7 @@ from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.cli.model_file import ModelFiles
-    from npumake.debug.model_check import Checked, Fixed
+    from npumake.debug.model_check import ModelCheck, RewrittenModel
     from npumake.digest import Json
     from npumake.graph import Graph
     from npumake.perf.estimate import Estimate
@@ -43,50 +42,51 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", metavar="OUT.onnx", type=Path, help="write a rewritten model")
 
 
-def run(given: argparse.Namespace) -> int:
-    if given.fix and (given.model.is_dir() or len(given.target or ()) != 1):
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.fix and (arguments.model.is_dir() or len(arguments.target or ()) != 1):
         hint = "npumake check MODEL --target CHIP --fix OUT.onnx"
         raise ProjectError("`--fix` is for one model file and one target", "--fix", hint)
-    found = list((_of_project if given.model.is_dir() else _of_file)(given))
-    if given.json:
-        print(digest.text([one.document() for one in found], indent=1))
+    checks = list((_of_project if arguments.model.is_dir() else _of_file)(arguments))
+    if arguments.json:
+        print(digest.text([check.document() for check in checks], indent=1))
     else:
-        for one in found:
-            _print(one)
-    _refuse_unsupported([one.checked for one in found])
+        for check in checks:
+            _print(check)
+    _refuse_unsupported([check.checked for check in checks])
     return 0
 
 
-class Found(NamedTuple):
-    """What is found of one target. No estimate where none was fitted, or for a reason."""
+class TargetCheck(NamedTuple):
+    """The result for one target. Without an estimate, `why_none` may give the reason."""
 
-    checked: Checked
+    checked: ModelCheck
     estimate: Estimate | None
     why_none: str = ""
 
     def document(self) -> Json:
         from npumake.perf.documents import document
 
-        told: Json = self.checked.document()
-        return {**told, "estimate": self.estimate and document(self.estimate)}
+        report: Json = self.checked.document()
+        return {**report, "estimate": self.estimate and document(self.estimate)}
 
 
-def _found(
-    graph: Graph, target: Target, wishes: Quantization | None = None, inputs: Json = None
-) -> Found:
-    """`inputs` as the project says them. Raises ProjectError for wishes that mean nothing."""
+def _target_check(
+    graph: Graph, target: Target, quantization: Quantization | None = None, inputs: Json = None
+) -> TargetCheck:
+    """Checks one target; `inputs` is the project's section. Raises ProjectError for an invalid
+    `quantization`."""
     from npumake.cli.sketch import sketched
-    from npumake.debug.model_check import checked
+    from npumake.debug.model_check import check_model
 
-    result = checked(graph, target, wishes)
+    result = check_model(graph, target, quantization)
     try:
-        return Found(result, sketched(graph, target, result.network, wishes, inputs))
-    except PipelineError as error:  # no build takes it: where its nodes run is all there is
-        return Found(result, None, error.what)
+        return TargetCheck(result, sketched(graph, target, result.network, quantization, inputs))
+    except PipelineError as error:  # it cannot be built: only the placement is known
+        return TargetCheck(result, None, error.what)
 
 
-def _of_project(given: argparse.Namespace) -> Iterator[Found]:
-    """As its build places the nodes. Raises PipelineError."""
+def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
+    """Checks a project with the placement of its build. Raises PipelineError."""
     from npumake.cli.vendors.project import build
     from npumake.dialects.advice import words_of
     from npumake.graph import Graph
@@ -94,79 +94,81 @@ def _of_project(given: argparse.Namespace) -> Iterator[Found]:
     from npumake.project.sections import Quantization
     from npumake.targets.reader import read_target
 
-    if given.input_shape:
+    if arguments.input_shape:
         raise ProjectError("a project says the shapes of its inputs itself", "--input-shape")
     with SCREEN.hushed():
-        made = build(given.model, lambda node: node.stage == "optimized_float")
-    nodes = {node.name: node for node in made.plan.nodes}
+        project_build = build(arguments.model, lambda node: node.stage == "optimized_float")
+    nodes = {node.name: node for node in project_build.plan.nodes}
     ours = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
-    wanted = given.target or [str(node.target) for node in ours]
+    targets = arguments.target or [str(node.target) for node in ours]
     by_target = {node.target: node for node in ours}
-    for name in wanted:
+    for name in targets:
         node = by_target.get(name, ours[0])
         optimized = nodes[node.inputs["optimized_float"]]
-        graph = Graph.load(made.artifact(optimized))
+        graph = Graph.load(project_build.artifact(optimized))
         inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
-        wishes = node.params["quantization"] if name in by_target else {}
-        found = _found(graph, read_target(name), built(Quantization, wishes), inputs)
-        words = words_of(made.vendor_dialect)
-        yield found._replace(checked=found.checked.in_words(words.text))
+        quantization = node.params["quantization"] if name in by_target else {}
+        check = _target_check(graph, read_target(name), built(Quantization, quantization), inputs)
+        words = words_of(project_build.vendor_dialect)
+        yield check._replace(checked=check.checked.in_words(words.text))
 
 
-def _of_file(given: argparse.Namespace) -> Iterator[Found]:
+def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Raises PipelineError."""
     from npumake.cli.model_file import held_files
     from npumake.cli.vendors.project import shapes
-    from npumake.debug.model_check import fixed, prepared
+    from npumake.debug.model_check import prepared, rewritten
     from npumake.targets.reader import known_targets, read_target
 
-    if not given.target:
+    if not arguments.target:
         raise ProjectError("which target?", "--target", did_you_mean("", known_targets()))
-    targets = [read_target(name) for name in given.target]
-    fed = {name: tuple(said["shape"]) for name, said in shapes(given.input_shape).items()}
-    held = held_files(given.model, None)
-    model, is_onnx = _read(held, fed), given.model.suffix.lower() == ".onnx"
+    targets = [read_target(name) for name in arguments.target]
+    input_shapes = {
+        name: tuple(entry["shape"]) for name, entry in shapes(arguments.input_shape).items()
+    }
+    files = held_files(arguments.model, None)
+    model, is_onnx = _read(files, input_shapes), arguments.model.suffix.lower() == ".onnx"
     graph = prepared(model, is_onnx)
     for target in targets:
-        found = _found(graph, target)
-        yield found
-        if given.fix:
-            better = fixed(model, target, is_onnx)
-            _write(better, found.checked, given.fix, given.json)
-            yield Found(better.checked, None)
+        check = _target_check(graph, target)
+        yield check
+        if arguments.fix:
+            better = rewritten(model, target, is_onnx)
+            _write(better, check.checked, arguments.fix, arguments.json)
+            yield TargetCheck(better.check, None)
 
 
-def _read(held: ModelFiles, fed: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The model with every input's shape fixed. Raises GraphError, for all inputs at once."""
+def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The model with fixed input shapes. Raises one GraphError for all open inputs."""
     from npumake.frontends import RESHAPED, read_model, suffix_of
     from npumake.graph import open_dimensions
 
-    other = fed if suffix_of(held.model.name) in RESHAPED else {}
-    model = read_model(held.model.read(), held.model.name, held.weights, other)
-    known = {str(value.name): value for value in model.inputs}
-    for name, dims in fed.items():
-        if name not in known:
-            hint = did_you_mean(name, known)
+    other = input_shapes if suffix_of(files.model.name) in RESHAPED else {}
+    model = read_model(files.model.read(), files.model.name, files.weights, other)
+    inputs = {str(value.name): value for value in model.inputs}
+    for name, dims in input_shapes.items():
+        if name not in inputs:
+            hint = did_you_mean(name, inputs)
             raise GraphError(f"the model has no input `{name}`", "--input-shape", hint)
-        said = known[name].shape
-        if said is not None and not _fits(tuple(said), dims):
-            what = f"shape {list(dims)} does not fit input `{name}`, which is {list(said)}"
+        declared = inputs[name].shape
+        if declared is not None and not _fits(tuple(declared), dims):
+            what = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
             raise GraphError(what, "--input-shape")
-        model.set_input_shape(known[name], dims)
-    if opened := {name: text for name, v in known.items() if (text := open_dimensions(v))}:
+        model.set_input_shape(inputs[name], dims)
+    if opened := {name: text for name, v in inputs.items() if (text := open_dimensions(v))}:
         what = ", ".join(f"`{name}` {text}" for name, text in opened.items())
         hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
-        raise GraphError(f"inputs leave dimensions open: {what}", held.model.name, hint)
+        raise GraphError(f"inputs leave dimensions open: {what}", files.model.name, hint)
     return model
 
 
-def _fits(said: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
-    pairs = zip(said, dims, strict=False)
-    return len(said) == len(dims) and all(a == b for a, b in pairs if isinstance(a, int))
+def _fits(shape: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
+    pairs = zip(shape, dims, strict=False)
+    return len(shape) == len(dims) and all(a == b for a, b in pairs if isinstance(a, int))
 
 
-def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
-    """Raises ProjectError for a file that is there."""
+def _write(better: RewrittenModel, before: ModelCheck, out: Path, quiet: bool) -> None:
+    """Writes the rewritten model. Raises ProjectError if `out` exists."""
     from npumake.cache.publish import replacing
 
     if out.exists():
@@ -177,38 +179,38 @@ def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
         temporary.write_bytes(better.model.to_bytes())
     if not quiet:
         print(f"wrote     {out}: {', '.join(better.applied)}")
-        print(f"nodes on the CPU: {before.on_cpu} before, {better.checked.on_cpu} now")
+        print(f"nodes on the CPU: {before.on_cpu} before, {better.check.on_cpu} now")
 
 
-def _print(found: Found) -> None:
+def _print(check: TargetCheck) -> None:
     from npumake.cli.tables import placement_lines, placement_table
 
-    SCREEN.table(placement_table(found.checked.rows, SCREEN.width))
-    for line in placement_lines(found.checked):
+    SCREEN.table(placement_table(check.checked.rows, SCREEN.width))
+    for line in placement_lines(check.checked):
         SCREEN.line(line)
-    for line in _estimate_lines(found.estimate):
+    for line in _estimate_lines(check.estimate):
         SCREEN.line(line)
-    if found.why_none:
-        SCREEN.line(f"not estimated: {found.why_none}")
+    if check.why_none:
+        SCREEN.line(f"not estimated: {check.why_none}")
 
 
-def _estimate_lines(found: Estimate | None) -> Iterator[str]:
+def _estimate_lines(estimate: Estimate | None) -> Iterator[str]:
     from npumake.perf.assumed import megabytes
     from npumake.perf.estimate import latency_of
 
-    if found is None or found.fitted is None or found.fps is None:
+    if estimate is None or estimate.fitted is None or estimate.fps is None:
         return
-    took = latency_of(found)
-    yield f"estimated: latency {took}, {found.fps:.1f} FPS"
-    moved = megabytes(found.loaded + found.stored, found.moved_interval)
+    took = latency_of(estimate)
+    yield f"estimated: latency {took}, {estimate.fps:.1f} FPS"
+    moved = megabytes(estimate.loaded + estimate.stored, estimate.moved_interval)
     yield f"estimated: DDR {moved} MB per frame"
-    yield f"    {found.fitted.on[0]}"
+    yield f"    {estimate.fitted.on[0]}"
 
 
-def _refuse_unsupported(found: list[Checked]) -> None:
-    """Raises GraphError with every operator that no unit of a chip runs."""
-    for result in found:
+def _refuse_unsupported(checks: list[ModelCheck]) -> None:
+    """Raises GraphError with all operators that neither NPU nor CPU supports."""
+    for result in checks:
         listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]
         if listed:
-            what = f"{result.target} runs none of these, not on its CPU either: {'; '.join(listed)}"
-            raise GraphError(what, hint="compute it before or behind the model, or write it anew")
+            what = f"{result.target} supports these operators neither on NPU nor CPU"
+            raise GraphError(f"{what}: {'; '.join(listed)}", hint="replace them in the model")

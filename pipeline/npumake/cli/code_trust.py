@@ -1,4 +1,4 @@
-"""Who is trusted, on the command line: what opens a secure model, and whose Python may run."""
+"""Options for trust: keys of secure models, and permission to run code."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def session(
-    given: argparse.Namespace, file: Path, name: str | None = None, threads: int | None = None
+    arguments: argparse.Namespace, file: Path, name: str | None = None, threads: int | None = None
 ) -> Session:
-    """Of the file, or of the one of that `name` in it, by what is given. Raises PipelineError."""
+    """A session of the file, or of its model `name`. Raises PipelineError."""
     from npumake.runtime import Session
 
     return Session(
         file,
-        operators=given.operators,
-        allow_code=given.allow_code,
-        keys=keys.keys_of(given),
+        operators=arguments.operators,
+        allow_code=arguments.allow_code,
+        keys=keys.keys_of(arguments),
         threads=threads,
         model=name,
     )
 
 
-def operators(given: argparse.Namespace, bundle: Bundle, file: Path) -> Operators:
-    """Those that a session of it runs. Raises PipelineError."""
+def operators(arguments: argparse.Namespace, bundle: Bundle, file: Path) -> Operators:
+    """The operators that a session of the bundle runs. Raises PipelineError."""
     from npumake.runtime.session import operators_of
 
-    return operators_of(bundle, file.name, given.operators, given.allow_code)
+    return operators_of(bundle, file.name, arguments.operators, arguments.allow_code)

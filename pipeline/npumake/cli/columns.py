@@ -53,7 +53,7 @@ def drawn(
     """The table at most `width` characters wide where figures leave that much; `results` stand
     below a gap, bold."""
     bold = [line._replace(style="bold") for line in results]
-    texts = [Line([printable(c, kept="") for c in cells], s) for cells, s in (*lines, *bold)]
+    texts = [Line([printable(c, allowed="") for c in cells], s) for cells, s in (*lines, *bold)]
     layout = _layout(columns, [line.cells for line in texts], width)
     table = _empty(columns, layout, title)
     for number, (cells, style) in enumerate(texts):

@@ -1,9 +1,8 @@
-"""npumake compare: the tensors a board wrote against ours; the first that diverges, and why
+"""npumake compare: a board's tensors against ours; the first divergence and its likely cause
 
-DIR holds what a board, a simulator or an emulator wrote of one inference: .npy, .npz, .bin (with
-shape and type in the name or in a manifest.json, or as the size says), .txt; of hrt_model_exec,
-SyNAP's and Vivante's tools, LiteRT, IREE or your own. Any subset of the nodes will do, under our
-names, those of the trained model, or the number of an output. docs/running.md has the details.
+DIR holds the tensors of one inference on a board, simulator or emulator. Formats: .npy, .npz, .txt,
+and .bin with shape and type in its name, in a manifest.json or implied by its size. Any subset of
+nodes works, named as here, as in the trained model, or by output number. See docs/running.md.
 
 example:
   npumake compare digits:rdk-x5 --dump dump/
@@ -32,66 +31,66 @@ if TYPE_CHECKING:
     from npumake.bundle.program import Program
     from npumake.cli.precision_target import PrecisionTarget
     from npumake.data.samples import Samples
-    from npumake.debug.dumps.compare import Compared, Dump
+    from npumake.debug.dumps.compare import Dump, DumpComparison
     from npumake.debug.dumps.inputs import DumpFeeds
     from npumake.debug.dumps.matching import Names
     from npumake.debug.dumps.walk import DumpRow
     from npumake.digest import Json
     from npumake.targets.target import Target
 
-MOST_CAUSES = 3
-MOST_NAMES = 6  # of nodes or files in a sentence
+MAX_CAUSES = 3
+MAX_NAMES = 6  # of nodes or files in a sentence
 IN_ORDER = ("tflite", "vela", "iree")  # backends whose outputs lie as the inner tensors do
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="PROJECT[@VARIANT][:TARGET]")
     parser.add_argument("--dump", type=Path, required=True, metavar="DIR", help="the board's files")
-    fed = parser.add_mutually_exclusive_group()
-    fed.add_argument(
+    feed_options = parser.add_mutually_exclusive_group()
+    feed_options.add_argument(
         "--sample", metavar="N|NAME", help="of the project, that the board was fed; the first"
     )
-    fed.add_argument(
+    feed_options.add_argument(
         "--input", action="append", metavar="[NAME=]FILE.npy", help="what the board was fed"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples
-    from npumake.debug.dumps.compare import compared, read_dump
+    from npumake.debug.dumps.compare import compare_dump, read_dump
     from npumake.debug.dumps.files import dump_files
     from npumake.project.reader import built
     from npumake.targets.target import Target
 
-    dump_files(given.dump)  # what is no dump is an error before a build begins
-    place = place_of(given.model, None)
+    dump_files(arguments.dump)  # what is no dump is an error before a build begins
+    place = place_of(arguments.model, None)
     build, comparison = place.build, place.comparison
     samples = build.plan.node(comparison.inputs["samples"])
-    bring_up(build, {comparison.inputs["quantized"], samples.name}, quiet=given.json)
+    bring_up(build, {comparison.inputs["quantized"], samples.name}, quiet=arguments.json)
     build.memory.save()
     target = built(Target, comparison.target_document)
     names = _names(place, target)
-    dump = read_dump(given.dump, names)
-    feeding = _feeding(given, names.program, Samples.load(build.artifact(samples)))
+    dump = read_dump(arguments.dump, names)
+    feeding = _feeding(arguments, names.program, Samples.load(build.artifact(samples)))
     operators = declared(comparison.params["custom_operators"], build.sources(comparison))
     in_order = target.backend in IN_ORDER
-    found = compared(names.program, dump, feeding, operators, in_order)
-    if given.json:
-        print(digest.text(_document(found, dump), indent=1))
+    result = compare_dump(names.program, dump, feeding, operators, in_order)
+    if arguments.json:
+        print(digest.text(_document(result, dump), indent=1))
     else:
-        _show(given, found, dump)
-    if found.first is not None:
-        what = f"the dump diverges from ours at `{found.first.node}`"
-        raise GateError(what, str(given.dump))
+        _show(arguments, result, dump)
+    if result.first is not None:
+        what = f"the dump diverges from ours at `{result.first.node}`"
+        raise GateError(what, str(arguments.dump))
     return 0
 
 
 def _names(place: PrecisionTarget, target: Target) -> Names:
-    """The integer program, and what its tensors are called here and in the trained model."""
+    """The integer program, with its tensors' names here and in the trained model."""
     from npumake.debug.dumps.matching import names_of
     from npumake.engine.lower import lowered
     from npumake.graph import Graph, origin
@@ -106,92 +105,98 @@ def _names(place: PrecisionTarget, target: Target) -> Names:
     return names_of(lowered(quantized, target.rounding, target.runnable), trained)
 
 
-def _feeding(given: argparse.Namespace, program: Program, samples: Samples) -> DumpFeeds:
+def _feeding(arguments: argparse.Namespace, program: Program, samples: Samples) -> DumpFeeds:
     """Raises ProjectError for a file that does not fit its input."""
     from npumake.cli.run import files_of
-    from npumake.debug.dumps.inputs import DumpFeeds, fed_by_files, feeding_of
+    from npumake.debug.dumps.inputs import DumpFeeds, feeding_of, feeds_from_files
 
-    if not given.input:
-        return feeding_of(samples, given.sample)
-    files = files_of(given.input, program.inputs)
+    if not arguments.input:
+        return feeding_of(samples, arguments.sample)
+    files = files_of(arguments.input, program.inputs)
     for name in program.inputs:
         if name not in files:
             raise ProjectError(f"input `{name}` has no file", "--input", f"--input {name}=FILE.npy")
     words = ", ".join(path.name for path in files.values())
-    return DumpFeeds(words, fed_by_files(program, files), samples, is_given=True)
+    return DumpFeeds(words, feeds_from_files(program, files), samples, is_explicit=True)
 
 
-def _show(given: argparse.Namespace, found: Compared, dump: Dump) -> None:
-    SCREEN.table(_table(given.model, found, dump, SCREEN.width))
-    for line in _lines(found, dump):
+def _show(arguments: argparse.Namespace, result: DumpComparison, dump: Dump) -> None:
+    SCREEN.table(_table(arguments.model, result, dump, SCREEN.width))
+    for line in _lines(result, dump):
         print(printable(line))
 
 
-def _table(title: str, found: Compared, dump: Dump, width: int | None) -> Table:
+def _table(title: str, result: DumpComparison, dump: Dump, width: int | None) -> Table:
     from npumake.cli.columns import Column, Line, drawn
 
     names = [Column(head, "name") for head in ("Node", "File", "Type")]
     figures = [Column(head, "figure") for head in ("Max diff", "Differ", "Cosine")]
     lines = []
-    for row in found.rows:
-        is_first = found.first is not None and row.tensor == found.first.tensor
-        said = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
+    for row in result.rows:
+        is_first = result.first is not None and row.tensor == result.first.tensor
+        row_figures = (
+            f"{row.difference.worst:.4g}",
+            f"{row.difference.share:.2%}",
+            f"{row.difference.cosine:.6f}",
+        )
         style = "bold red" if is_first else "yellow" if row.status == "differs" else None
         node = "> " * is_first + row.node
-        lines.append(Line((node, dump.files[row.tensor], row.op, row.status, *said), style))
+        lines.append(Line((node, dump.files[row.tensor], row.op, row.status, *row_figures), style))
     return drawn([*names, Column("Status"), *figures], lines, width, title)
 
 
-def _lines(found: Compared, dump: Dump) -> Iterator[str]:
-    """What is said below the table."""
-    yield f"fed: {found.fed}"
+def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
+    """The lines below the table."""
+    yield f"fed: {result.input}"
     if dump.unmatched:
         yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
     if dump.inside:
         words = "inside of a fused node, which does not hand it out"
         yield f"not compared: {_some(dump.inside)}: {words}"
-    first = found.first
+    first = result.first
     if first is None:
-        yield f"{len(found.rows)} tensors agree"
+        yield f"{len(result.rows)} tensors agree"
         return
-    known = [name for name in first.origin if name != first.node]
-    trained = f" ({', '.join(known[:MOST_NAMES])} in the trained model)" if known else ""
-    apart = f"{first.found.share:.1%} of {first.reading.codes.size} elements, by up to"
-    yield f"first divergence: {first.node}{trained}: {apart} {first.found.worst:.4g} codes"
+    trained_names = [name for name in first.origin if name != first.node]
+    trained = (
+        f" ({', '.join(trained_names[:MAX_NAMES])} in the trained model)" if trained_names else ""
+    )
+    apart = f"{first.difference.share:.1%} of {first.reading.codes.size} elements, by up to"
+    yield f"first divergence: {first.node}{trained}: {apart} {first.difference.worst:.4g} codes"
     if first.between:
         yield f"or in a node before it that the dump lacks: {_some(first.between)}"
-    for index, cause in enumerate(found.causes[:MOST_CAUSES]):
+    for index, cause in enumerate(result.causes[:MAX_CAUSES]):
         words = "likely cause" if index == 0 else "or"
         yield f"{words}: {cause.sentence}; this explains {max(cause.score, 0.0):.1%} of it"
-    if not found.causes:
+    if not result.causes:
         yield "likely cause: none of the known ones"
-    if found.is_isolated:
+    if result.is_isolated:
         yield "what reads this tensor agrees with ours: it was computed rightly and written wrongly"
 
 
 def _some(names: tuple[str, ...]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _document(found: Compared, dump: Dump) -> dict[str, Json]:
-    first = found.first
+def _document(result: DumpComparison, dump: Dump) -> dict[str, Json]:
+    first = result.first
     return {
-        "fed": found.fed,
+        "fed": result.input,
         "first": None if first is None else _row(first, dump),
         "causes": [
             {"kind": c.kind, "score": round(c.score, 4), "sentence": c.sentence, **c.figures}
-            for c in found.causes
+            for c in result.causes
         ],
-        "written_wrongly": found.is_isolated,
-        "rows": [_row(row, dump) for row in found.rows],
+        "written_wrongly": result.is_isolated,
+        "rows": [_row(row, dump) for row in result.rows],
         "unmatched": list(dump.unmatched),
         "inside": list(dump.inside),
     }
 
 
 def _row(row: DumpRow, dump: Dump) -> dict[str, Json]:
-    """An infinite difference, of NaN, is null: JSON has no other word."""
+    """The row as JSON; an infinite or NaN difference is null."""
     return {
         "node": row.node,
         "type": row.op,
@@ -199,9 +204,9 @@ def _row(row: DumpRow, dump: Dump) -> dict[str, Json]:
         "file": dump.files[row.tensor],
         "origin": list(row.origin),
         "status": row.status,
-        "max_codes": float(row.found.worst) if math.isfinite(row.found.worst) else None,
-        "share": row.found.share,
-        "cosine": row.found.cosine if math.isfinite(row.found.cosine) else None,
+        "max_codes": float(row.difference.worst) if math.isfinite(row.difference.worst) else None,
+        "share": row.difference.share,
+        "cosine": row.difference.cosine if math.isfinite(row.difference.cosine) else None,
         "read_as": row.reading.form,
         "between": list(row.between),
     }

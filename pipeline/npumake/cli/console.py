@@ -1,4 +1,4 @@
-"""rich's console for names of strangers: no markup in them, and nothing that a terminal obeys."""
+"""rich's console for untrusted text: without markup and control characters."""
 
 from __future__ import annotations
 

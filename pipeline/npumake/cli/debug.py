@@ -1,14 +1,12 @@
-"""npumake debug: which node is to blame, and the vendors' debugging functions
+"""npumake debug: find the nodes that cause an error, and the vendors' debugging functions
 
-blame names the guilty nodes first: those whose grids do not fit the numbers on them, then the most
-sensitive. inputs tries the usual ways of normalising the samples and tells which makes a
-classifier's answers sharpest. All else has the names, parameters and results of the vendors'
-debuggers.
+blame ranks the nodes: first those whose scales do not fit their values, then the most sensitive.
+inputs tries common normalizations of the samples and reports which gives a classifier the sharpest
+outputs. The other functions have the names, parameters and results of the vendors' debuggers.
 
-MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
-its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
-[Conv_2,Conv_9], and may be nested. Every probe is kept in the cache: interrupted, it goes on where
-it was.
+MODEL is PROJECT[@VARIANT][:TARGET] with its own samples, or a calibrated .onnx file with its
+calibration data: a folder <input>/*.npy or a samples.npz. Lists are bracketed, [Conv_2,Conv_9], and
+may be nested. The cache stores every probe, so an interrupted run continues.
 
 example:
   npumake debug blame digits:rdk-x5
@@ -55,18 +53,18 @@ def nested(text: str) -> Any:
     import yaml
 
     try:
-        found = yaml.load(text, yaml.BaseLoader) if text.startswith("[") else text
+        names = yaml.load(text, yaml.BaseLoader) if text.startswith("[") else text
     except yaml.YAMLError as error:
         raise argparse.ArgumentTypeError("a list in brackets: [a,b]") from error
-    if not _is_names(found):
+    if not _is_names(names):
         raise argparse.ArgumentTypeError("names, or lists of names: [a,b]")
-    return found
+    return names
 
 
-def _is_names(found: Any, depth: int = 0) -> bool:
-    if isinstance(found, str):
+def _is_names(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, str):
         return True
-    return isinstance(found, list) and depth < 2 and all(_is_names(x, depth + 1) for x in found)
+    return isinstance(value, list) and depth < 2 and all(_is_names(x, depth + 1) for x in value)
 
 
 TRUE = {"type": _bool, "nargs": "?", "const": True, "default": False, "metavar": "True|False"}
@@ -75,9 +73,9 @@ SAVE = Flag(("-s", "--save_dir"), {"type": Path, "default": Path("debug_result")
 OUTPUT = Flag(("-o", "--output_node"), {"metavar": "NODE", "help": "stop here"})
 INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST})
 COUNT = {"type": int, "metavar": "N"}
-SHOWN = {**TRUE, "default": True}
+TRUE_BY_DEFAULT = {**TRUE, "default": True}
 NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
-# sub-verb: its flags as the vendors have them
+# function: its flags, with the vendors' names
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
         Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),
@@ -89,7 +87,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         OUTPUT,
         Flag(("-n", "--node_type"), {"choices": TYPES, "default": "node"}),
         Flag(("-d", "--data_num"), {**COUNT, "help": "samples; all unless"}),
-        Flag(("-v", "--verbose"), {**SHOWN, "help": "print the table (default)"}),
+        Flag(("-v", "--verbose"), {**TRUE_BY_DEFAULT, "help": "print the table (default)"}),
         INTERESTED,
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
@@ -112,7 +110,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         OUTPUT,
         Flag(("-nt", "--node_type"), {"choices": TYPES}),
         Flag(("-dn", "--data_num"), COUNT),
-        Flag(("-v", "--verbose"), SHOWN),
+        Flag(("-v", "--verbose"), TRUE_BY_DEFAULT),
         INTERESTED,
         Flag(("-dnl", "--dis_nodes_list"), {"type": nested, "metavar": LIST}),
         Flag(("-cn", "--cw_nodes_list"), {"type": nested, "metavar": LIST}),
@@ -141,20 +139,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             wide_argument(function)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.cli.debug_inputs import ways
     from npumake.make.memory import BuildMemory, cache_directory
 
-    if given.function == "inputs":
-        return ways(given)
+    if arguments.function == "inputs":
+        return ways(arguments)
     memory = BuildMemory(cache_directory(Path.cwd()))
-    patient = _of_file(given, memory) if _is_file(given.model) else _of_project(given)
-    known = {flag.names[-1].lstrip("-") for flag in FLAGS[given.function]} - {"json", "data_num"}
-    parameters = {name: getattr(given, name) for name in known}
-    SCREEN.begin(given.function)
+    model = _of_file(arguments, memory) if _is_file(arguments.model) else _of_project(arguments)
+    flag_names = {flag.names[-1].lstrip("-") for flag in FLAGS[arguments.function]} - {
+        "json",
+        "data_num",
+    }
+    parameters = {name: getattr(arguments, name) for name in flag_names}
+    SCREEN.begin(arguments.function)
     try:
         with listening(SCREEN.progress):
-            lines = FUNCTIONS[given.function](patient, parameters, given)
+            lines = FUNCTIONS[arguments.function](model, parameters, arguments)
     finally:
         SCREEN.end()
         memory.save()
@@ -162,61 +163,69 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _blame(patient: ModelUnderTest, _said: Mapping[str, Any], given: argparse.Namespace) -> str:
+def _blame(
+    model: ModelUnderTest, _parameters: Mapping[str, Any], arguments: argparse.Namespace
+) -> str:
     from npumake.cli.tables import suspects_table
-    from npumake.debug.diagnosis.rank_causes import suspects
+    from npumake.debug.diagnosis.rank_causes import rank_causes
 
-    found = suspects(patient)
-    if given.json:
-        return digest.text([one._asdict() for one in found], indent=1)
+    causes = rank_causes(model)
+    if arguments.json:
+        return digest.text([cause._asdict() for cause in causes], indent=1)
     SCREEN.end()
-    SCREEN.table(suspects_table(found, SCREEN.width))
-    return f"{len(found)} nodes"
+    SCREEN.table(suspects_table(causes, SCREEN.width))
+    return f"{len(causes)} nodes"
 
 
 def _sensitivity(
-    patient: ModelUnderTest, said: Mapping[str, Any], given: argparse.Namespace
+    model: ModelUnderTest, parameters: Mapping[str, Any], arguments: argparse.Namespace
 ) -> str:
     from npumake.debug import get_sensitivity_of_nodes
     from npumake.debug.functions import sensitivity_text
 
-    table = get_sensitivity_of_nodes(patient, **{**said, "verbose": False})
-    if given.json:
+    table = get_sensitivity_of_nodes(model, **{**parameters, "verbose": False})
+    if arguments.json:
         return digest.text(table, indent=1)
-    shown = "node" if given.interested_nodes is not None else given.node_type
-    text = sensitivity_text(shown, table, SCREEN.width)
-    return text if given.verbose else f"{len(table)} nodes"
+    kind = "node" if arguments.interested_nodes is not None else arguments.node_type
+    text = sensitivity_text(kind, table, SCREEN.width)
+    return text if arguments.verbose else f"{len(table)} nodes"
 
 
-def _curves(patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+def _curves(
+    model: ModelUnderTest, parameters: Mapping[str, Any], _arguments: argparse.Namespace
+) -> str:
     from npumake.debug import plot_acc_error
 
-    return f"wrote     {plot_acc_error(calibrated_data=None, model_or_file=patient, **said)}"
+    return f"wrote     {plot_acc_error(calibrated_data=None, model_or_file=model, **parameters)}"
 
 
 def _distribution(
-    patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace
+    model: ModelUnderTest, parameters: Mapping[str, Any], _arguments: argparse.Namespace
 ) -> str:
     from npumake.debug import plot_distribution
 
-    plots = plot_distribution(calibrated_data=None, model_or_file=patient, **said)
+    plots = plot_distribution(calibrated_data=None, model_or_file=model, **parameters)
     return "\n".join(f"wrote     {path}" for path in plots)
 
 
-def _channels(patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+def _channels(
+    model: ModelUnderTest, parameters: Mapping[str, Any], _arguments: argparse.Namespace
+) -> str:
     from npumake.debug import get_channelwise_data_distribution as plot
 
-    plots = plot(calibrated_data=None, model_or_file=patient, **said)
+    plots = plot(calibrated_data=None, model_or_file=model, **parameters)
     return "\n".join(f"wrote     {path}" for path in plots)
 
 
-def _all(patient: ModelUnderTest, said: Mapping[str, Any], given: argparse.Namespace) -> str:
+def _all(
+    model: ModelUnderTest, parameters: Mapping[str, Any], arguments: argparse.Namespace
+) -> str:
     from npumake.debug import runall
     from npumake.debug.functions import sensitivity_text
 
-    found = runall(patient, None, **{**said, "verbose": False})
-    tables = [sensitivity_text(kind, table, SCREEN.width) for kind, table in found.items()]
-    return "\n".join([*(tables if given.verbose else []), f"wrote     {given.save_dir}"])
+    sensitivities = runall(model, None, **{**parameters, "verbose": False})
+    tables = [sensitivity_text(kind, table, SCREEN.width) for kind, table in sensitivities.items()]
+    return "\n".join([*(tables if arguments.verbose else []), f"wrote     {arguments.save_dir}"])
 
 
 FUNCTIONS: dict[str, Callable[[ModelUnderTest, Mapping[str, Any], argparse.Namespace], str]] = {
@@ -233,41 +242,41 @@ def _is_file(model: str) -> bool:
     return model.endswith(".onnx")
 
 
-def _of_file(given: argparse.Namespace, memory: BuildMemory) -> ModelUnderTest:
+def _of_file(arguments: argparse.Namespace, memory: BuildMemory) -> ModelUnderTest:
     """Raises ProjectError and GraphError."""
-    from npumake.debug.functions import examined
+    from npumake.debug.functions import model_under_test
 
-    if given.data is None:
+    if arguments.data is None:
         hint = "npumake debug ... calibrated.onnx calibration_data"
-        raise ProjectError("which calibration data?", given.model, hint)
-    patient = examined(given.model, given.data, getattr(given, "data_num", None))
-    return _remembering(patient, memory, given.jobs)
+        raise ProjectError("which calibration data?", arguments.model, hint)
+    model = model_under_test(arguments.model, arguments.data, getattr(arguments, "data_num", None))
+    return _remembering(model, memory, arguments.jobs)
 
 
-def _of_project(given: argparse.Namespace) -> ModelUnderTest:
+def _of_project(arguments: argparse.Namespace) -> ModelUnderTest:
     """Its calibrated graph and its samples, made where they are not. Raises PipelineError."""
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples
-    from npumake.debug.debug_feeds import fed
-    from npumake.debug.functions import examined
+    from npumake.debug.debug_feeds import samples_for
+    from npumake.debug.functions import model_under_test
     from npumake.debug.sensitivity import ModelUnderTest
     from npumake.graph import Graph
 
-    place = place_of(given.model, None)
+    place = place_of(arguments.model, None)
     build, node, samples = place.build, place.calibrated, place.comparison.inputs["samples"]
-    bring_up(build, {node.name, samples}, quiet=getattr(given, "json", False))
+    bring_up(build, {node.name, samples}, quiet=getattr(arguments, "json", False))
     build.memory.save()
     graph = Graph.load(build.artifact(node))
-    said = place.comparison.params["custom_operators"]
-    operators = declared(said, build.sources(place.comparison))
-    data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
-    found = ModelUnderTest(graph, fed(data, graph), operators)
-    patient = examined(found, count=getattr(given, "data_num", None))
-    return _remembering(patient, build.memory, given.jobs)
+    custom_operators = place.comparison.params["custom_operators"]
+    operators = declared(custom_operators, build.sources(place.comparison))
+    data = arguments.data or Samples.load(build.artifact(build.plan.node(samples)))
+    model = ModelUnderTest(graph, samples_for(data, graph), operators)
+    model = model_under_test(model, count=getattr(arguments, "data_num", None))
+    return _remembering(model, build.memory, arguments.jobs)
 
 
-def _remembering(patient: ModelUnderTest, memory: BuildMemory, jobs: int | None) -> ModelUnderTest:
+def _remembering(model: ModelUnderTest, memory: BuildMemory, jobs: int | None) -> ModelUnderTest:
     from dataclasses import replace
 
     from npumake import digest
@@ -275,9 +284,9 @@ def _remembering(patient: ModelUnderTest, memory: BuildMemory, jobs: int | None)
     from npumake.make.probes import Probes
 
     inputs = {
-        "calibrated": digest.of_bytes(patient.calibrated.to_bytes()),
-        "samples": digest_of(patient.probed),
+        "calibrated": digest.of_bytes(model.calibrated.to_bytes()),
+        "samples": digest_of(model.probed),
     }
-    for name, data in patient.operators.sources.items():
+    for name, data in model.operators.sources.items():
         inputs[f"operators/{name}"] = digest.of_bytes(data)
-    return replace(patient, remembered=Probes(memory, inputs), at_once=jobs)
+    return replace(model, cache=Probes(memory, inputs), at_once=jobs)

@@ -1,4 +1,4 @@
-"""npumake debug inputs: which usual way of feeding makes the float model's answers sharpest."""
+"""npumake debug inputs: the normalization with the sharpest outputs of the float model."""
 
 from __future__ import annotations
 
@@ -11,41 +11,45 @@ from npumake.cli.screen import SCREEN
 from npumake.errors import ProjectError
 
 if TYPE_CHECKING:
-    from npumake.debug.sharpness import Tried
+    from npumake.debug.sharpness import SharpnessTrial
     from npumake.graph import Graph
 
-ALIKE = 1.05  # ways that are sharp to this factor are not told apart
-NONE = "one input of pictures in floats, and one answer of two classes or more, is what tells"
+TIE_FACTOR = 1.05  # sharpness within this factor counts as equal
+NOT_APPLICABLE = (
+    "one input of pictures in floats, and one answer of two classes or more, is what tells"
+)
 
 
-def ways(given: argparse.Namespace) -> int:
-    """Raises ProjectError where the model's answers cannot tell."""
+def ways(arguments: argparse.Namespace) -> int:
+    """Prints the trials. Raises ProjectError if the outputs cannot decide."""
     from npumake.debug.sharpness import clearly_better
 
-    found = _tried(given)
-    if not found:
-        raise ProjectError("nothing can be told of how the model is fed", given.model, NONE)
-    best = clearly_better(found)
-    if given.json:
-        shown = [one._asdict() for one in found]
-        print(digest.text({"tried": shown, "better": best and best.yaml}, indent=1))
+    trials = _trials(arguments)
+    if not trials:
+        raise ProjectError(
+            "nothing can be told of how the model is fed", arguments.model, NOT_APPLICABLE
+        )
+    best = clearly_better(trials)
+    if arguments.json:
+        rows = [trial._asdict() for trial in trials]
+        print(digest.text({"tried": rows, "better": best and best.yaml}, indent=1))
         return 0
     SCREEN.end()
-    for one in found:
-        print(f"{one.sharpness:9.3f}  {one.yaml or '(as the project says)'}")
-    print(f"clearly sharper: {best.yaml}" if best else _unclear(found))
+    for trial in trials:
+        print(f"{trial.sharpness:9.3f}  {trial.yaml or '(as the project says)'}")
+    print(f"clearly sharper: {best.yaml}" if best else _unclear(trials))
     return 0
 
 
-def _unclear(found: Sequence[Tried]) -> str:
-    (own,) = (tried for tried in found if not tried.yaml)
-    if found[0].sharpness <= ALIKE * own.sharpness:
+def _unclear(trials: Sequence[SharpnessTrial]) -> str:
+    (own,) = (trial for trial in trials if not trial.yaml)
+    if trials[0].sharpness <= TIE_FACTOR * own.sharpness:
         return "no other way is better"
-    return f"sharper, but not clearly: {found[0].yaml}; an evaluation with labels tells"
+    return f"sharper, but not clearly: {trials[0].yaml}; an evaluation with labels tells"
 
 
-def _tried(given: argparse.Namespace) -> tuple[Tried, ...]:
-    """Of the project's model and samples, made where they are not. Raises PipelineError."""
+def _trials(arguments: argparse.Namespace) -> tuple[SharpnessTrial, ...]:
+    """Tries the project's model and samples, which are built if needed. Raises PipelineError."""
     from npumake.borders.inputs import model_inputs
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.data.samples import Samples, made_up
@@ -54,20 +58,26 @@ def _tried(given: argparse.Namespace) -> tuple[Tried, ...]:
     from npumake.project.reader import built
     from npumake.project.sections import Input
 
-    place = place_of(given.model, None)
+    place = place_of(arguments.model, None)
     build = place.build
     samples = build.plan.node(place.comparison.inputs["samples"])
     model = build.plan.node(samples.inputs["original_float"])
-    bring_up(build, {samples.name, model.name}, quiet=given.json)
+    bring_up(build, {samples.name, model.name}, quiet=arguments.json)
     build.memory.save()
     graph = Graph.load(build.artifact(model))
-    said = {name: built(Input, each) for name, each in samples.params["inputs"].items()}
-    fed = [one for one in model_inputs(graph, said).values() if one.name in _names(graph)]
-    found = Samples.load(build.artifact(samples))
-    if len(fed) != 1 or made_up(found):
+    sections = {name: built(Input, each) for name, each in samples.params["inputs"].items()}
+    inputs = [
+        model_input
+        for model_input in model_inputs(graph, sections).values()
+        if model_input.name in _names(graph)
+    ]
+    sample_set = Samples.load(build.artifact(samples))
+    if len(inputs) != 1 or made_up(sample_set):
         return ()
-    (one,) = fed
-    return sharpest(graph, found, one.name, one.said, one.taken.offset)
+    (model_input,) = inputs
+    return sharpest(
+        graph, sample_set, model_input.name, model_input.section, model_input.spec.offset
+    )
 
 
 def _names(graph: Graph) -> set[str]:

@@ -1,7 +1,7 @@
-"""npumake diff: what changed between two artifacts or two builds, to be read in a code review
+"""npumake diff: the changes between two artifacts or two builds, for code review
 
-A and B are files, `out/` folders of two builds, or names of nodes. Nodes, scales, weights, cosines,
-scores, sizes and estimated latency are compared by name; what is the same is not mentioned.
+A and B are files, `out/` folders of two builds, or names of nodes. It compares nodes, scales,
+weights, cosines, scores, sizes and estimated latency by name, and lists only differences.
 
 example:
   npumake diff before/out projects/digits/out
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from npumake import digest
 from npumake.cli.screen import SCREEN, wide_argument
-from npumake.cli.show_artifact import found as artifact
+from npumake.cli.show_artifact import artifact_of
 from npumake.cli.terminal import printable, shortened
 
 if TYPE_CHECKING:
     from npumake.report.diff import FactChange, FileDifference
 
-MOST = 20  # lines of a section; --json has all
+MAX_LINES = 20  # lines of a section; --json has all
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
@@ -35,23 +35,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wide_argument(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.report.diff import differences
 
-    found = differences(_path(given.before), _path(given.after))
-    if given.json:
-        print(digest.text([each.document() for each in found], indent=1))
+    files = differences(_path(arguments.before), _path(arguments.after))
+    if arguments.json:
+        print(digest.text([each.document() for each in files], indent=1))
         return 0
-    for each in found:
+    for each in files:
         print(*_lines(each), sep="\n")
-    if not found:
+    if not files:
         print("no difference")
     return 0
 
 
 def _path(name: str) -> Path:
     path = Path(name)
-    return path if path.exists() else artifact(name)[0]
+    return path if path.exists() else artifact_of(name)[0]
 
 
 def _lines(difference: FileDifference) -> Iterator[str]:
@@ -61,23 +61,23 @@ def _lines(difference: FileDifference) -> Iterator[str]:
     yield f"~ {printable(difference.file)}"
     for name, changes in difference.sections.items():
         yield f"  {name}{_counted(changes)}"
-        told = [printable(_told(each, name)) for each in changes[:MOST]]
-        room = SCREEN.room(len("    ~   ") + max(map(len, told)))
-        names = [shortened(printable(each.name), room) for each in changes[:MOST]]
+        texts = [printable(_change_text(each, name)) for each in changes[:MAX_LINES]]
+        room = SCREEN.room(len("    ~   ") + max(map(len, texts)))
+        names = [shortened(printable(each.name), room) for each in changes[:MAX_LINES]]
         width = max(map(len, names))
-        for each, shown, text in zip(changes, names, told, strict=False):
-            yield f"    {SIGNS[each.kind]} {shown:<{width}}  {text}"
-        if len(changes) > MOST:
-            yield f"      and {len(changes) - MOST} more"
+        for each, short, text in zip(changes, names, texts, strict=False):
+            yield f"    {SIGNS[each.kind]} {short:<{width}}  {text}"
+        if len(changes) > MAX_LINES:
+            yield f"      and {len(changes) - MAX_LINES} more"
 
 
 def _counted(changes: Sequence[FactChange]) -> str:
     kinds = [each.kind for each in changes]
-    told = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
-    return f": {', '.join(told)}" if len(changes) > 1 else ""
+    counts = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
+    return f": {', '.join(counts)}" if len(changes) > 1 else ""
 
 
-def _told(change: FactChange, section: str) -> str:
+def _change_text(change: FactChange, section: str) -> str:
     from npumake.report.diff import RATIOS
 
     if change.kind != "changed":

@@ -1,4 +1,4 @@
-"""npumake handover: a directory for the vendor's own tool: its YAML, model, samples, command
+"""npumake handover: write a package for the vendor's own tool: YAML, model, samples, command
 
 example:
   npumake handover projects/digits --target rdk-x5 --out handed
@@ -35,78 +35,83 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", action="store_true", help="call the vendor's tool on it")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.compilers.handover_package import LIST, files, own_snapshot
     from npumake.compilers.vendor_tool import LOG, run_tool
     from npumake.dialects.handover import PRODUCTS
     from npumake.dialects.tools import handed
 
-    _refuse_strangers_folder(given.out, LIST)
-    tool, asked, sources, sets = _asked(given)
+    _refuse_strangers_folder(arguments.out, LIST)
+    tool, request, sources, sets = _request(arguments)
     snapshot = own_snapshot(tool, sets)
-    asked = replace(asked, snapshot=snapshot and snapshot.name)
-    left_out = handed(tool, asked).left_out
-    count = _write(given.out, files(tool, asked, sources, sets, snapshot), left_out)
-    print(f"handed over for {tool.name}: {count} files in {given.out}")
+    request = replace(request, snapshot=snapshot and snapshot.name)
+    left_out = handed(tool, request).left_out
+    count = _write(arguments.out, files(tool, request, sources, sets, snapshot), left_out)
+    print(f"handed over for {tool.name}: {count} files in {arguments.out}")
     for what in left_out:
         print(f"note: {tool.config} does not say `{what}`")
-    if not given.run:
+    if not arguments.run:
         return 0
-    command = tool.command(asked.named)
+    command = tool.command(request.named)
     if not command:
         raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
-    product = given.out / PRODUCTS / tool.product.format(prefix=asked.prefix)
-    run_tool(command, given.out, product)
-    print(f"{command[0]} made {product}; what it said is in {given.out / LOG}")
+    product = arguments.out / PRODUCTS / tool.product.format(prefix=request.prefix)
+    run_tool(command, arguments.out, product)
+    print(f"{command[0]} made {product}; what it said is in {arguments.out / LOG}")
     return 0
 
 
-def _refuse_strangers_folder(out: Path, known: str) -> None:
-    """Only what an earlier hand-over left is replaced."""
+def _refuse_strangers_folder(out: Path, marker: str) -> None:
+    """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ProjectError("no folder", str(out), "name another one")
-    if out.is_dir() and any(out.iterdir()) and not (out / known).is_file():
+    if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 
 
-def _asked(
-    given: argparse.Namespace,
+def _request(
+    arguments: argparse.Namespace,
 ) -> tuple[Tool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
-    """The tool of the target, what it is asked, and what is handed over. Raises PipelineError."""
+    """The target's tool, its request, and the files to hand over. Raises PipelineError."""
     from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.project import build
     from npumake.graph import Graph
     from npumake.quant.correction.corrections import is_searched
     from npumake.quant.search.recipe import Recipe
-    from npumake.stages.handover import Graphs, question
+    from npumake.stages.handover import Graphs, request_of
     from npumake.targets.reader import read_target
 
-    reading, said, tool = _project(given.project, given.target)
-    sections, target = reading.sections, read_target(given.target)
+    reading, vendor_document, tool = _project(arguments.project, arguments.target)
+    sections, target = reading.sections, read_target(arguments.target)
     stages = ["original_float", "optimized_float", "samples"]
     if is_searched(sections.quantization, sections.calibration):
         stages.append("recipe")
-    wanted = partial(_is_wanted, stages=stages, target=given.target)
+    is_needed = partial(_is_needed, stages=stages, target=arguments.target)
     with SCREEN.hushed():
-        made = build(given.project, wanted)
-    found = {node.stage: node for node in made.plan.nodes if wanted(node)}
-    sources = {**made.sources(found["original_float"]), **made.sources(found["samples"])}
-    trained, optimized = (Graph.load(made.artifact(found[name])) for name in stages[:2])
-    recipe = Recipe.load(made.artifact(found["recipe"])) if "recipe" in found else None
-    prefix = sections.compile.prefix or made.plan.project
+        project_build = build(arguments.project, is_needed)
+    nodes = {node.stage: node for node in project_build.plan.nodes if is_needed(node)}
+    sources = {
+        **project_build.sources(nodes["original_float"]),
+        **project_build.sources(nodes["samples"]),
+    }
+    trained, optimized = (Graph.load(project_build.artifact(nodes[name])) for name in stages[:2])
+    recipe = Recipe.load(project_build.artifact(nodes["recipe"])) if "recipe" in nodes else None
+    prefix = sections.compile.prefix or project_build.plan.project
     graphs = Graphs(trained, optimized)
-    asked, sets = question(tool, sections, target, graphs, sources, prefix, said, recipe)
-    return tool, asked, sources, sets
+    request, sets = request_of(
+        tool, sections, target, graphs, sources, prefix, vendor_document, recipe
+    )
+    return tool, request, sources, sets
 
 
-def _is_wanted(node: Node, stages: Collection[str], target: str) -> bool:
-    """Of the project itself."""
+def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:
+    """Whether the node is one of these stages, of the project itself and the target."""
     return node.stage in stages and node.variant is None and node.target in (None, target)
 
 
 def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
-    """What the project says for the target, the vendor's own document of a project that speaks a
-    dialect, and the tool. Raises ProjectError."""
+    """The project's sections for the target, the vendor's document of a project in a dialect, and
+    the tool. Raises ProjectError."""
     from npumake.dialects.table import ALL_DIALECTS
     from npumake.dialects.tools import TOOLS
     from npumake.project.reader import read_project
@@ -120,12 +125,12 @@ def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocume
     if vendor not in TOOLS:
         what = f"`{target}` needs no hand-over: npumake compiles for it"
         raise ProjectError(what, "--target", f"npumake build {project.name}")
-    return project.targets[target], project.said, TOOLS[vendor]
+    return project.targets[target], project.vendor_document, TOOLS[vendor]
 
 
 def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str]) -> int:
-    """Raises PipelineError. An earlier hand-over's samples go; its list is written last, with
-    what the tool is not told."""
+    """Writes the files and returns their number; the list of digests comes last. Replaces the
+    samples of an earlier hand-over. Raises PipelineError."""
     from npumake import digest
     from npumake.cache.publish import replacing
     from npumake.compilers.handover import SCRIPT

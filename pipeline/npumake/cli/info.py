@@ -1,13 +1,13 @@
-"""npumake info: what a compiled model was made from and by, what it is fed and gives
+"""npumake info: a compiled model's provenance, parameters, inputs and outputs
 
-Of an .onnx file it tells the inputs and outputs.
+For an .onnx file it lists inputs and outputs only.
 
 example:
   npumake info out/digits.rdk-x5.hybrid
   npumake info out/original_float.onnx
   npumake info both.hybrid -m a     # one of a packed model
 
-Nodes that `npumake modify` deleted are listed last, and in deleted_nodes_info.txt here.
+Nodes that `npumake modify` deleted come last, and go to deleted_nodes_info.txt here.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     keys.arguments(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.opening import opened
     from npumake.cache.publish import replacing
     from npumake.runtime.border import deleted_nodes
 
-    if given.model.suffix.lower() == ".onnx":
-        print(f"npumake info version {version('npumake')}", *_onnx_lines(given.model), sep="\n")
+    if arguments.model.suffix.lower() == ".onnx":
+        print(f"npumake info version {version('npumake')}", *_onnx_lines(arguments.model), sep="\n")
         return 0
-    found = opened(given.model, given.name, keys.keys_of(given))
+    bundles = opened(arguments.model, arguments.name, keys.keys_of(arguments))
     print(f"npumake info version {version('npumake')}")
-    for name, bundle in found.items():
+    for name, bundle in bundles.items():
         print(*_lines(name, bundle), sep="\n")
-    deleted = [node for bundle in found.values() for node in deleted_nodes(bundle)]
+    deleted = [node for bundle in bundles.values() for node in deleted_nodes(bundle)]
     if deleted:
         text = "".join(f"{json.dumps(node, sort_keys=True)}\n" for node in deleted)
         try:
@@ -61,7 +61,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _onnx_lines(file: Path) -> Iterator[str]:
-    """What it is fed and gives. Raises PipelineError."""
+    """The inputs and outputs. Raises PipelineError."""
     from npumake.graph import dtype, parse
     from npumake.runtime.picture import read
 
@@ -90,13 +90,13 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from npumake.bundle.archive import CALIBRATED, FED
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
-    from npumake.runtime.stripping import KEPT
+    from npumake.runtime.stripping import KEPT_NODES
 
     program = bundle.program
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key not in (DELETED, KEPT, FED, CALIBRATED):
+        if key not in (DELETED, KEPT_NODES, FED, CALIBRATED):
             yield f"{key:<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
@@ -120,7 +120,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
 
 
 def _border(bundle: Bundle) -> Iterator[str]:
-    """What was taken off the border, and what was to be and is kept."""
+    """The nodes removed from the border, and those that had to stay."""
     from npumake.runtime.border import deleted_nodes
     from npumake.runtime.stripping import kept_notes
 
@@ -130,7 +130,7 @@ def _border(bundle: Bundle) -> Iterator[str]:
     yield from (f"kept: {note}" for note in kept_notes(bundle))
 
 
-# key of `inputs:` → its name in the vendors' words, and what it is where nothing is said
+# key of `inputs:` → the vendors' name, and the default
 FED_AS = {
     "fed_type": ("input_type_rt", "featuremap"),
     "fed_layout": ("input_layout_rt", "None"),
@@ -148,21 +148,21 @@ RANGES = {"full": "regular", "video": "bt601_video"}
 
 
 def _fed_lines(bundle: Bundle) -> Iterator[str]:
-    """What the inputs are fed and how the ranges were found, as hb_model_info tells it."""
+    """The feeding of inputs and the calibration, in the format of hb_model_info."""
     from npumake.bundle.archive import CALIBRATED, FED
 
-    fed, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
-    if fed:
+    inputs, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
+    if inputs:
         yield "############# input_parameters info #############"
-    for name, said in sorted(fed.items()):
+    for name, settings in sorted(inputs.items()):
         called = ", ".join(bundle.program.inputs) if name == "*" else name
         yield f"---------input info : {called} ---------"
-        kind = said.get("type") or "featuremap"
+        kind = settings.get("type") or "featuremap"
         own = {"fed_type": kind, "offset": 0 if kind == "featuremap" else 128}
-        said = own | {key: value for key, value in said.items() if value is not None}
+        settings = own | {key: value for key, value in settings.items() if value is not None}
         for key, (word, usual) in FED_AS.items():
-            yield f"{word:<24}: {_value(said.get(key, usual))}"
-        yield f"{'norm_type':<24}: {_norm_type(said)}"
+            yield f"{word:<24}: {_value(settings.get(key, usual))}"
+        yield f"{'norm_type':<24}: {_norm_type(settings)}"
         yield f"---------input info : {called} end -------"
     if calibrated:
         yield "############# calibration_parameters info #############"
@@ -180,7 +180,10 @@ def _value(value: Json) -> str:
     return RANGES.get(value, str(value)) if isinstance(value, str) else str(value)
 
 
-def _norm_type(said: Json) -> str:
-    mean, scale = said.get("mean") not in (None, 0, 0.0), said.get("scale") not in (None, 1, 1.0)
+def _norm_type(settings: Json) -> str:
+    mean, scale = (
+        settings.get("mean") not in (None, 0, 0.0),
+        settings.get("scale") not in (None, 1, 1.0),
+    )
     kinds = {(True, True): "data_mean_and_scale", (True, False): "data_mean"}
     return kinds.get((mean, scale), "data_scale" if scale else "no_preprocess")

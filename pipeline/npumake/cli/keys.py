@@ -1,4 +1,4 @@
-"""What opens a secure model, on the command line."""
+"""Options for the keys of secure models."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    said = {
+    options = {
         "--vendor-certificate": "runs only a model that this vendor lets sign",
         "--encryption-key": "of a secure model that is encrypted",
         "--revocation-list": "the vendor's, X.509: a model of a revoked signer is refused",
     }
-    for flag, what in said.items():
+    for flag, what in options.items():
         parser.add_argument(flag, type=Path, metavar="FILE", help=what)
 
 
-def keys_of(given: argparse.Namespace) -> Keys | None:
-    """None where nothing is said of keys. Raises ProjectError."""
-    if given.vendor_certificate:
+def keys_of(arguments: argparse.Namespace) -> Keys | None:
+    """The keys; None without such options. Raises ProjectError."""
+    if arguments.vendor_certificate:
         from npumake.bundle.secure import Keys  # it brings the cryptography along
 
-        files = (given.vendor_certificate, given.encryption_key, given.revocation_list)
+        files = (arguments.vendor_certificate, arguments.encryption_key, arguments.revocation_list)
         return Keys.read(*files)
     alone = {
-        "--encryption-key": (given.encryption_key, "an encryption key"),
-        "--revocation-list": (given.revocation_list, "a list of revoked certificates"),
+        "--encryption-key": (arguments.encryption_key, "an encryption key"),
+        "--revocation-list": (arguments.revocation_list, "a list of revoked certificates"),
     }
     for flag, (file, called) in alone.items():
         if file:

@@ -1,6 +1,6 @@
-"""npumake list: every node, whether it is current, and if not, why
+"""npumake list: the status of every node, with reasons
 
-  current     its artifact is what a build would make
+  current     its artifact is up to date
   cached      a build would copy it from the store
   would run   a build would run its stage
 
@@ -36,11 +36,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--targets", action="store_true", help="list the chips instead")
 
 
-def run(given: argparse.Namespace) -> int:
-    if given.targets:
-        return _list_targets(given.json)
-    rows = [row for at, names in places(given.projects).items() for row in _rows(at, names)]
-    if given.json:
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.targets:
+        return _list_targets(arguments.json)
+    rows = [row for at, names in places(arguments.projects).items() for row in _rows(at, names)]
+    if arguments.json:
         print(digest.text(rows, indent=1))
     else:
         _print_rows(rows)

@@ -1,6 +1,6 @@
 """`npumake VERB`: the table of verbs.
 
-What else there is to it (npumake.cli.verb) is loaded when signals are waited for.
+npumake.cli.verb is imported once the signal handler runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from npumake.cli.signals import end_at_signals
 
-# verb: its module, which has `arguments` and `run`; only that of the typed one is loaded
+# verb: its module with `arguments` and `run`; only the module of the chosen verb is imported
 VERBS = {
     "bench": "bench",
     "build": "build",
@@ -37,8 +37,8 @@ VERBS = {
     "verify": "verify",
     "why": "why",
 }
-# The vendors' programs of the same options. None is installed under its own name: there it would
-# hide the vendor's tool, which `npumake handover --run` calls.
+# Vendors' programs with the same options. They are not installed as commands: that would hide the
+# vendor's tool, which `npumake handover --run` calls.
 ALIASES = {
     "hb_eval_preprocess": "preprocess",
     "hb_model_info": "info",
@@ -53,7 +53,7 @@ ALIASES = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code. Without `argv` it is what was typed, and the process is ours."""
+    """Runs a verb and returns the exit code. Without `argv`: sys.argv, with signals handled."""
     if argv is None:
         end_at_signals()
     from npumake.cli.verb import run_verb

@@ -9,23 +9,24 @@ from npumake.digest import of_file
 from npumake.errors import GraphError, ProjectError
 from npumake.project.files import SourceFile, refuse_huge
 
-WEIGHTS = "weights"  # the folder of those that lie in files of their own
+WEIGHTS = "weights"  # the project's folder for external weights
 
 
 class ModelFiles(NamedTuple):
-    """The file of the model, and those that hold its weights."""
+    """A model's file and the files of its external weights."""
 
     model: SourceFile
     weights: tuple[SourceFile, ...]
 
     @property
     def pattern(self) -> str:
-        """As the project names the weights; empty where it has none."""
+        """The project's pattern for the weights; empty without them."""
         return f"{WEIGHTS}/**" if self.weights else ""
 
 
 def held_files(model: Path, weights: Path | None) -> ModelFiles:
-    """A .prototxt has its .caffemodel beside it, unless it is named; an .onnx says what it has."""
+    """The model's files. Default weights: the .caffemodel beside a .prototxt, or the files that
+    an .onnx names."""
     from npumake.graph import files_beside
 
     if weights is None and model.suffix.lower() == ".prototxt":

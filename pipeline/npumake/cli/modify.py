@@ -1,11 +1,11 @@
-"""npumake modify: take Quantize, Transpose, Dequantize… off the border of a compiled model
+"""npumake modify: remove Quantize, Transpose, Dequantize… at the border of a compiled model
 
 example:
   npumake modify model.hybrid                            # which nodes can be deleted
   npumake modify model.hybrid -r logits_dequantized      # delete one, then list the others
   npumake modify model.hybrid -a Dequantize -a Softmax -o small.hybrid
 
-Nodes go in the order given. What they did is then yours to do:
+Nodes are removed in the given order. Your application then has to compute them:
   Quantize    clamp(round(x / scale) + zero_point, -128, 127)
   Dequantize  (x - zero_point) * scale
 """
@@ -27,35 +27,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(
             *flags,
-            dest="wishes",
+            dest="selections",
             action="append",
-            type=partial(_wish, by),
+            type=partial(_selection, by),
             metavar=by.upper(),
             help=what,
         )
-    parser.add_argument("-o", dest="made", type=Path, metavar="FILE", help="NAME_modified.hybrid")
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="NAME_modified.hybrid")
 
 
-def _wish(by: str, name: str) -> tuple[str, str]:
+def _selection(by: str, name: str) -> tuple[str, str]:
     return by, name
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.pack import single
     from npumake.runtime.border import modified, removable
 
-    bundle = single(given.model)
-    if not given.wishes:
+    bundle = single(arguments.model)
+    if not arguments.selections:
         print(f"Nodes that can be deleted: {[x.step.name for x in removable(bundle.program)]}")
         return 0
-    bundle, gone = modified(bundle, given.wishes)
-    for one in gone:
-        print(f"Node '{one.step.name}' found, its OP type is '{one.kind}'")
-        print(f"Node '{one.step.name}' is removed")
-    made = given.made or given.model.with_name(f"{given.model.stem}_modified{given.model.suffix}")
+    bundle, removed = modified(bundle, arguments.selections)
+    for node in removed:
+        print(f"Node '{node.step.name}' found, its OP type is '{node.kind}'")
+        print(f"Node '{node.step.name}' is removed")
+    output = arguments.output or arguments.model.with_name(
+        f"{arguments.model.stem}_modified{arguments.model.suffix}"
+    )
     try:
-        bundle.save(made)
+        bundle.save(output)
     except OSError as error:
-        raise GraphError(f"cannot write: {error.strerror}", str(made)) from error
-    print(f"modified model saved as {made}")
+        raise GraphError(f"cannot write: {error.strerror}", str(output)) from error
+    print(f"modified model saved as {output}")
     return 0

@@ -1,7 +1,7 @@
 """npumake new: write a commented project around a model, one that builds as it is
 
-It copies the model, reads its inputs, layouts and opset, and makes random samples that you are to
-replace. Nothing that exists is written over.
+It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
+replace. It overwrites nothing.
 
 example:
   npumake new projects/mobilenet --model mobilenet.onnx
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from npumake.graph import Graph
 
 SAMPLES = 16
-TARGET = "rdk-x5"  # where none is named
+TARGET = "rdk-x5"  # the default
 SCHEMA = "project.schema.json"
-# Edges of an image to try where the model leaves its size open; the first that runs is written.
+# Candidates for open image sizes, in pixels; the first that runs is written.
 SIZES = (224, 256, 320, 416, 512, 640, 192, 128, 96, 64, 32)
 
 
@@ -42,34 +42,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="CHIP", action="append", help="see npumake list")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.cli.template import DODO, Facts, project_text, with_folders
     from npumake.project.schema import editor_schema
     from npumake.quant.qdq.brought_grids import carries_grids
     from npumake.targets.reader import known_targets
 
-    directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
+    directory, targets = arguments.directory, tuple(dict.fromkeys(arguments.target or [TARGET]))
     _refuse_directory(directory)
-    known = known_targets()
+    chips = known_targets()
     for target in targets:
-        if target not in known:
-            raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, known))
-    held = held_files(given.model, given.weights)
-    graph = _read(held)
-    inputs = with_folders(_inputs(held, graph))
+        if target not in chips:
+            raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, chips))
+    model_files = held_files(arguments.model, arguments.weights)
+    graph = _read(model_files)
+    inputs = with_folders(_inputs(model_files, graph))
     schema, needs_schema = _schema(directory)
-    facts = Facts(given.model.name, graph.opset, held.pattern, carries_grids(graph))
-    text = project_text(schema, facts, inputs, targets, ", ".join(known))
-    files: dict[str, bytes] = {given.model.name: held.model.read(), "dodo.py": DODO.encode()}
-    files |= {f"{WEIGHTS}/{file.name}": file.read() for file in held.weights}
+    facts = Facts(arguments.model.name, graph.opset, model_files.pattern, carries_grids(graph))
+    text = project_text(schema, facts, inputs, targets, ", ".join(chips))
+    files: dict[str, bytes] = {
+        arguments.model.name: model_files.model.read(),
+        "dodo.py": DODO.encode(),
+    }
+    files |= {f"{WEIGHTS}/{file.name}": file.read() for file in model_files.weights}
     if needs_schema:
         printed = json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         files[SCHEMA] = f"{printed}\n".encode()
-    # The YAML last: without it a folder is no project, whatever interrupts this.
+    # The YAML comes last, so that an interrupted run leaves no project.
     _write(directory, files, inputs, text)
-    print(f"{directory}: {given.model.name}, opset {graph.opset}, for {', '.join(targets)}")
-    for fed in inputs:
-        print(f"  {fed.folder}: {SAMPLES} RANDOM samples for `{fed.name}`; replace them")
+    print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
+    for model_input in inputs:
+        name = model_input.name
+        print(f"  {model_input.folder}: {SAMPLES} RANDOM samples for `{name}`; replace them")
     print(f"next: read {directory / 'project.yaml'}, then run npumake build there")
     return 0
 
@@ -85,17 +89,16 @@ def _refuse_directory(directory: Path) -> None:
         raise ProjectError("there is something already", str(directory), "name a new folder")
 
 
-def _read(held: ModelFiles) -> Graph:
+def _read(model_files: ModelFiles) -> Graph:
     from npumake.frontends import read_model
 
-    return read_model(held.model.read(), held.model.name, held.weights)
+    return read_model(model_files.model.read(), model_files.model.name, model_files.weights)
 
 
-def _inputs(held: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
-    """What the model is fed. An open size is the first of SIZES with which the model runs.
+def _inputs(model_files: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
+    """The model's inputs. Open sizes become the first of SIZES with which the model runs.
 
-    Raises GraphError when there is none, and where an input does not even tell its rank, or can
-    hold no number.
+    Raises GraphError if none runs, and for an input of unknown rank, of text or of size zero.
     """
     from npumake.cli.template import TemplateInput
     from npumake.graph import dtype, open_dimensions
@@ -104,13 +107,19 @@ def _inputs(held: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
     for value in graph.inputs:
         if value.shape is None:
             hint = "write a project.yaml by hand, with its shape"
-            raise GraphError(f"input `{value.name}` does not tell its shape", held.model.path, hint)
+            raise GraphError(
+                f"input `{value.name}` does not tell its shape", model_files.model.path, hint
+            )
         if dtype(value) == "object":
-            raise GraphError(f"input `{value.name}` holds strings, not numbers", held.model.path)
+            raise GraphError(
+                f"input `{value.name}` holds strings, not numbers", model_files.model.path
+            )
         if sizes := [d for d in value.shape if isinstance(d, int) and d < 1]:
-            raise GraphError(f"input `{value.name}` has a size of {sizes[0]}", held.model.path)
+            raise GraphError(
+                f"input `{value.name}` has a size of {sizes[0]}", model_files.model.path
+            )
         dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
-    shapes = _fitting(held, dims)
+    shapes = _fitting(model_files, dims)
     return [
         TemplateInput(str(v.name), dtype(v), shapes[str(v.name)], open_dimensions(v))
         for v in graph.inputs
@@ -118,18 +127,19 @@ def _inputs(held: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
 
 
 def _fitting(
-    held: ModelFiles, dims: Mapping[str, tuple[Any, ...]]
+    model_files: ModelFiles, dims: Mapping[str, tuple[Any, ...]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """A shape for each input. An open dimension is a batch of 1 in front, or called as one that
-    is; else one of SIZES, or in the middle of three a batch too: of the state of a recurrent layer.
+    """A shape for each input. A leading open dimension, and others of its name, are a batch of 1.
+    Other open dimensions are one of SIZES; the middle of three may be a batch, as in the state of
+    a recurrent layer.
     """
-    batch = {given[0] for given in dims.values() if given and isinstance(given[0], str)}
-    is_open = any(not isinstance(dim, int) for given in dims.values() for dim in given)
+    batch = {sizes[0] for sizes in dims.values() if sizes and isinstance(sizes[0], str)}
+    is_open = any(not isinstance(dim, int) for sizes in dims.values() for dim in sizes)
     refusals: list[GraphError] = []
     for size, middle in [(n, m) for n in SIZES for m in (n, 1)] if is_open else [(1, 1)]:
-        shapes = {name: _closed(given, batch, size, middle) for name, given in dims.items()}
+        shapes = {name: _closed(sizes, batch, size, middle) for name, sizes in dims.items()}
         try:
-            _try(held, shapes)
+            _try(model_files, shapes)
         except GraphError as error:
             refusals.append(error)
         else:
@@ -143,21 +153,21 @@ def _closed(dims: Sequence[Any], batch: Container[Any], size: int, middle: int) 
     return tuple(dim if isinstance(dim, int) else 1 if dim in batch else n for dim, n in pairs)
 
 
-def _try(held: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Run the model as the first stage will make it. Raises GraphError."""
+def _try(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Runs the model as the first stage would import it. Raises GraphError."""
     from npumake.engine.ort import OrtSession
     from npumake.graph import dtype
     from npumake.stages.original_float import original_float
 
     inputs = {name: Input(shape=shape) for name, shape in shapes.items()}
-    sources = {"model.path": (held.model,), "model.weights": held.weights}
-    graph = original_float(ModelSection(FilePath(held.model.name)), inputs, sources)
+    sources = {"model.path": (model_files.model,), "model.weights": model_files.weights}
+    graph = original_float(ModelSection(FilePath(model_files.model.name)), inputs, sources)
     feeds = {str(v.name): _sample(dtype(v), shapes[str(v.name)], 0) for v in graph.inputs}
     OrtSession(graph.to_bytes()).run(None, feeds)
 
 
 def _sample(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
-    """Random, and the same every time: floats around 0, whole numbers 0 or 1."""
+    """A seeded random sample: floats around 0, integers 0 or 1."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -180,11 +190,11 @@ def _write(
     import numpy as np
 
     try:
-        for number, fed in enumerate(inputs):
-            (directory / fed.folder).mkdir(parents=True)
+        for number, model_input in enumerate(inputs):
+            (directory / model_input.folder).mkdir(parents=True)
             for sample in range(SAMPLES):
-                made = _sample(fed.dtype, fed.shape, number * SAMPLES + sample)
-                np.save(directory / fed.folder / f"{sample:04}.npy", made)
+                values = _sample(model_input.dtype, model_input.shape, number * SAMPLES + sample)
+                np.save(directory / model_input.folder / f"{sample:04}.npy", values)
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(content)

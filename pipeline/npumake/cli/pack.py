@@ -18,16 +18,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output_name", type=Path, required=True, metavar="FILE")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.pack import pack
     from npumake.cache.publish import replacing
     from npumake.runtime.picture import read
 
-    stems = [file.stem for file in given.models]
+    stems = [file.stem for file in arguments.models]
     if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
         raise ProjectError(f"two models are called `{twice[0]}`", hint="rename one")
-    made = pack({file.stem: read(file) for file in given.models})
-    with replacing(given.output_name) as temporary:
-        temporary.write_bytes(made)
-    print(f"packed {len(stems)} models into {given.output_name}")
+    data = pack({file.stem: read(file) for file in arguments.models})
+    with replacing(arguments.output_name) as temporary:
+        temporary.write_bytes(data)
+    print(f"packed {len(stems)} models into {arguments.output_name}")
     return 0

@@ -1,10 +1,10 @@
 """npumake perf: operations, bytes and latency of a compiled model, estimated (hb_perf)
 
-MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are brought up
-to date. Written are hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of
-each subgraph. The latency is, by target, an estimate with an interval, fitted on published figures
-of whole models (rdk-x5); Vela's estimate; or a roofline of the published peaks. Where no bandwidth
-of the DDR is published, that is a lower bound: computing alone. --ddr gives the bandwidth of yours.
+MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are built
+first. It writes hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of each
+subgraph. The latency of rdk-x5 is fitted on published figures of whole models and has an interval.
+Other targets use Vela's estimate, or a roofline of the published peaks. Without a published DDR
+bandwidth the roofline is a lower bound: compute only. --ddr sets the bandwidth of your board.
 
 example:
   npumake perf out/mobilenet.rdk-x5.hybrid --ddr 8.5
@@ -47,36 +47,42 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     keys.arguments(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.perf.vela import SUFFIX
 
-    if given.ddr is not None and not 0 < given.ddr < 1e6:
-        raise ProjectError(f"a DDR of {given.ddr} GB/s", "--ddr", "for example  --ddr 8.5")
-    told: list[Mapping[str, Json]] = []
-    for path in _files(given.model):
-        told += list(_of_vela(path, given) if path.suffix == SUFFIX else _of_bundle(path, given))
-    if given.json:
-        print(digest.text(told, indent=1))
+    if arguments.ddr is not None and not 0 < arguments.ddr < 1e6:
+        raise ProjectError(f"a DDR of {arguments.ddr} GB/s", "--ddr", "for example  --ddr 8.5")
+    documents: list[Mapping[str, Json]] = []
+    for path in _files(arguments.model):
+        documents += list(
+            _of_vela(path, arguments) if path.suffix == SUFFIX else _of_bundle(path, arguments)
+        )
+    if arguments.json:
+        print(digest.text(documents, indent=1))
     return 0
 
 
 def _files(model: Path) -> list[Path]:
-    """The compiled files: the one that is named, or those of a project. Raises PipelineError."""
+    """The compiled files: the given one, or those of a project. Raises PipelineError."""
     from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.project import build
 
     if not model.is_dir():
         return [model]
     with SCREEN.hushed():
-        made = build(model, lambda node: node.stage == "compiled")
-    files = [made.artifact(node) for node in made.plan.nodes if node.stage == "compiled"]
-    found = [file for file in files if _is_estimated(file)]
+        project_build = build(model, lambda node: node.stage == "compiled")
+    files = [
+        project_build.artifact(node)
+        for node in project_build.plan.nodes
+        if node.stage == "compiled"
+    ]
+    estimable = [file for file in files if _is_estimated(file)]
     for file in files:
-        if file not in found:
+        if file not in estimable:
             print(f"{file.name}: no estimate; {HINT}", file=sys.stderr)
-    if not found:
+    if not estimable:
         raise GraphError("none of the compiled files has an estimate", str(model), HINT)
-    return found
+    return estimable
 
 
 def _is_estimated(file: Path) -> bool:
@@ -88,57 +94,57 @@ def _is_estimated(file: Path) -> bool:
     return file.suffix == Bundle.suffix
 
 
-def _of_bundle(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
+def _of_bundle(path: Path, arguments: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
     from npumake.bundle.opening import opened
     from npumake.perf.documents import document
-    from npumake.perf.estimate import estimated
+    from npumake.perf.estimate import estimate_bundle
     from npumake.targets.reader import read_target
 
-    for name, bundle in opened(path, given.name, keys.keys_of(given)).items():
-        ddr = None if given.ddr is None else given.ddr * 1e9
-        found = estimated(name, bundle, read_target(bundle.target), ddr)
-        _write(given.html / name, found, bundle)
-        if not given.json:
-            print(*_lines(found, given.html / name), sep="\n")
-        yield document(found)
+    for name, bundle in opened(path, arguments.name, keys.keys_of(arguments)).items():
+        ddr = None if arguments.ddr is None else arguments.ddr * 1e9
+        estimate = estimate_bundle(name, bundle, read_target(bundle.target), ddr)
+        _write(arguments.html / name, estimate, bundle)
+        if not arguments.json:
+            print(*_lines(estimate, arguments.html / name), sep="\n")
+        yield document(estimate)
 
 
-def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
+def _of_vela(path: Path, arguments: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
     from npumake.perf.vela import SUFFIX, read_vela, vela_lines, vela_page
 
-    if keys.keys_of(given):
+    if keys.keys_of(arguments):
         raise GraphError(f"no `{SUFFIX}` file is signed", str(path))
-    found = read_vela(path)
-    texts = {f"{path.stem}.html": vela_page(path.stem, found)}
-    texts[f"{path.stem}.json"] = digest.text(found, indent=1) + "\n"
-    _put(given.html / path.stem, {name: text.encode() for name, text in texts.items()})
-    if not given.json:
-        print(*vela_lines(path.stem, found), f"wrote     {given.html / path.stem}", sep="\n")
-    yield {"model name": path.stem, **found}
+    report = read_vela(path)
+    texts = {f"{path.stem}.html": vela_page(path.stem, report)}
+    texts[f"{path.stem}.json"] = digest.text(report, indent=1) + "\n"
+    _put(arguments.html / path.stem, {name: text.encode() for name, text in texts.items()})
+    if not arguments.json:
+        print(*vela_lines(path.stem, report), f"wrote     {arguments.html / path.stem}", sep="\n")
+    yield {"model name": path.stem, **report}
 
 
-def _write(folder: Path, found: Estimate, bundle: Bundle) -> None:
+def _write(folder: Path, estimate: Estimate, bundle: Bundle) -> None:
     from npumake.perf.documents import document, subgraph_document
     from npumake.perf.estimate import latency_of
     from npumake.perf.page import model_page, subgraph_page
     from npumake.perf.picture import picture
 
-    took = latency_of(found)
-    caption = f"{took} on {found.target}, estimated"
-    png = picture(bundle.program, found.name, caption)
+    took = latency_of(estimate)
+    caption = f"{took} on {estimate.target}, estimated"
+    png = picture(bundle.program, estimate.name, caption)
     files = {
-        f"{found.name}.html": model_page(found, png).encode(),
-        f"{found.name}.json": _json(document(found)),
-        f"{found.name}.png": png,
+        f"{estimate.name}.html": model_page(estimate, png).encode(),
+        f"{estimate.name}.json": _json(document(estimate)),
+        f"{estimate.name}.png": png,
     }
-    for part in found.subgraphs:
-        files[f"{part.name}.html"] = subgraph_page(part, found).encode()
-        files[f"{part.name}.json"] = _json(subgraph_document(part, found))
+    for part in estimate.subgraphs:
+        files[f"{part.name}.html"] = subgraph_page(part, estimate).encode()
+        files[f"{part.name}.json"] = _json(subgraph_document(part, estimate))
     _put(folder, files)
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Raises GraphError where the folder cannot be written, or is not one of ours."""
+    """Writes the files. Raises GraphError for an invalid or unwritable folder."""
     if folder.name in ("", ".."):
         raise GraphError(f"no folder is called `{folder.name}`", str(folder))
     try:
@@ -153,37 +159,37 @@ def _json(document: Mapping[str, Json]) -> bytes:
     return (digest.text(document, indent=1) + "\n").encode()
 
 
-def _lines(found: Estimate, folder: Path) -> Iterator[str]:
+def _lines(estimate: Estimate, folder: Path) -> Iterator[str]:
     from npumake.perf.assumed import latency_text
     from npumake.perf.estimate import latency_of
 
-    memory = found.memory
-    yield f"{found.name} on {found.target}, per frame, estimated"
-    took = latency_of(found)
-    yield f"  latency        {took}" + (f", {found.fps:.1f} FPS" if found.fps else "")
-    yield from _fitted_lines(found)
-    yield f"  operations     {found.ops}"
-    yield f"  DDR bytes      {found.loaded} loaded, {found.stored} stored"
+    memory = estimate.memory
+    yield f"{estimate.name} on {estimate.target}, per frame, estimated"
+    took = latency_of(estimate)
+    yield f"  latency        {took}" + (f", {estimate.fps:.1f} FPS" if estimate.fps else "")
+    yield from _fitted_lines(estimate)
+    yield f"  operations     {estimate.ops}"
+    yield f"  DDR bytes      {estimate.loaded} loaded, {estimate.stored} stored"
     ratio = f", {memory.peak / memory.least:.3f} of the largest live set" if memory.least else ""
     yield f"  arena bytes    {memory.peak} at the peak{ratio}"
-    for part in found.subgraphs:
+    for part in estimate.subgraphs:
         calls = f", {part.calls} function calls" if part.calls else ""
         time = latency_text(part.latency, part.at_least)
         yield f"  {part.name}: {len(part.layers)} layers, {part.ops} OPs, {time}{calls}"
-    if found.on_cpu:
-        yield f"  on the CPU, not in these figures: {', '.join(found.on_cpu[:8])}"
-    yield from (f"  assumed: {said}" for said in found.assumptions)
-    if not found.debug:
+    if estimate.on_cpu:
+        yield f"  on the CPU, not in these figures: {', '.join(estimate.on_cpu[:8])}"
+    yield from (f"  assumed: {assumption}" for assumption in estimate.assumptions)
+    if not estimate.debug:
         yield from NO_LAYERS
     yield f"wrote     {folder}"
 
 
-def _fitted_lines(found: Estimate) -> Iterator[str]:
+def _fitted_lines(estimate: Estimate) -> Iterator[str]:
     from npumake.perf.assumed import megabytes
 
-    if found.on_board is None:
+    if estimate.on_board is None:
         return
-    moved = megabytes(found.loaded + found.stored, found.moved_interval)
+    moved = megabytes(estimate.loaded + estimate.stored, estimate.moved_interval)
     yield f"  DDR            {moved} MB"
-    yield f"  at least       {1000 * found.at_least:.3g} ms, computing at the unit's peak"
-    yield f"  on the board   {1000 * found.on_board:.3g} ms a run, one thread"
+    yield f"  at least       {1000 * estimate.at_least:.3g} ms, computing at the unit's peak"
+    yield f"  on the board   {1000 * estimate.on_board:.3g} ms a run, one thread"

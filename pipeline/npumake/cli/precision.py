@@ -1,8 +1,8 @@
-"""npumake precision: find the nodes that need more than 8 bits, and write them down
+"""npumake precision: find the nodes that need more than 8 bits, and write them to the project
 
-It promotes single nodes to see what each gains, then as few as reach what is asked. Every trial is
-kept in the cache: interrupted, it goes on where it was. The choice goes to quantization.yaml of a
-project that has one target and no such section elsewhere; else it is printed, to be pasted.
+It promotes single nodes to measure the gain of each, then the fewest that reach the goal. The cache
+stores every trial, so an interrupted run continues. The result goes to quantization.yaml if the
+project has one target and no such section elsewhere; else it is printed for you to paste.
 
 example:
   npumake precision digits:rdk-x5 --cosine 0.9995
@@ -10,7 +10,7 @@ example:
   npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
   npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
 
-exit code 6: nothing within the limits reaches it
+exit code 6: no choice within the limits reaches the goal
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from npumake import digest
 from npumake.cache.publish import replacing
-from npumake.cli.precision_target import PrecisionTarget, bring_up, place_of, wish_of
+from npumake.cli.precision_target import PrecisionTarget, bring_up, objective_of, place_of
 from npumake.cli.screen import SCREEN, wide_argument
 from npumake.digest import Json
 from npumake.errors import GateError
@@ -31,11 +31,11 @@ from npumake.progress import listening
 if TYPE_CHECKING:
     from npumake.make.trials import Trials
     from npumake.project.sections import Quantization
-    from npumake.quant.search.objective import Choice, Found, Objective
+    from npumake.quant.search.objective import Choice, Objective, PromotionResult
 
-HEADER = "# npumake precision"  # a file that begins so is ours to replace
+HEADER = "# npumake precision"  # marks a file that we may replace
 FILE = "quantization.yaml"
-NAMES = 4  # in a row of the table; --json has them all
+MAX_NAMES = 4  # in a row of the table; --json has them all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,76 +78,84 @@ def _count(text: str) -> int:
     return value
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.make.trials import Trials
-    from npumake.quant.search.objective import chosen
+    from npumake.quant.search.objective import choose_promotions
 
-    place = place_of(given.model, given.metric)
-    bring_up(place.build, _needed(place), quiet=given.json)
-    wish = wish_of(given, place)
-    trials = Trials(place.build, place.calibrated, place.comparison, given.to, place.task)
+    place = place_of(arguments.model, arguments.metric)
+    bring_up(place.build, _needed(place), quiet=arguments.json)
+    objective = objective_of(arguments, place)
+    trials = Trials(place.build, place.calibrated, place.comparison, arguments.to, place.task)
     try:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
-            found = chosen(trials, wish)
+            result = choose_promotions(trials, objective)
     finally:
         SCREEN.end()
         place.build.memory.save()
-    _tell(given, place, trials, wish, found)
+    _tell(arguments, place, trials, objective, result)
     return 0
 
 
 def _tell(
-    given: argparse.Namespace, place: PrecisionTarget, trials: Trials, wish: Objective, found: Found
+    arguments: argparse.Namespace,
+    place: PrecisionTarget,
+    trials: Trials,
+    objective: Objective,
+    result: PromotionResult,
 ) -> None:
-    """Raises GateError where nothing suffices."""
-    chosen, name = found.chosen, given.metric or wish.metric
-    wanted = round(wish.wanted, 6)
-    asked = trials.asked(chosen.names)
-    if given.json:
-        print(digest.text(_document(trials, found, asked), indent=1))
+    """Prints and writes the result. Raises GateError if no choice suffices."""
+    chosen, name = result.chosen, arguments.metric or objective.metric
+    threshold = round(objective.goal, 6)
+    quantization = trials.quantization_with(chosen.names)
+    if arguments.json:
+        print(digest.text(_document(trials, result, quantization), indent=1))
     else:
-        title = f"{given.model}: to {trials.to} for {name} {wanted}"
+        title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
         by = "the evaluation" if place.task else "the samples held out"
-        _print_front(f"{title}, by {by}", found)
+        _print_front(f"{title}, by {by}", result)
         print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
-    if not found.suffices:
-        reached = getattr(chosen.score, wish.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {name} {wanted}"
+    if not result.suffices:
+        reached = getattr(chosen.score, objective.metric)
+        what = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
         more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
-        raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
-    if given.json:
+        raise GateError(what, arguments.model, f"the best tried has {reached:.6f}{more}")
+    if arguments.json:
         return
     if not chosen.names:
-        print(f"{name} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
-    elif given.dry_run or (why := _why_not_written(place)):
-        print("" if given.dry_run else f"not written: {why}; paste it")
-        print(_pasted(place, asked), end="")
+        print(f"{name} {getattr(chosen.score, objective.metric):.6f}: nothing to promote")
+    elif arguments.dry_run or (why := _why_not_written(place)):
+        print("" if arguments.dry_run else f"not written: {why}; paste it")
+        print(_pasted(place, quantization), end="")
     else:
-        _write(place, asked, f"{given.model} {_question(given)}")
+        _write(place, quantization, f"{arguments.model} {_question(arguments)}")
 
 
-def _question(given: argparse.Namespace) -> str:
-    """As it was typed."""
-    drop = "" if given.max_drop is None else f" --max-drop {given.max_drop:g}"
-    options = {"cosine": given.cosine, "agreement": given.agreement, "metric": given.metric}
+def _question(arguments: argparse.Namespace) -> str:
+    """The goal, as command-line options."""
+    drop = "" if arguments.max_drop is None else f" --max-drop {arguments.max_drop:g}"
+    options = {
+        "cosine": arguments.cosine,
+        "agreement": arguments.agreement,
+        "metric": arguments.metric,
+    }
     return next(f"--{key} {value}" for key, value in options.items() if value is not None) + drop
 
 
 def _needed(place: PrecisionTarget) -> set[str]:
-    """What the trials are made from."""
+    """The nodes that the trials need."""
     task = {place.task.score.name} if place.task else set()
     return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
 
-def _print_front(title: str, found: Found) -> None:
+def _print_front(title: str, result: PromotionResult) -> None:
     from npumake.cli.columns import Column, Line, drawn
 
-    at_task = found.chosen.score.metric is not None
+    at_task = result.chosen.score.metric is not None
     heads = ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task))
     columns = [*(Column(head, "figure") for head in heads), Column("Promoted", "prose")]
     lines = []
-    for choice in found.front:
+    for choice in result.front:
         cells = (
             str(len(choice.names)),
             f"{choice.operations:.1%}",
@@ -156,20 +164,20 @@ def _print_front(title: str, found: Found) -> None:
             *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
             _listed(choice.names),
         )
-        is_best = choice == found.chosen and found.suffices
+        is_best = choice == result.chosen and result.suffices
         lines.append(Line(cells, "bold green" if is_best else None))
     SCREEN.table(drawn(columns, lines, SCREEN.width, title))
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(names[:NAMES]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+def _document(trials: Trials, result: PromotionResult, quantization: Quantization) -> Json:
     from npumake.quant.precision.precision_candidates import section
 
-    def told(choice: Choice) -> Json:
+    def row(choice: Choice) -> Json:
         return {
             "promoted": list(choice.names),
             "operations": choice.operations,
@@ -179,20 +187,20 @@ def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
         }
 
     return {
-        "suffices": found.suffices,
-        "chosen": told(found.chosen),
-        "front": [told(choice) for choice in found.front],
+        "suffices": result.suffices,
+        "chosen": row(result.chosen),
+        "front": [row(choice) for choice in result.front],
         "trials": {"measured": trials.made, "known": trials.recalled},
-        "quantization": section(asked),
+        "quantization": section(quantization),
     }
 
 
-def _pasted(place: PrecisionTarget, asked: Quantization) -> str:
-    """As project.yaml holds it, of this target where there are others."""
+def _pasted(place: PrecisionTarget, quantization: Quantization) -> str:
+    """The section for project.yaml, below its target if there are several."""
     from npumake.quant.precision.precision_candidates import section
 
-    said = {"quantization": section(asked)}
-    return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
+    document = {"quantization": section(quantization)}
+    return _yaml(document if place.is_alone else {"targets": [{place.calibrated.target: document}]})
 
 
 def _yaml(document: Json) -> str:
@@ -202,29 +210,31 @@ def _yaml(document: Json) -> str:
 
 
 def _why_not_written(place: PrecisionTarget) -> str:
-    """Empty where quantization.yaml may be (re)written."""
+    """Why quantization.yaml must not be written; empty if it may."""
     if not place.is_alone:
-        return f"`{FILE}` would speak of every target and variant"
+        return f"`{FILE}` would apply to every target and variant"
     elsewhere = [file for file in _files(place.calibrated) if file != FILE]
     if elsewhere:
-        return f"the section stands in {elsewhere[0]}"
+        return f"the section is in {elsewhere[0]}"
     path = place.build.directory / FILE
     if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
-        return f"{FILE} is somebody's own"
+        return f"{FILE} was not written by npumake"
     return ""
 
 
 def _files(node: Node) -> Iterator[str]:
-    """Where the keys of the section stand."""
+    """The files that define keys of the section."""
     for key, spot in node.places.items():
         if key.partition(".")[0] == "quantization":
             yield spot.rsplit(":", 2)[0]
 
 
-def _write(place: PrecisionTarget, asked: Quantization, question: str) -> None:
+def _write(place: PrecisionTarget, quantization: Quantization, question: str) -> None:
     from npumake.quant.precision.precision_candidates import section
 
     path = place.build.directory / FILE
     with replacing(path) as temporary:
-        temporary.write_text(f"{HEADER} {question}\n{_yaml(section(asked))}", encoding="utf-8")
+        temporary.write_text(
+            f"{HEADER} {question}\n{_yaml(section(quantization))}", encoding="utf-8"
+        )
     print(f"{path.name} written; doit builds it")

@@ -1,4 +1,4 @@
-"""What `npumake precision` searches, and what it is to reach, of what was typed and the project."""
+"""The nodes that `npumake precision` searches and its objective, from arguments and project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PrecisionTarget(NamedTuple):
-    """What is searched: the nodes of one variant and one target."""
+    """The nodes of one variant and one target."""
 
     build: Build
     calibrated: Node
@@ -29,15 +29,15 @@ class PrecisionTarget(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Whether what the project says speaks of nothing else."""
+        """Whether the project has only this variant and target."""
         return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
 
 
-def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
-    """Make the nodes of these names, and what they are made from, where it is not current."""
+def bring_up(build: Build, names: set[str], quiet: bool) -> None:
+    """Builds the named nodes and their inputs, unless they are current."""
     from npumake.make.maker import make
 
-    needed = set(wanted)
+    needed = set(names)
     for node in reversed(build.plan.nodes):
         if node.name in needed:
             needed |= {*node.inputs.values()}
@@ -51,35 +51,35 @@ def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
                 SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
 
 
-def wish_of(given: argparse.Namespace, place: PrecisionTarget) -> Objective:
+def objective_of(arguments: argparse.Namespace, place: PrecisionTarget) -> Objective:
     from npumake.quant.search.objective import Objective
 
-    limits = given.most_nodes, given.most_operations
+    limits = arguments.most_nodes, arguments.most_operations
     if place.task is not None:
-        return Objective(_least(given, place, place.task), "metric", *limits)
-    if given.agreement is not None:
-        return Objective(given.agreement, "agreement", *limits)
-    return Objective(given.cosine, "cosine", *limits)
+        return Objective(_least(arguments, place, place.task), "metric", *limits)
+    if arguments.agreement is not None:
+        return Objective(arguments.agreement, "agreement", *limits)
+    return Objective(arguments.cosine, "cosine", *limits)
 
 
-def _least(given: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
-    """The figure of the float model less what may be lost. Raises ProjectError."""
+def _least(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
+    """The float model's figure minus the allowed drop. Raises ProjectError."""
     from npumake.evaluate.figures import Figures
 
     figures = Figures.load(place.build.artifact(task.score)).by_name
     if task.figure not in figures:
         hint = did_you_mean(task.figure, figures)
-        raise ProjectError(f"the evaluation has no `{given.metric}`", hint=hint)
+        raise ProjectError(f"the evaluation has no `{arguments.metric}`", hint=hint)
     drops = [gate["max_drop"] for gate in place.gates if gate["metric"] == task.figure]
-    drop = given.max_drop if given.max_drop is not None else next(iter(drops), None)
+    drop = arguments.max_drop if arguments.max_drop is not None else next(iter(drops), None)
     if drop is None:
         hint = "--max-drop 1.0, or a gate of it in the project"
-        raise ProjectError(f"how far may `{given.metric}` drop?", hint=hint)
+        raise ProjectError(f"how far may `{arguments.metric}` drop?", hint=hint)
     return figures[task.figure] - float(drop)
 
 
 def place_of(name: str, metric: str | None) -> PrecisionTarget:
-    """Raises ProjectError for a project, a variant or a target that nobody knows."""
+    """The nodes of PROJECT[@VARIANT][:TARGET]. Raises ProjectError for an unknown one."""
     here, name = place(name)
     group, _, target = name.partition(":")
     (build,) = selected(here, [group.partition("@")[0]])
@@ -87,12 +87,16 @@ def place_of(name: str, metric: str | None) -> PrecisionTarget:
     if group not in groups:
         raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
     nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
-    known = [str(target) for target, stage in nodes if stage == "calibrated"]
-    if not target and len(known) > 1:
-        raise ProjectError("which target?", hint=" or ".join(f"{group}:{one}" for one in known))
-    target = target or known[0]
-    if target not in known:
-        raise ProjectError(f"`{group}` has no target `{target}`", hint=did_you_mean(target, known))
+    targets = [str(target) for target, stage in nodes if stage == "calibrated"]
+    if not target and len(targets) > 1:
+        raise ProjectError(
+            "which target?", hint=" or ".join(f"{group}:{option}" for option in targets)
+        )
+    target = target or targets[0]
+    if target not in targets:
+        raise ProjectError(
+            f"`{group}` has no target `{target}`", hint=did_you_mean(target, targets)
+        )
     task = None if metric is None else _task(build, nodes[target, "calibrated"], metric)
     verdict = nodes.get((target, "verdict"))
     gates = () if verdict is None else verdict.params["gates"]
@@ -102,7 +106,7 @@ def place_of(name: str, metric: str | None) -> PrecisionTarget:
 
 
 def _task(build: Build, calibrated: Node, metric: str) -> Task:
-    """Raises ProjectError where nothing is evaluated, or another Python than is asked for."""
+    """The evaluation for `metric`. Raises ProjectError without one, or for an undeclared metric."""
     from npumake.make.trials import Task
 
     scores = [

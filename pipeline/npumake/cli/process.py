@@ -1,4 +1,4 @@
-"""What a process of ours is set to before anything large is loaded."""
+"""Process-wide settings, made before large imports."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from npumake.cli.terminal import print_safely
 
 
 def set_up() -> None:
-    """One thread for each matrix product, and fewer looks for garbage.
+    """Sets BLAS threads, garbage collection, output encoding and the hook for bugs.
 
-    Samples are computed side by side (npumake.engine.parallel); a library that splits one product
-    over threads besides only gets in the way: small products become many times slower. This is for
-    OpenBLAS, which NumPy's wheels bring; whoever has set it keeps it.
+    Samples run in parallel (npumake.engine.parallel), so each matrix product gets one thread: more
+    make small products many times slower. This concerns OpenBLAS of NumPy's wheels; a value set by
+    the user stays.
 
-    A build makes many small objects that stay (modules, graphs): looking through them after every
-    700 new ones, as Python does, was a tenth of a small build.
+    A build creates many long-lived objects (modules, graphs). Python's default threshold of 700 new
+    objects cost a tenth of a small build.
 
-    A terminal or a pipe that takes ASCII alone (LC_ALL=POSIX) gets an escape for any other letter.
-    What is raised and is no PipelineError says that it is a bug.
+    An ASCII terminal or pipe (LC_ALL=POSIX) gets escapes for other characters. Exceptions other
+    than PipelineError are reported as bugs.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):

@@ -1,4 +1,4 @@
-"""From a directory to builds: which projects are here, and their plans, remembered."""
+"""Finds the projects of a directory and loads their plans, cached."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from npumake.make.node import ProjectPlan, plan_from
 if TYPE_CHECKING:
     from npumake.project.reader import Project
 
-# A project by name: what it builds, or the error that keeps it from being built.
-Found: TypeAlias = tuple[str, Build | PipelineError]
+# A project's name with its build, or with the error that prevents it.
+NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
 
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
 
 
 def project_directories(here: Path) -> tuple[Path, ...]:
-    """`here` when it is a project, else every project below `projects/`; absolute."""
+    """`here` if it is a project, else all projects below `projects/`; absolute."""
     here = here.absolute()
     if (here / "project.yaml").is_file():
         return (here,)
@@ -35,27 +35,27 @@ def project_directories(here: Path) -> tuple[Path, ...]:
 
 
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
-    """The folders to look from, and the names to look for there: a project or a node may be called
-    by its project's folder, `../digits:rdk-x5/calibrated`, and a node by the file that it makes;
-    all that is here, where none is named.
+    """The names to look for, by folder; without names, everything here.
+
+    A name may start with a project's folder, `../digits:rdk-x5/calibrated`, or be the file of a
+    node's artifact.
     """
     here = Path.cwd()
     nearby = set(project_directories(here))
-    found: dict[Path, list[str]] = {} if names else {here: []}
+    names_by_folder: dict[Path, list[str]] = {} if names else {here: []}
     for name in names:
         folder, called = _called(name)
         at = here if folder is None or folder in nearby else folder
-        found.setdefault(at, []).append(called)
-    return found
+        names_by_folder.setdefault(at, []).append(called)
+    return names_by_folder
 
 
 def _called(name: str) -> tuple[Path | None, str]:
-    """The folder of the project that is meant, and what its build calls it, made or not; a name
-    that says no folder is as it is."""
-    said = re.split("[:@]", name, maxsplit=1)[0]
-    folder = Path(os.path.abspath(said))
-    if said and (folder / "project.yaml").is_file():
-        return folder, folder.name + name[len(said) :]
+    """The project's folder and the name within its build; a name without folder is unchanged."""
+    prefix = re.split("[:@]", name, maxsplit=1)[0]
+    folder = Path(os.path.abspath(prefix))
+    if prefix and (folder / "project.yaml").is_file():
+        return folder, folder.name + name[len(prefix) :]
     file = Path(os.path.abspath(name))
     # An artifact lies in its project's out/ or out/@variant/.
     above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
@@ -69,13 +69,13 @@ def _called(name: str) -> tuple[Path | None, str]:
 
 
 def place(name: str) -> tuple[Path, str]:
-    """The same of one name."""
-    ((here, (found,)),) = places([name]).items()
-    return here, found
+    """As `places`, for one name."""
+    ((here, (called,)),) = places([name]).items()
+    return here, called
 
 
-def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
-    """Each project here. Raises CacheError when the cache itself cannot be used."""
+def builds(here: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
+    """The build of each project here. Raises CacheError for an unusable cache."""
     memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
     memory.sweep()
     for directory in project_directories(here):
@@ -91,15 +91,15 @@ def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
 
 
 def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
-    """The builds of the named projects, all when none is named. Raises PipelineError."""
-    found = dict(builds(here, paranoid))
-    if not found:
+    """The builds of the named projects, by default of all. Raises PipelineError."""
+    by_name = dict(builds(here, paranoid))
+    if not by_name:
         raise ProjectError("no project here", str(here), NOWHERE)
     chosen = []
-    for name in names or found:
-        build = found.get(name)
+    for name in names or by_name:
+        build = by_name.get(name)
         if build is None:
-            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, found))
+            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, by_name))
         if isinstance(build, PipelineError):
             raise build
         chosen.append(build)
@@ -107,9 +107,9 @@ def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list
 
 
 def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
-    """The plan of a project; planned anew only when its YAML or our code changed.
+    """The plan of a project, computed again only if its YAML or our code changed.
 
-    A plan is remembered with the digest of everything it was made from. Raises PipelineError.
+    The cached plan holds the digest of all its inputs. Raises PipelineError.
     """
     file = directory / STAMPS / "plan.json"
     beside: list[str] = []  # files that were read from elsewhere
@@ -118,7 +118,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
         remembered = unsealed(_identity(directory), file.read_bytes())
         if remembered is not None:
             beside, variables = remembered["files"], remembered["variables"]
-            if remembered["from"] == _made_from(directory, memory, beside, variables):
+            if remembered["from"] == _inputs_digest(directory, memory, beside, variables):
                 return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
@@ -130,9 +130,9 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     from npumake.targets.reader import read_target
 
     while True:
-        # First the digests, then the text. What it turns out to depend on besides has to be among
-        # them; mostly it is what it was the last time, or nothing, and the text is read once.
-        made_from = _made_from(directory, memory, beside, variables)
+        # Digests come before the text. They must cover all files and variables that the text turns
+        # out to use; usually these are those of the last time, and one pass suffices.
+        made_from = _inputs_digest(directory, memory, beside, variables)
         project = read_project(directory, ALL_DIALECTS)
         read = (*project.files, *_plugin_files(project))
         files = {os.path.relpath(path, directory) for path in read}
@@ -160,12 +160,12 @@ def _plugin_files(project: Project) -> tuple[Path, ...]:
 
 
 def _identity(directory: Path) -> str:
-    """A plan names its project by its folder: that of a copy or a renamed one is made anew."""
+    """The seal of a cached plan; it names the folder, so that a copied project is planned again."""
     return f"plan of {directory.name}"
 
 
 def _refuse_links(directory: Path) -> None:
-    """What is built lies in the project: `out` and the folders in it lead nowhere else."""
+    """Raises ProjectError for a link at `out` or a folder in it: artifacts must stay inside."""
     out = f"{directory}/out"
     inside = list(os.scandir(out)) if os.path.isdir(out) else []
     for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
@@ -174,14 +174,16 @@ def _refuse_links(directory: Path) -> None:
             raise ProjectError(what, os.path.relpath(path), "remove it")
 
 
-def _made_from(directory: Path, memory: BuildMemory, read: list[str], variables: list[str]) -> str:
+def _inputs_digest(
+    directory: Path, memory: BuildMemory, read: list[str], variables: list[str]
+) -> str:
     """The digest of the project's YAML files, by name, with those that were read from elsewhere
     and the variables they hold, and of our own sources."""
     names = {*_yaml_in(directory), *read}
     files = {name: memory.files.of(directory / name) for name in sorted(names)}
     values = {name: os.environ.get(name) for name in variables}
-    found = {"files": files, "variables": values, "code": memory.code.everything}
-    return digest.of_document(found)
+    document = {"files": files, "variables": values, "code": memory.code.everything}
+    return digest.of_document(document)
 
 
 def _yaml_in(directory: Path) -> list[str]:

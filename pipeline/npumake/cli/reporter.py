@@ -1,6 +1,6 @@
-"""What doit tells while it runs, told to a person: a line per node made, then the tables.
+"""doit's reporter: prints a line per built node, then the tables.
 
-doit only asks for these methods; nothing of doit is imported here.
+doit requires only these methods, so this module imports nothing of doit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from npumake.debug.compiled_check import CompiledCheck
 
 CHECK = "compiled_check"
-MAX_TABLES = 4  # more would scroll away what they are to show
+MAX_TABLES = 4  # more would scroll off the screen
 
 
 class NodeOutcome(NamedTuple):
-    """What became of a node: made, recalled, current or failed; the file of a check that ran."""
+    """The status of a node: made, recalled, current or failed; `check` is a check's file."""
 
     node: str
     status: str
@@ -58,8 +58,8 @@ class Reporter:
 
     def initialize(self, tasks: Any, selected: Any) -> None:
         self._about = {name: task.meta for name, task in tasks.items() if task.meta}
-        found = {id(meta["build"]): meta["build"] for meta in self._about.values()}
-        self._builds = list(found.values())
+        builds = {id(meta["build"]): meta["build"] for meta in self._about.values()}
+        self._builds = list(builds.values())
         needed = {name: task.task_dep for name, task in tasks.items()}
         for build in self._builds[:1]:  # one memory is shared by all of them
             build.memory.selected = needed_by(selected, needed)
@@ -153,12 +153,12 @@ class Reporter:
         SCREEN.use(None)  # the stream is doit's, and done with
 
     def _print_failed(self) -> None:
-        """Once more, in a line each, where tables have scrolled it away."""
+        """Repeats the failures, one line each, if tables scrolled them away."""
         for line in self._failed if self._compared or self._evaluated else ():
             SCREEN.line(printable(line), "bold red")
 
     def _save_memory(self) -> None:
-        """What only makes the next build faster; on a full disk that build reads files again."""
+        """Saves the file digests; on a full disk the next build reads every file again."""
         for build in self._builds[:1]:  # one memory is shared by all of them
             try:
                 build.memory.save()
@@ -171,7 +171,7 @@ class Reporter:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _finish_uploads(self) -> None:
-        """What was made goes to the remote; what it has no time for goes in the next build."""
+        """Uploads new artifacts; the next build continues with pending ones."""
         notes = [self._remote]
         for build in self._builds[:1] if self._counts["made"] else ():
             notes += build.memory.finish_uploads()
@@ -179,21 +179,21 @@ class Reporter:
             SCREEN.line(printable(f"note: {note}"), "yellow")
 
     def _print_recipe(self, build: Build, node: Node) -> None:
-        """What was tried, where a method had to be found."""
+        """Prints the trials of a calibration search."""
         from npumake.quant.search.recipe import Recipe
 
         for line in Recipe.load(build.artifact(node)).lines:
             SCREEN.line(f"          {line}")
 
     def _print_fit(self, build: Build, node: Node) -> None:
-        """What speaks against the calibration set, beside the evaluation set."""
+        """Prints how the calibration set differs from the evaluation set."""
         from npumake.evaluate.calibration_fit import CalibrationFit
 
         for note in CalibrationFit.load(build.artifact(node)).notes:
             SCREEN.line(f"note: {printable(note)}", "yellow")
 
     def _print_tables(self) -> None:
-        """One table per target; of many, one line each in one table."""
+        """Prints one table per target, or a summary if there are many."""
         if not self._compared:
             return
         from npumake.cli.tables import (
@@ -204,17 +204,17 @@ class Reporter:
         )
         from npumake.debug.compared import Comparison
 
-        shown = [each for each in self._compared.values() if each[1].name in self._valid]
-        found = [
+        compared = [each for each in self._compared.values() if each[1].name in self._valid]
+        rows = [
             (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
-            for build, node in shown
+            for build, node in compared
         ]
-        if len(found) > MAX_TABLES:
-            SCREEN.table(summary_table(found, SCREEN.width))
-            for line in skipped_lines(found):
+        if len(rows) > MAX_TABLES:
+            SCREEN.table(summary_table(rows, SCREEN.width))
+            for line in skipped_lines(rows):
                 SCREEN.line(f"note: {line}")
             return
-        for (project, comparison, check), (build, node) in zip(found, shown, strict=True):
+        for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
@@ -224,7 +224,7 @@ class Reporter:
                 SCREEN.line(line)
 
     def _check(self, build: Build, compared: Node) -> CompiledCheck | None:
-        """What was found when the compiled file ran, where this build has it."""
+        """The result of running the compiled file, if this build has it."""
         from npumake.debug.compiled_check import CompiledCheck
 
         node = self._beside(build, compared, CHECK)
@@ -233,7 +233,7 @@ class Reporter:
         return CompiledCheck.load(build.artifact(node))
 
     def _estimate(self, build: Build, compared: Node) -> Iterator[str]:
-        """How long the compiled file takes, where that can be told: a bound says too little."""
+        """The estimated latency of the compiled file, unless it is only a bound."""
         from npumake.perf.latency import file_latency
         from npumake.targets.reader import read_target
 
@@ -241,18 +241,19 @@ class Reporter:
         if node is None or node.name not in self._valid:
             return
         target, file = read_target(str(node.target)), build.artifact(node)
-        known = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
-        if known is not None and not known.is_bound:
-            yield f"estimated: {known} per frame"
+        latency = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
+        if latency is not None and not latency.is_bound:
+            yield f"estimated: {latency} per frame"
 
     def _print_evaluation(self) -> None:
-        """How good the artifacts are at their task, where that was measured."""
+        """Prints the scores of evaluated artifacts."""
         if not self._evaluated:
             return
         from npumake.cli.tables import evaluation_table
-        from npumake.evaluate.figures import Evaluated
+        from npumake.evaluate.figures import EvaluationResult
 
-        found = [
-            (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
+        rows = [
+            (node.group, EvaluationResult.load(build.artifact(node)))
+            for build, node in self._evaluated
         ]
-        SCREEN.table(evaluation_table(found, SCREEN.width))
+        SCREEN.table(evaluation_table(rows, SCREEN.width))

@@ -1,13 +1,13 @@
-"""npumake run: a picture through a model; its classes, the boxes of a detector, or what it gives
+"""npumake run: run a model on a picture and print classes, boxes of a detector, or outputs
 
 example:
   npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
   npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
   npumake run model.onnx --input a=one.npy --input b=two.npy --save answers.npz
 
-A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
-of a detector in the file; of any other model with more to give than one score a class, the outputs
-are told. Code that a file brings runs only with --allow-code.
+A picture is stretched to the input's size and fed as pixel - offset. Boxes need a detector's
+metadata in the file. For models that do not classify, it summarizes the outputs. Code in a file
+runs only with --allow-code.
 """
 
 from __future__ import annotations
@@ -54,51 +54,51 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     code_trust.arguments(parser)
 
 
-def run(given: argparse.Namespace) -> int:
-    from npumake.detection.carriers import carried
+def run(arguments: argparse.Namespace) -> int:
+    from npumake.detection.carriers import embedded_metadata
 
-    if given.threads is not None and given.threads < 1:
-        raise ProjectError(f"{given.threads} threads run nothing", "--threads")
-    session = code_trust.session(given, given.model, given.name, given.threads)
-    files = files_of(given.input, session.input_names)
-    made = session.run(None, feeds_of(session, files, given.colors), given.offset)
-    outputs = dict(zip(session.output_names, made, strict=True))
-    if given.save:
-        _save(given.save, outputs)
-    metadata, classes = carried(given.model, given.name, keys_of(given))
-    labels = _lines(given.labels) if given.labels else classes
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ProjectError(f"{arguments.threads} threads run nothing", "--threads")
+    session = code_trust.session(arguments, arguments.model, arguments.name, arguments.threads)
+    files = files_of(arguments.input, session.input_names)
+    results = session.run(None, feeds_of(session, files, arguments.colors), arguments.offset)
+    outputs = dict(zip(session.output_names, results, strict=True))
+    if arguments.save:
+        _save(arguments.save, outputs)
+    metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
+    labels = _lines(arguments.labels) if arguments.labels else classes
     if metadata is not None and metadata.outputs:
         picture = files[session.input_names[0]]
-        found = _boxes(session, outputs, metadata, given, picture, labels or metadata.classes)
-    elif given.draw:
+        rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
+    elif arguments.draw:
         what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
         raise ProjectError(what, "--draw", hint)
-    elif len(made) == 1 and _is_vector(made[0]):
-        found = _classes(made[0], given.top, labels)
+    elif len(results) == 1 and _is_vector(results[0]):
+        rows = _classes(results[0], arguments.top, labels)
     else:
-        found = _outputs(outputs)
-    print(digest.text(found, indent=1) if given.json else _text(found))
+        rows = _outputs(outputs)
+    print(digest.text(rows, indent=1) if arguments.json else _text(rows))
     return 0
 
 
-def files_of(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
+def files_of(options: list[str], names: tuple[str, ...]) -> dict[str, Path]:
     """A file for every input. Raises ProjectError."""
-    found: dict[str, Path] = {}
-    for text in given:
+    files: dict[str, Path] = {}
+    for text in options:
         name, _, file = text.rpartition("=")
         if not name and len(names) > 1:
             raise ProjectError("the model has several inputs", "--input", f"{names[0]}={file}")
         if name and name not in names:
             raise ProjectError(f"no input `{name}`", "--input", did_you_mean(name, names))
-        found[name or names[0]] = Path(file)
-    return found
+        files[name or names[0]] = Path(file)
+    return files
 
 
 def feeds_of(session: Session, files: dict[str, Path], colors: str | None) -> dict[str, np.ndarray]:
-    from npumake.runtime.picture import fed
+    from npumake.runtime.picture import feed_from_file
 
     ports = {port.name: port for port in session.get_inputs()}
-    return {name: fed(file, ports[name], colors) for name, file in files.items()}
+    return {name: feed_from_file(file, ports[name], colors) for name, file in files.items()}
 
 
 def _lines(file: Path) -> tuple[str, ...]:
@@ -109,12 +109,12 @@ def _lines(file: Path) -> tuple[str, ...]:
 
 
 def _is_vector(values: np.ndarray) -> bool:
-    """Of numbers: a score a class."""
+    """Whether the output is a vector of numbers: one score per class."""
     return values.dtype.kind in "biuf" and values.size == max(values.shape, default=1)
 
 
 def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The highest scores, the first of equal ones first."""
+    """The highest scores; ties keep their order."""
     import numpy as np
 
     flat = scores.reshape(-1)
@@ -131,9 +131,11 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
         if values.dtype.kind not in "biuf":  # an output may be text
             return {}
         real = values[np.isfinite(values)].astype(np.float64)
-        found = {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+        statistics = (
+            {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+        )
         others = values.size - real.size
-        return found | ({NOT_FINITE: others} if others else {})
+        return statistics | ({NOT_FINITE: others} if others else {})
 
     return [
         {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
@@ -143,7 +145,7 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """As numpy.savez, whatever an output is called; text has no Python objects in it."""
+    """As numpy.savez, but with any output name, and with text as fixed-width strings."""
     import numpy as np
 
     from npumake.cache.publish import replacing
@@ -165,52 +167,52 @@ def _boxes(
     session: Session,
     outputs: dict[str, np.ndarray],
     metadata: Metadata,
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     picture: Path,
     labels: tuple[str, ...],
 ) -> list[dict[str, Any]]:
     import numpy as np
 
     from npumake.cli.vendors.synap_images import save_picture
-    from npumake.data.detections import Detection, drawn
+    from npumake.data.detections import Detection, with_detections
     from npumake.data.pictures import pixels
     from npumake.detection.decode import Rules, decode
     from npumake.runtime.picture import closed, read, size
 
     height, width = size(closed(session.get_inputs()[0]), picture.name)
-    rules = Rules(score=given.score, class_aware=metadata.nms == "class_aware")
-    found = decode(outputs, metadata.outputs, (height, width), rules)
+    rules = Rules(score=arguments.score, class_aware=metadata.nms == "class_aware")
+    detections = decode(outputs, metadata.outputs, (height, width), rules)
     rgb = pixels(read(picture), picture.name, "RGB", upright=True)
-    corners = np.asarray(found.boxes) * np.tile(rgb.shape[1::-1], 2)
+    corners = np.asarray(detections.boxes) * np.tile(rgb.shape[1::-1], 2)
     boxes = [
         Detection(int(kind), float(score), (round(x1), round(y1), round(x2 - x1), round(y2 - y1)))
         for (x1, y1, x2, y2), score, kind in zip(
-            corners.tolist(), found.scores, found.classes, strict=True
+            corners.tolist(), detections.scores, detections.classes, strict=True
         )
     ]
-    if given.draw:
-        save_picture(given.draw, drawn(rgb, boxes))
+    if arguments.draw:
+        save_picture(arguments.draw, with_detections(rgb, boxes))
     return [
         {
-            "class": one.class_index,
-            "label": _label(labels, one.class_index),
-            "score": one.confidence,
-            "box": list(one.box),
+            "class": box.class_index,
+            "label": _label(labels, box.class_index),
+            "score": box.confidence,
+            "box": list(box.box),
         }
-        for one in boxes
+        for box in boxes
     ]
 
 
-def _text(found: list[dict[str, Any]]) -> str:
-    return "\n".join(_output(one) if "output" in one else _scored(one) for one in found)
+def _text(rows: list[dict[str, Any]]) -> str:
+    return "\n".join(_output(row) if "output" in row else _scored(row) for row in rows)
 
 
-def _output(one: dict[str, Any]) -> str:
-    known = [what for what in ("min", "mean", "max", NOT_FINITE) if what in one]
-    figures = (f"  {what} {one[what]:.6g}" for what in known)
-    return f"{one['output']}: {one['type']}{one['shape']}{''.join(figures)}"
+def _output(row: dict[str, Any]) -> str:
+    keys = [what for what in ("min", "mean", "max", NOT_FINITE) if what in row]
+    figures = (f"  {what} {row[what]:.6g}" for what in keys)
+    return f"{row['output']}: {row['type']}{row['shape']}{''.join(figures)}"
 
 
-def _scored(one: dict[str, Any]) -> str:
-    box = f"  x, y, width, height = {one['box']}" if "box" in one else ""
-    return f"{one['score']:10.4f}  {one['class']:5}  {one['label']}{box}"
+def _scored(row: dict[str, Any]) -> str:
+    box = f"  x, y, width, height = {row['box']}" if "box" in row else ""
+    return f"{row['score']:10.4f}  {row['class']:5}  {row['label']}{box}"

@@ -1,4 +1,4 @@
-"""What doit is told: its configuration, and what is to be built as its tasks."""
+"""doit's configuration, and its tasks."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from npumake.cli.process import set_up
-from npumake.cli.projects import Found, builds, project_directories
+from npumake.cli.projects import NamedBuild, builds, project_directories
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import print_error
 from npumake.errors import PipelineError
-from npumake.lifetime.temporaries import FOLDER, temporary_name
+from npumake.lifetime.temporaries import FOLDER_PREFIX, temporary_name
 from npumake.make.build import Build
 from npumake.make.node import Node
-from npumake.make.tasks import Disposable, failing_task, tasks, use_workers
+from npumake.make.tasks import DisposableNotes, failing_task, tasks, use_workers
 from npumake.progress import hearing, listening
 
 
 def configuration(but: Collection[str] = ()) -> dict[str, Any]:
-    """For the current directory, without those projects until they are named."""
+    """The configuration for the current directory; projects in `but` build only if named."""
     set_up()
     use_workers()
     names = (directory.name for directory in project_directories(Path.cwd()))
     return {
         "reporter": Reporter,
         "dep_file": dep_file(Path.cwd()),
-        # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
+        # doit's default depends on the installed dbm; a JSON file may be deleted at any time.
         "backend": "json",
-        "codec_cls": Disposable,
+        "codec_cls": DisposableNotes,
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }
 
 
 def dep_file(here: Path) -> str:
-    """Where doit writes what it need not remember: elsewhere, where it may not write here."""
+    """doit's database, which we do not need; in a temporary folder if `here` is read-only."""
     file = here / ".doit.db"
     if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
         return str(file)
@@ -45,14 +45,14 @@ def dep_file(here: Path) -> str:
     from shutil import rmtree
     from tempfile import gettempdir
 
-    folder = Path(gettempdir(), temporary_name(prefix=FOLDER))  # a later build sweeps it
+    folder = Path(gettempdir(), temporary_name(prefix=FOLDER_PREFIX))  # a later build sweeps it
     folder.mkdir(mode=0o700)
     atexit.register(rmtree, folder, ignore_errors=True)
     return f"{folder}/{file.name}"
 
 
 def tasks_here() -> Iterator[dict[str, Any]]:
-    """Of the project in the current directory, or of all below it."""
+    """The tasks of the project in the current directory, or of all below it."""
     try:
         yield from tasks_of(builds(Path.cwd()))
     except PipelineError as error:  # the cache itself cannot be used
@@ -60,8 +60,8 @@ def tasks_here() -> Iterator[dict[str, Any]]:
         raise SystemExit(error.exit_code) from None
 
 
-def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
-    for name, each in found:
+def tasks_of(entries: Iterable[NamedBuild]) -> Iterator[dict[str, Any]]:
+    for name, each in entries:
         if isinstance(each, Build):
             yield from tasks(each, _make)
         else:

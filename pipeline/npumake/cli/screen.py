@@ -1,6 +1,6 @@
-"""The terminal while something runs: one live line, and finished lines above it.
+"""Terminal output during a run: finished lines, and one live progress line below.
 
-Not a terminal: finished lines only, plain. In a worker process: nothing, the parent reports.
+Without a terminal it prints finished lines only. Worker processes print nothing.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ def _for_any_reader() -> Iterator[None]:
 
 
 class Screen:
-    """`rich` is loaded when there is something to show, not before."""
+    """The output stream; imports `rich` on first use."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self._live: Any = None
         self._bar: Any = None
-        self._given: TextIO | None = None
-        self._hushed: TextIO | None = None
-        self.is_wide = False  # nothing gives way to the terminal's width
+        self._stream_in_use: TextIO | None = None
+        self._silenced: TextIO | None = None
+        self.is_wide = False  # no column is shortened to the terminal's width
 
     def use(self, stream: TextIO | None) -> None:
-        """None: whatever is standard output by then."""
-        self._given = stream
+        """Writes to `stream` from now on; None means standard output."""
+        self._stream_in_use = stream
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
-        """Nothing is shown inside; what was used is used again behind."""
-        self._hushed = io.StringIO()
+        """Discards output inside the block."""
+        self._silenced = io.StringIO()
         try:
             yield
         finally:
-            self._hushed = None
+            self._silenced = None
 
     @property
     def _stream(self) -> TextIO:
-        return self._hushed or self._given or sys.stdout
+        return self._silenced or self._stream_in_use or sys.stdout
 
     @property
     def console(self) -> Any:
@@ -75,7 +75,7 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Of a terminal, or what COLUMNS says, in characters. A file has room for any line."""
+        """The terminal's width in characters, or COLUMNS; None for files and pipes."""
         if self.is_wide:
             return None
         columns = os.environ.get("COLUMNS", "")
@@ -95,7 +95,7 @@ class Screen:
             PrintedConsole(file=raw(self._stream), width=UNBOUNDED).print(table)
 
     def line(self, text: str, style: str = "") -> None:
-        """A line that stays; above the live one while that is shown."""
+        """Prints a finished line, above the live one."""
         if self._stream.isatty():
             self.console.print(text, style=style or None)
         else:
@@ -104,7 +104,7 @@ class Screen:
                 self._stream.flush()
 
     def text(self, text: str) -> None:
-        """Lines of a width of their own, which no terminal's changes."""
+        """Prints lines without wrapping them."""
         self._stream.write(printable(text) + "\n")
         self._stream.flush()
 
@@ -132,7 +132,7 @@ class Screen:
             self._live.update(self._bar, completed=done, total=total, count=f"{done}/{total}")
 
     def end(self) -> None:
-        """Take the live line away."""
+        """Removes the live line."""
         if self._live is not None:
             self._live.stop()
             self._live = self._bar = None

@@ -1,4 +1,4 @@
-"""npumake secure: a compiled model signed and encrypted, opened with the vendor's certificate
+"""npumake secure: sign and encrypt a compiled model
 
 example:
   npumake secure out/model.hybrid --security security.yaml -o model.secure.hybrid
@@ -6,8 +6,8 @@ example:
     --vendor-certificate vendor.pem -o signed.hybrid
   npumake show model.secure.hybrid --vendor-certificate vendor.pem
 
-Without an encryption key it is only signed. A security file is SyNAP's: a YAML file of
-encryption_key, signature_key, model_certificate and vendor_certificate.
+Without an encryption key it only signs. A security file is SyNAP's YAML with encryption_key,
+signature_key, model_certificate and vendor_certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from npumake.errors import ProjectError
 
 NEEDED = ("signature_key", "model_certificate", "vendor_certificate")
-SAID = {
+KEY_FILES = {
     "encryption_key": "32 bytes, or 64 hexadecimal digits; left out: only signed",
     "signature_key": "private key of the model certificate, PEM: RSA, ECDSA or Ed25519",
     "model_certificate": "issued by the vendor; it goes into the file",
@@ -30,39 +30,39 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     parser.add_argument("--security", type=Path, metavar="YAML", help="names the four files")
-    for name, what in SAID.items():
+    for name, what in KEY_FILES.items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=Path, metavar="FILE", help=what)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.certificates import called
     from npumake.bundle.secure import Keys, Signer, secured
     from npumake.cache.publish import replacing
     from npumake.runtime.picture import read
 
-    files = _files(given)
+    files = _files(arguments)
     signer = Signer.read(files["model_certificate"], files["signature_key"])
     keys = Keys.read(files["vendor_certificate"], files.get("encryption_key"))
-    made = secured(read(given.model), given.model.name, signer, keys)
-    with replacing(given.output) as temporary:
-        temporary.write_bytes(made)
+    data = secured(read(arguments.model), arguments.model.name, signer, keys)
+    with replacing(arguments.output) as temporary:
+        temporary.write_bytes(data)
     how = "signed" if keys.encryption is None else "encrypted and signed"
-    print(f"{how} by {called(signer.certificate.subject)}: {given.output}")
+    print(f"{how} by {called(signer.certificate.subject)}: {arguments.output}")
     return 0
 
 
-def _files(given: argparse.Namespace) -> dict[str, Path]:
-    """By the keys of a security file. Raises ProjectError."""
+def _files(arguments: argparse.Namespace) -> dict[str, Path]:
+    """The files, by the keys of a security file. Raises ProjectError."""
     from npumake.dialects.synaptics.metafile import secrets
 
-    said = {name: getattr(given, name) for name in SAID if getattr(given, name)}
-    if given.security and said:
-        first = next(iter(said)).replace("_", "-")
+    files = {name: getattr(arguments, name) for name in KEY_FILES if getattr(arguments, name)}
+    if arguments.security and files:
+        first = next(iter(files)).replace("_", "-")
         raise ProjectError("a security file and a file beside it", f"--{first}", "keep one of them")
-    if given.security:
-        return secrets(given.security)
-    if missing := [name for name in NEEDED if name not in said]:
+    if arguments.security:
+        return secrets(arguments.security)
+    if missing := [name for name in NEEDED if name not in files]:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise ProjectError(f"missing {flags}", hint="or name a --security file that holds them")
-    return said
+    return files

@@ -1,4 +1,4 @@
-"""Errors → terminal: the one place where they become sentences."""
+"""Formats and prints errors; the only place that does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _words: ContextVar[Words | None] = ContextVar("words", default=None)
 
 @contextmanager
 def speaking(words: Words) -> Iterator[None]:
-    """Errors inside the block are told in a vendor's words."""
+    """Errors inside the block use a vendor's words."""
     token = _words.set(words)
     try:
         yield
@@ -30,7 +30,7 @@ def speaking(words: Words) -> Iterator[None]:
 
 
 def error_text(error: PipelineError) -> str:
-    """What, where with the line and a caret, hint.
+    """The error as text: what, where with the line and a caret, hint.
 
     error: unknown key `quantised`
       --> projects/mobilenet/project.yaml:3:1
@@ -38,24 +38,24 @@ def error_text(error: PipelineError) -> str:
       | ^
     hint: did you mean `quantized`?
     """
-    said = _words.get() or str
-    lines = [f"error: {printable(said(error.what))}"]
+    words = _words.get() or str
+    lines = [f"error: {printable(words(error.what))}"]
     if error.where:
-        lines.append(f"  --> {printable(str(error.where), kept='')}")
+        lines.append(f"  --> {printable(str(error.where), allowed='')}")
     if isinstance(error.where, Place) and error.where.line:
         lines += _excerpt(error.where)
     if error.hint:
-        lines.append(f"hint: {printable(said(error.hint))}")
+        lines.append(f"hint: {printable(words(error.hint))}")
     return "\n".join(lines)
 
 
 def bug_text(traceback: str) -> str:
-    """What is no mistake of a user's, to be reported as it is."""
+    """The traceback of a bug, with a request to report it."""
     return f"{printable(traceback.rstrip())}\n{BUG}"
 
 
 def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """As `sys.excepthook`: the traceback, and whose mistake it is. Python then exits with 1."""
+    """For `sys.excepthook`: prints a bug's traceback. Python then exits with 1."""
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
@@ -67,7 +67,7 @@ def print_error(error: PipelineError) -> None:
 
 
 def print_note(what: str, where: Place) -> None:
-    """One line: what a translation leaves out stops nobody."""
+    """Prints a note in one line."""
     print(f"note: {what} ({where})", file=sys.stderr)
 
 

@@ -1,11 +1,11 @@
-"""npumake show: what is in an artifact, and what it was made from
+"""npumake show: the contents of an artifact, and its inputs
 
 example:
   npumake show projects/digits/out/quantized.rdk-x5.onnx
   npumake show digits:rdk-x5/compiled --json
-  npumake show handed                            # a hand-over: is it still as it was written?
+  npumake show handed                            # verify the files of a hand-over
   npumake show both.hybrid -m a                  # one of a packed model
-  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
+  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # verify the signature
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=Path, metavar="FILE", help=what)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.pack import chosen
     from npumake.debug.describe import describe, describe_bundle
 
-    path, made = found(given.artifact)
-    told = describe_bundle(chosen(path, given.name)) if given.name else describe(path)
-    description = digest.plain(told)
-    if given.vendor_certificate:
-        _check_signature(path, given.vendor_certificate, given.revocation_list)
-        description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"
+    path, key_document = artifact_of(arguments.artifact)
+    summary = describe_bundle(chosen(path, arguments.name)) if arguments.name else describe(path)
+    description = digest.plain(summary)
+    if arguments.vendor_certificate:
+        _check_signature(path, arguments.vendor_certificate, arguments.revocation_list)
+        description["facts"]["checked"] = f"yes, against {arguments.vendor_certificate.name}"
     document = {
-        "artifact": given.artifact,
+        "artifact": arguments.artifact,
         **_measured(path),
         **description,
-        "made from": made,
+        "made from": key_document,
     }
-    if given.json:
+    if arguments.json:
         print(digest.text(document, indent=1))
     else:
         _print(document)
@@ -58,47 +58,46 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _measured(path: Path) -> dict[str, Json]:
-    """Of a file."""
+    """Size and digest of a file; empty for a directory."""
     if path.is_dir():
         return {}
     return {"bytes": path.stat().st_size, "sha256": digest.of_file(path)}
 
 
 def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path | None) -> None:
-    """Raises GraphError, with the reason, unless the vendor lets sign whoever has signed."""
+    """Raises GraphError, with the reason, unless an authorized signer signed the file."""
     from npumake.bundle.secure import Keys, seal_of, verified
 
     keys = Keys.read(vendor_certificate, revocation_list=revocation_list)
     verified(seal_of(path.read_bytes(), path.name), keys, path.name)
 
 
-def found(name: str) -> tuple[Path, Json]:
-    """The artifact's file, or the directory of a hand-over, and the key document it was made
-    by, None where that is not known."""
-    from npumake.debug.handover_report import is_handed_over
+def artifact_of(name: str) -> tuple[Path, Json]:
+    """The artifact's file or a hand-over's directory, and its key document, None if unknown."""
+    from npumake.debug.handover_report import is_handover
 
     path = Path(name)
-    if is_handed_over(path):
+    if is_handover(path):
         return path, None
     here, called = place(name)
-    known: dict[str, tuple[Build, Node]] = {}
+    nodes: dict[str, tuple[Build, Node]] = {}
     for _, build in builds(here):
         if isinstance(build, Build):
-            known |= {node.name: (build, node) for node in build.plan.nodes}
-    if called in known:
-        build, node = known[called]
+            nodes |= {node.name: (build, node) for node in build.plan.nodes}
+    if called in nodes:
+        build, node = nodes[called]
         if not build.artifact(node).is_file():
             raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
         return build.artifact(node), _document(build, node)
     if not path.is_file():
-        raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, known))
+        raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, nodes))
     return path, None
 
 
 def _document(build: Build, node: Node) -> Json:
     stamp: Stamp | None = build.stamp(node)
     if stamp is None or stamp.digest != digest.of_file(build.artifact(node)):
-        return None  # somebody else's bytes: the stamp does not speak of them
+        return None  # the file changed after its stamp
     return {**stamp.document, "key": digest.of_document(stamp.document)}
 
 
@@ -119,13 +118,13 @@ def _print(document: Json) -> None:
         _print_origin(document["made from"])
 
 
-def _print_origin(made: Json) -> None:
-    if made is None:
+def _print_origin(key_document: Json) -> None:
+    if key_document is None:
         print("made from: not known here (no stamp beside it, or it was changed since)")
         return
-    print(f"made by {made['stage']}, key {made['key']}")
+    print(f"made by {key_document['stage']}, key {key_document['key']}")
     for kind in ("inputs", "params", "tools"):
-        for name, value in made[kind].items():
+        for name, value in key_document[kind].items():
             print(f"  {kind[:-1]:<6} {name}: {value_text(value)}")
-    for route, files in made["sources"].items():
+    for route, files in key_document["sources"].items():
         print(f"  source {route}: {len(files)} file(s)")

@@ -1,11 +1,11 @@
-"""SIGINT and SIGTERM end this process within a second, whatever it is doing.
+"""SIGINT and SIGTERM end this process within a second.
 
-Python calls a handler between two steps of the main thread, and that may be in a library for long,
-or in the middle of an import. So a thread waits for signals, says the one line, removes the
-temporaries of this process and ends it. Whatever is published is whole at every moment
-(npumake.cache.publish), workers and compilers end with this process (npumake.lifetime).
+Python runs signal handlers only between bytecodes of the main thread, which may be in a library or
+an import for long. Therefore a thread waits for signals, prints one line, removes this process's
+temporaries and exits. Published files are always complete (npumake.cache.publish). Workers and
+compilers end with this process (npumake.lifetime).
 
-It loads little: it is called before anything else is loaded.
+The module imports little, because it runs before all other imports.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import time
 from contextlib import suppress
 
 LINE = "interrupted: what was made is kept, the next run goes on from there"
-PATIENCE = 0.5  # seconds to say so, should the terminal not take it
+PATIENCE = 0.5  # seconds to wait for a blocked terminal
 
 
 def end_at_signals() -> None:
-    """For a process of ours, from its main thread. A signal that is ignored, as in the background
-    of a script, stays so."""
+    """Starts the thread; call it from the main thread. Ignored signals stay ignored, as in a
+    script's background jobs."""
     readable, writable = os.pipe()
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
@@ -35,7 +35,7 @@ def end_at_signals() -> None:
 
 
 def _leave_it(*_: object) -> None:
-    """To the thread: without a handler Python tells it nothing."""
+    """Leaves the signal to the thread; without a handler Python would not wake it."""
 
 
 def _wait(readable: int) -> None:
@@ -60,7 +60,7 @@ def _end_late(status: int) -> None:
 
 
 def _say() -> None:
-    # What is not loaded has nothing to end, and may be half loaded: it is looked up, not imported.
+    # Looks modules up instead of importing them: an absent or half-imported one needs no cleanup.
     screen = getattr(sys.modules.get("npumake.cli.screen"), "SCREEN", None)
     temporaries = sys.modules.get("npumake.lifetime.temporaries")
     with suppress(OSError):

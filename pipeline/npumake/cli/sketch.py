@@ -1,7 +1,7 @@
-"""An estimate of a model that is only checked: nothing of it is calibrated.
+"""Estimates the cost of a model without calibration.
 
-What a program costs depends on its shapes and types, not on its ranges: every tensor gets the same
-one, and the program is lowered as a build's would be.
+The cost of a program depends on shapes and types, not on ranges. Every tensor gets the same range,
+and the program is lowered as in a build.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from npumake.data.samples import Samples
 from npumake.digest import Json
 from npumake.engine.lower import lowered
 from npumake.graph import Graph
-from npumake.perf.estimate import Estimate, estimated
+from npumake.perf.estimate import Estimate, estimate_bundle
 from npumake.project.sections import Quantization
 from npumake.quant.calibration.ranges import Range
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.recipe import Recipe
 from npumake.stages.calibrated import calibrated
@@ -26,15 +26,18 @@ NO_SAMPLES = Samples((), lambda index: {})
 
 
 def sketched(
-    graph: Graph, target: Target, name: str, wishes: Quantization | None, inputs: Json
+    graph: Graph, target: Target, name: str, quantization: Quantization | None, inputs: Json
 ) -> Estimate | None:
-    """Of an optimized float graph fed as `inputs` say; None where nothing of the target was fitted.
-    Raises PipelineError for a model that no build would take."""
+    """The estimate for an optimized float graph; None for a target without a fitted model. `inputs`
+    is the project's section. Raises PipelineError for a model that cannot be built."""
     if target.cost.fitted is None:
         return None
-    recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
-    made = quantized(
-        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
+    recipe = Recipe(
+        "max", target.activations.symmetric, dict.fromkeys(observed_tensors(graph), SAME)
     )
-    program = lowered(made, target.rounding, target.runnable)
-    return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)
+    quantized_graph = quantized(
+        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=quantization or DEFAULT),
+        target,
+    )
+    program = lowered(quantized_graph, target.rounding, target.runnable)
+    return estimate_bundle(name, Bundle(target.name, program, {"inputs": inputs}), target)

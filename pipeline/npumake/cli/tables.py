@@ -1,4 +1,4 @@
-"""Tables of results, as `rich` draws them."""
+"""Tables of results, drawn by `rich`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from npumake.cli.terminal import value_text
 from npumake.debug.compared import Comparison, NodeRow, OutputRow
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.rank_causes import RankedCause
-from npumake.debug.model_check import Checked
+from npumake.debug.model_check import ModelCheck
 from npumake.debug.placement_report import NodePlacement
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 
 COMPILED = "Compiled Cosine"
-WIDE = 156  # characters of a terminal that has room for every digit of a threshold
+WIDE_COLUMNS = 156  # characters of a terminal that has room for every digit of a threshold
 NODE = Column("Node", "name")
 ON = Column("ON")
 SUBGRAPH = Column("Subgraph", is_optional=True)
@@ -31,10 +31,10 @@ def comparison_table(
     check: CompiledCheck | None = None,
     width: int | None = None,
 ) -> Table:
-    """The node table of the vendor toolchains, the model's outputs last, with what the compiled
-    file makes of them where a `check` ran it. `width` is the terminal's, in characters.
+    """The node table of the vendor toolchains, with the model's outputs last.
 
-    The threshold is that of what the node reads, the cosine that of what it makes.
+    `check` adds the compiled file's outputs. `width` is the terminal's, in characters. Thresholds
+    are those of a node's input, cosines those of its output.
     """
     compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
     cosines = ("Calibrated Cosine", "Quantized Cosine", *([COMPILED] if compiled else []))
@@ -85,29 +85,33 @@ def _subgraph(number: int | None) -> str:
 def _threshold(row: NodeRow, width: int | None) -> str:
     if row.threshold is None:
         return "--"
-    return f"{row.threshold:.6f}" if width is None or width >= WIDE else f"{row.threshold:.4g}"
+    return (
+        f"{row.threshold:.6f}" if width is None or width >= WIDE_COLUMNS else f"{row.threshold:.4g}"
+    )
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
-    """Seen without colours too."""
-    return "> " if comparison.guilty is not None and row.node == comparison.guilty.node else ""
+    """Marks the worst node, for output without colours."""
+    return (
+        "> " if comparison.worst_node is not None and row.node == comparison.worst_node.node else ""
+    )
 
 
 def _style(row: NodeRow, comparison: Comparison) -> str | None:
-    """What is guilty is red, what is the CPU's is yellow."""
+    """Red for the worst node, yellow for nodes on the CPU."""
     if _mark(row, comparison):
         return "bold red"
     return None if row.subgraph is not None else "yellow"
 
 
 def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
-    """Below the table of a build that is far off: whom to blame, and what to try. A `project`
-    whose samples are fed wrongly may lose as much."""
-    guilty = comparison.guilty
+    """The lines below the table of an inaccurate build: the worst node, and what to try. With a
+    `project` it also suggests to check the samples' normalization."""
+    guilty = comparison.worst_node
     if guilty is None:
         return []
-    known = ", ".join(name for name in guilty.origin if name != guilty.node)
-    where = f" ({known} in the trained model)" if known else ""
+    trained_names = ", ".join(name for name in guilty.origin if name != guilty.node)
+    where = f" ({trained_names} in the trained model)" if trained_names else ""
     share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
     noise = f"alone adds noise of {share} the answer's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
@@ -119,7 +123,7 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
-        where = guilty.fed or f"npumake debug inputs {node}"
+        where = guilty.input_settings or f"npumake debug inputs {node}"
         lines.append(f"see:  {where}  # is it fed as it was trained?")
     return lines
 
@@ -128,7 +132,7 @@ def summary_table(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
     width: int | None = None,
 ) -> Table:
-    """One line per project and target: the worst output, and what did not fit on the chip."""
+    """One line per project and target: the worst output, and the number of CPU nodes."""
     names = [Column(head, "name") for head in ("Project", "Target", "Worst output")]
     heads = ("Cosine Similarity", COMPILED, "CPU nodes")
     lines = []
@@ -145,7 +149,7 @@ def summary_table(
 def skipped_lines(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
 ) -> list[str]:
-    """Why files were not run, a line per reason with the targets."""
+    """The reasons why compiled files were not run, one line each with its targets."""
     targets: dict[str, dict[str, None]] = {}
     for _, comparison, check in comparisons:
         if check and check.skipped:
@@ -153,11 +157,13 @@ def skipped_lines(
     return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
 
 
-def evaluation_table(found: Sequence[tuple[str, Evaluated]], width: int | None = None) -> Table:
-    """A line per artifact: the figure asked for, how far below the float model, and the others."""
+def evaluation_table(
+    evaluations: Sequence[tuple[str, EvaluationResult]], width: int | None = None
+) -> Table:
+    """One line per artifact and metric: the figure and its drop below the float model."""
     names = [Column(head, "name") for head in ("Project", "Target", "Artifact", "Metric")]
     lines = []
-    for project, evaluated in found:
+    for project, evaluated in evaluations:
         for row in evaluated.rows:
             drop = evaluated.rows[0].value - row.value
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
@@ -166,15 +172,15 @@ def evaluation_table(found: Sequence[tuple[str, Evaluated]], width: int | None =
     return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
-def suspects_table(found: Sequence[RankedCause], width: int | None = None) -> Table:
-    """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
+def suspects_table(causes: Sequence[RankedCause], width: int | None = None) -> Table:
+    """The loss that each node causes, as a share of the worst output's energy, worst first."""
     figures = [Column(head, "figure") for head in ("Loses", "With fitting grids")]
     lines = [
         Line(
-            (one.node, f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}", one.cause),
-            "bold red" if one.is_fault else None,
+            (cause.node, f"{cause.lost:.3e}", f"{cause.lost - cause.saved:.3e}", cause.cause),
+            "bold red" if cause.is_fault else None,
         )
-        for one in found
+        for cause in causes
     ]
     return drawn([NODE, *figures, Column("Because", "prose")], lines, width)
 
@@ -206,24 +212,24 @@ def _kind(head: str, cells: Sequence[object]) -> Kind:
     return "word" if head in STAYING else "name"
 
 
-def placement_lines(found: Checked) -> list[str]:
-    """What is said below the table: why each node is the CPU's, then the notes."""
-    lines = [f"{found.target}: {len(found.nodes)} nodes, {found.on_cpu} on the CPU, "]
-    lines[0] += f"{len(found.subgraphs)} subgraphs" + "".join(f" {n}" for n in found.subgraphs[:8])
-    for row in found.nodes:
+def placement_lines(check: ModelCheck) -> list[str]:
+    """The lines below the table: why nodes run on the CPU, then the notes."""
+    lines = [f"{check.target}: {len(check.nodes)} nodes, {check.on_cpu} on the CPU, "]
+    lines[0] += f"{len(check.subgraphs)} subgraphs" + "".join(f" {n}" for n in check.subgraphs[:8])
+    for row in check.nodes:
         if row.why:
             lines.append(f"{row.node} ({row.type}): {row.why}")
             lines += [f"    {limit}" for limit in row.beyond]
-    for op_type, names in found.unsupported.items():
+    for op_type, names in check.unsupported.items():
         lines.append(f"not supported: {op_type}: {', '.join(names)}")
-    return [*lines, *(f"note: {note}" for note in found.notes)]
+    return [*lines, *(f"note: {note}" for note in check.notes)]
 
 
 def _cosine(cosine: float | None, comparison: Comparison) -> str:
-    """Without samples nothing was compared, and nothing of a row that no node makes."""
+    """The cosine as text; `--` without samples or without a value."""
     return f"{cosine:.6f}" if comparison.samples and cosine is not None else "--"
 
 
 def _closest_to_none(output: OutputRow) -> tuple[bool, float]:
-    """What is no number is worst."""
+    """Sort key: NaN is worst, then low cosines."""
     return not math.isnan(output.cosine), output.cosine

@@ -1,4 +1,4 @@
-"""The text of a new project: what a model says of itself as YAML, and comments for the rest."""
+"""The YAML of a new project: facts from the model, and comments for the rest."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _IMAGENET = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What a model's file says: its name, the pattern of the files of its weights, and whether it
-    carries its scales."""
+    """Facts about a model's file: its name, opset, pattern of external weights, and whether it
+    carries scales."""
 
     model: str
     opset: int
@@ -50,7 +50,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class TemplateInput:
-    """One input: its fixed shape, the one the model declares, and where its samples are."""
+    """One input: its fixed shape, the model's open dimensions, and the folder of its samples."""
 
     name: str
     dtype: str
@@ -60,7 +60,7 @@ class TemplateInput:
 
     @property
     def layout(self) -> str | None:
-        """Where the channels of an image are; None for what is no image."""
+        """The layout of an image; None for other inputs."""
         if len(self.shape) != 4:
             return None
         last = self.shape[3] in _IMAGENET and self.shape[1] not in _IMAGENET
@@ -72,18 +72,18 @@ class TemplateInput:
 
 
 def with_folders(inputs: Sequence[TemplateInput]) -> tuple[TemplateInput, ...]:
-    """Several inputs have a folder each, called like them as far as a folder can be."""
+    """The inputs; if there are several, each with its own folder, named after it."""
     if len(inputs) == 1:
         return tuple(inputs)
-    found = []
-    for number, fed in enumerate(inputs):
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", fed.name)
-        found.append(replace(fed, folder=f"samples/{number}-{name}"))
-    return tuple(found)
+    entries = []
+    for number, model_input in enumerate(inputs):
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", model_input.name)
+        entries.append(replace(model_input, folder=f"samples/{number}-{name}"))
+    return tuple(entries)
 
 
 def project_text(
-    schema: str, facts: Facts, inputs: Sequence[TemplateInput], targets: Sequence[str], known: str
+    schema: str, facts: Facts, inputs: Sequence[TemplateInput], targets: Sequence[str], chips: str
 ) -> str:
     """project.yaml. `schema` is a path from its folder, `known` names every chip."""
     keys = schema_of(Sections)["properties"]["calibration"]["properties"]
@@ -95,16 +95,16 @@ def project_text(
         *([f"  weights: {word(facts.weights)}"] if facts.weights else []),
         "",
         "inputs: # the model gets (value + offset - mean) * scale",
-        *(_input(fed) for fed in inputs),
+        *(_input(model_input) for model_input in inputs),
         "",
         _WARNING,
         "data:",
-        *(_samples(fed) for fed in inputs),
+        *(_samples(model_input) for model_input in inputs),
         "",
         "calibration:",
         f"  method: {method} # {', '.join(keys['method']['enum'])}",
         "",
-        f"targets: # {known}",
+        f"targets: # {chips}",
         *(f"  - {target}" for target in targets),
         "",
         "# One page on errors layer by layer, distributions and samples, out/report.html:",
@@ -118,23 +118,23 @@ def project_text(
 
 
 def word(text: str) -> str:
-    """A text as YAML reads it back: as it is where nothing in it could mean more."""
+    """A text as a YAML scalar, quoted if needed."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _input(fed: TemplateInput) -> str:
-    lines = [f"  {word(fed.name)}: # {fed.dtype}"]
-    if fed.opened:
-        lines.append(f"    # the model leaves {fed.opened} open: write the size you feed")
-    lines.append(f"    shape: {list(fed.shape)}")
-    if fed.layout:
-        lines.append(f"    layout: {fed.layout} # where the channels are, NCHW or NHWC")
-    if fed.channels in _IMAGENET:
-        mean, scale = _IMAGENET[fed.channels]
+def _input(model_input: TemplateInput) -> str:
+    lines = [f"  {word(model_input.name)}: # {model_input.dtype}"]
+    if model_input.opened:
+        lines.append(f"    # the model leaves {model_input.opened} open: write the size you feed")
+    lines.append(f"    shape: {list(model_input.shape)}")
+    if model_input.layout:
+        lines.append(f"    layout: {model_input.layout} # where the channels are, NCHW or NHWC")
+    if model_input.channels in _IMAGENET:
+        mean, scale = _IMAGENET[model_input.channels]
         lines.append(_PIXELS.format(mean=mean, scale=scale).rstrip())
     return "\n".join(lines)
 
 
-def _samples(fed: TemplateInput) -> str:
-    what = f"{fed.dtype}, {list(fed.shape)}"
-    return f"  {word(fed.name)}:\n    files: {fed.folder}/*.npy # each {what}"
+def _samples(model_input: TemplateInput) -> str:
+    what = f"{model_input.dtype}, {list(model_input.shape)}"
+    return f"  {word(model_input.name)}:\n    files: {model_input.folder}/*.npy # each {what}"

@@ -1,9 +1,8 @@
-"""What goes to a terminal: strangers' names and texts cannot command it.
+"""Escapes untrusted text for the terminal.
 
-A file, a node or a tensor may be called by characters that a terminal obeys: escape sequences, a
-carriage return, marks that turn the direction of what follows. Standard output and error take only
-what can be printed, and the rest spelled out (`\\x1b`). What `rich` draws goes around that stream,
-spelled out by the console itself, for its colours are commands.
+Names of files, nodes or tensors may contain control characters: escape sequences, carriage returns,
+marks of text direction. Standard output and error escape them (`\\x1b`). Output of `rich` bypasses
+these streams, because colours are control sequences; its console escapes the text itself.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any, TextIO, cast
 DOTS = "..."  # what a shortened name lacks
 
 
-def printable(text: str, kept: str = "\n\t") -> str:
-    """The characters spelled out that a terminal would obey, and not show."""
+def printable(text: str, allowed: str = "\n\t") -> str:
+    """The text with control characters escaped, except those in `allowed`."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in kept else _spelled(c) for c in text)
+    return "".join(c if c.isprintable() or c in allowed else _spelled(c) for c in text)
 
 
 def _spelled(character: str) -> str:
@@ -54,7 +53,7 @@ def shortened(name: str, most: int | None) -> str:
 
 
 class Printed:
-    """A text stream that takes anything, and passes on what is printable. `raw` is the other."""
+    """A text stream that escapes control characters and writes to `raw`."""
 
     def __init__(self, raw: TextIO) -> None:
         self.raw = raw
@@ -72,12 +71,12 @@ class Printed:
 
 
 def raw(stream: TextIO) -> TextIO:
-    """The stream that takes escape sequences, for what draws with them."""
+    """The unescaped stream, for output that uses control sequences."""
     return stream.raw if isinstance(stream, Printed) else stream
 
 
 def print_safely() -> None:
-    """From here on, in this process. What an encoding lacks is spelled out too."""
+    """Escapes standard output and error from now on, including characters outside the encoding."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, Printed) or stream is None:

@@ -1,4 +1,4 @@
-"""The verb that was typed: its arguments, and the exit code of what went wrong."""
+"""Runs a verb: parses its arguments and converts errors to exit codes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from npumake.errors import PipelineError
 
 def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[str, str]) -> int:
     """`verbs` and `aliases` name the module of each, which has `arguments` and `run`."""
-    set_up()  # first of all: a parser prints what was typed, and its help in any locale
-    known = {**verbs, **aliases}
-    # Whoever types no verb is shown them all, without the aliases.
-    names = typed[:1] if typed and typed[0] in known else [*verbs]
-    modules = {name: import_module(f"{__package__}.{known[name]}") for name in names}
-    given = _parser(modules).parse_args(typed)
-    SCREEN.is_wide = getattr(given, "wide", False)
+    set_up()  # first: the parser prints user input and help in any locale
+    table = {**verbs, **aliases}
+    # The help lists all verbs, without the aliases.
+    names = typed[:1] if typed and typed[0] in table else [*verbs]
+    modules = {name: import_module(f"{__package__}.{table[name]}") for name in names}
+    arguments = _parser(modules).parse_args(typed)
+    SCREEN.is_wide = getattr(arguments, "wide", False)
     try:
-        return int(modules[given.verb].run(given))
+        return int(modules[arguments.verb].run(arguments))
     except PipelineError as error:
         print_error(error)
         return error.exit_code
@@ -37,7 +37,7 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
 
 
 class _Version(argparse.Action):
-    """Looked up when asked: what finds a distribution takes longer to load than a verb."""
+    """Looks the version up only on demand: importlib.metadata is slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version

@@ -1,10 +1,10 @@
-"""npumake verify: whether a bundle computes what its quantized graph says
+"""npumake verify: compare a bundle with its quantized graph
 
 example:
   npumake verify -q out/quantized.rdk-x5.onnx -b out/digits.rdk-x5.hybrid -i digit.png -d 3
 
-All inputs (`-i NAME=FILE` for each) and all outputs are compared, and every constant. Without -i
-the inputs are noise. exit codes: 0 PASSED, 6 not
+It compares all outputs and all constants. Give each input with `-i NAME=FILE`; the default is
+noise. exit codes: 0 PASSED, 6 not
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     code_trust.arguments(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.opening import opened_one
     from npumake.bundle.pack import single
     from npumake.cli.run import feeds_of, files_of
@@ -42,47 +42,49 @@ def run(given: argparse.Namespace) -> int:
     from npumake.runtime.timing import noise
     from npumake.targets.reader import read_target
 
-    opening = keys_of(given)
-    bundle = opened_one(given.bin_model, keys=opening) if opening else single(given.bin_model)
-    session = code_trust.session(given, given.bin_model)
-    whole = program_of(_graph(given.quanti_model), read_target(bundle.target))
+    opening = keys_of(arguments)
+    bundle = (
+        opened_one(arguments.bin_model, keys=opening) if opening else single(arguments.bin_model)
+    )
+    session = code_trust.session(arguments, arguments.bin_model)
+    whole = program_of(_graph(arguments.quanti_model), read_target(bundle.target))
     program = alike(whole, bundle)
     feeds = noise(session.get_inputs())
-    if given.input_img:
-        files = files_of(given.input_img, session.input_names)
+    if arguments.input_img:
+        files = files_of(arguments.input_img, session.input_names)
         feeds |= feeds_of(session, files, None)
     feeds = session.offset(feeds, 128)
-    one = {name: x[: len(x) // bundle.batch] if x.ndim else x for name, x in feeds.items()}
-    operators = code_trust.operators(given, bundle, given.bin_model)
-    compared = verified(program, bundle, one, given.compare_digits, operators)
+    image_feeds = {name: x[: len(x) // bundle.batch] if x.ndim else x for name, x in feeds.items()}
+    operators = code_trust.operators(arguments, bundle, arguments.bin_model)
+    compared = verified(program, bundle, image_feeds, arguments.compare_digits, operators)
     changed = list(changed_constants(program, bundle))
     for each in compared:
         _tell(each)
     for line in changed:
         print(f"changed: {line}")
     if changed or any(each.lines for each in compared):
-        raise GateError("the bundle is not what the quantized graph says", str(given.bin_model))
+        raise GateError("the bundle is not what the quantized graph says", str(arguments.bin_model))
     print("Quanti onnx and bundle result Strict check PASSED")
     return 0
 
 
 def _graph(file: Path) -> Graph:
-    """As a build made it. Raises PipelineError for no file, or no model."""
+    """The graph as the build made it. Raises PipelineError for a missing or invalid file."""
     from npumake.borders.documented import as_built
     from npumake.graph import Graph, parse
     from npumake.runtime.picture import read
 
     data = read(file)
-    parse(data, file.name)  # what is no model is told as such
+    parse(data, file.name)  # a clear error for an invalid model
     return as_built(Graph.from_bytes(data))
 
 
-def _tell(found: Mismatch) -> None:
-    if not found.lines:
+def _tell(mismatch: Mismatch) -> None:
+    if not mismatch.lines:
         return
-    print(f"output {found.output}")
-    print(f"mismatch line num: {found.lines}", STARS, sep="\n")
-    print(f"mismatch.line_miss num: {found.miss}")
-    print(f"mismatch.line_diff num: {found.diff}")
-    print(f"mismatch.line_nan num: {found.nan}")
-    print(STARS, f"total line num: {found.total}", f"mismatch rate: {found.rate}", sep="\n")
+    print(f"output {mismatch.output}")
+    print(f"mismatch line num: {mismatch.lines}", STARS, sep="\n")
+    print(f"mismatch.line_miss num: {mismatch.miss}")
+    print(f"mismatch.line_diff num: {mismatch.diff}")
+    print(f"mismatch.line_nan num: {mismatch.nan}")
+    print(STARS, f"total line num: {mismatch.total}", f"mismatch rate: {mismatch.rate}", sep="\n")

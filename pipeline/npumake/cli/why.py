@@ -1,11 +1,11 @@
-"""npumake why: what differs from the key that made an artifact
+"""npumake why: the changes since an artifact was built
 
 example:
   npumake why                          # every node that is not current
   npumake why digits:rdk-x5/calibrated
   npumake why digits@p999              # a variant
   npumake why out/quantized.rdk-x5.onnx
-  npumake why --remote                 # and what the remote cache has of them, or why not
+  npumake why --remote                 # with their state in the remote cache
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for machines")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     chosen: dict[str, NodeState] = {}
-    for here, names in places(given.nodes).items():
+    for here, names in places(arguments.nodes).items():
         states: dict[str, NodeState] = {}
         for build in selected(here, []):
-            if given.remote and build.memory.layered is None:
+            if arguments.remote and build.memory.layered is None:
                 raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
-            states |= build.states(given.remote)
+            states |= build.states(arguments.remote)
             build.memory.save()
         chosen |= _chosen(states, names)
-    if given.json:
-        found = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
-        print(digest.text(found, indent=1))
+    if arguments.json:
+        document = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
+        print(digest.text(document, indent=1))
         return 0
-    print(_told(chosen, everything=bool(given.nodes)))
+    print(_text(chosen, everything=bool(arguments.nodes)))
     return 0
 
 
-def _told(states: dict[str, NodeState], everything: bool) -> str:
-    """The nodes that differ by themselves, then how many only follow them; or all of them."""
+def _text(states: dict[str, NodeState], everything: bool) -> str:
+    """The changed nodes and the number of nodes behind them; or `everything`."""
     lines: list[str] = []
     following = 0
     for name, state in states.items():
@@ -67,13 +67,15 @@ def _told(states: dict[str, NodeState], everything: bool) -> str:
 
 
 def _chosen(states: dict[str, NodeState], names: list[str]) -> dict[str, NodeState]:
-    """The states of the named nodes; a project stands for all of its nodes, a variant for its."""
-    known = {node: {node, *_groups(node)} for node in states}
-    answers = {answer for found in known.values() for answer in found}
+    """The states of the named nodes; a project or variant means all of its nodes."""
+    aliases = {node: {node, *_groups(node)} for node in states}
+    answers = {answer for group in aliases.values() for answer in group}
     for name in names:
         if name not in answers:
             raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, answers))
-    return {node: state for node, state in states.items() if not names or known[node] & set(names)}
+    return {
+        node: state for node, state in states.items() if not names or aliases[node] & set(names)
+    }
 
 
 def _groups(node: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""BACKENDS: what makes the compiled file of a target whose own is not a bundle."""
+"""BACKENDS: the compilers of targets whose file is not a bundle."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
 
 
 def _torq(model: bytes, target: Target) -> tuple[bytes, Members]:
-    (made,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
-    return made, {}
+    (data,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
+    return data, {}
 
 
-# .tflite, target → the file, and what the compiler tells beside it
+# .tflite, target → the compiled file, and the compiler's reports
 BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
     "iree": with_iree,
     "tflite": _tflite,
@@ -40,35 +40,35 @@ BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
     "vela": with_vela,
 }
 
-# How a compiler wants the model spelled, where not as TensorFlow Lite has it.
+# Operators that a compiler needs in another form than TensorFlow Lite's.
 SPELLINGS: Mapping[str, Callable[[FlatModel], FlatModel]] = {"iree": for_tosa, "torq": for_tosa}
 
 
 def model_for(backend: str, program: Program, quantized: Graph) -> FlatModel:
-    """The .tflite that the compiler is given. Raises GraphError."""
+    """The .tflite for this compiler. Raises GraphError."""
     model = tflite_model(program, quantized)
     return SPELLINGS[backend](model) if backend in SPELLINGS else model
 
 
 def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Members) -> bytes:
-    """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several. An `.onnx` has
-    the notes of a detector as every other."""
+    """From a compiler of Q/DQ graphs: its only file, or a ZIP of several. An `.onnx` file keeps the
+    notes of a detector."""
     graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
     try:
-        made = adapted(adapter, graph.to_bytes(), target.told)
+        products = adapted(adapter, graph.to_bytes(), target.told)
     except CompilerError as error:
         raise named(error, graph) from error
-    if len(made) > 1:
-        return zipped({**made, **beside})
-    ((name, data),) = made.items()
+    if len(products) > 1:
+        return zipped({**products, **beside})
+    ((name, data),) = products.items()
     return noted(data, carried(quantized), name) if name.endswith(".onnx") else data
 
 
 def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:
-    """The compiled file; members in a ZIP behind it, as TensorFlow Lite's metadata has them, where
-    the file may have one.
+    """The compiled file. Members are appended as a ZIP, as TensorFlow Lite does with metadata,
+    where the format allows it.
 
-    Raises GraphError for what TensorFlow Lite cannot hold, StageError where a compiler fails.
+    Raises GraphError for what TensorFlow Lite cannot express, StageError where a compiler fails.
     """
     if target.backend == "onnx":
         return onnx_file(quantized, target.name)
@@ -77,8 +77,8 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
         return _of_graph(adapter, quantized, target, beside)
     model, compiler = model_for(target.backend, program, quantized), BACKENDS[target.backend]
     try:
-        made, told = compiler(written(*model), target)
+        data, reports = compiler(written(*model), target)
     except CompilerError as error:
         raise located(error, model, lambda part: compiler(part, target)) from error
-    members = {**told, **beside}
-    return made + zipped(members) if members else made
+    members = {**reports, **beside}
+    return data + zipped(members) if members else data

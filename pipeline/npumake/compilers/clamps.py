@@ -1,4 +1,4 @@
-"""An operator with its clamp: fused where it is a ReLU, else a MAXIMUM and a MINIMUM behind it."""
+"""An operator with its clamp: fused for a ReLU, else followed by MAXIMUM and MINIMUM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUNDS: Mapping[int, tuple[float, float]] = {
 
 
 def refused(step: Instruction, why: str) -> GraphError:
-    """What to do about it depends on whether the node can be there in float
+    """The error. Its hint depends on whether the node can run in float
     (npumake.compilers.tflite)."""
     return GraphError(f"TensorFlow Lite has no `{step.name}`: {why}")
 
@@ -33,7 +33,7 @@ def _limits(step: Instruction, grid: Grid) -> tuple[int, int]:
 
 
 def activation_of(step: Instruction, grid: Grid) -> int | None:
-    """The activation that clamps as the instruction does; None where there is none."""
+    """The fused activation with the instruction's clamp; None if there is none."""
     if grid.scale is None:
         return NONE
     limits, types = _limits(step, grid), np.iinfo(grid.dtype)
@@ -57,16 +57,16 @@ def clamped(
     order: Order,
     options: Fields | Callable[[int], Fields],
 ) -> None:
-    """The operator with the clamp fused, where its options are those of an activation."""
+    """Adds the operator with the clamp fused, where its options include an activation."""
     name = step.outputs[0]
     activation = activation_of(step, draft.grid(name))
     if activation == NONE or (activation is not None and callable(options)):
-        made = draft.make(name, order)
-        draft.draw(type, inputs, [made], options(activation) if callable(options) else options)
+        output = draft.make(name, order)
+        draft.draw(type, inputs, [output], options(activation) if callable(options) else options)
         return
-    made = draft.hidden(name, order, f"{name}_open")
-    draft.draw(type, inputs, [made], options(NONE) if callable(options) else options)
-    _clamp(draft, step, made, order)
+    output = draft.hidden(name, order, f"{name}_open")
+    draft.draw(type, inputs, [output], options(NONE) if callable(options) else options)
+    _clamp(draft, step, output, order)
 
 
 def _clamp(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> None:
@@ -78,13 +78,13 @@ def _clamp(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) ->
     for type, bound in needed.items():
         last = type == list(needed)[-1]
         value = draft.constant(f"{name}_{type.lower()}", np.full((1,), bound, grid.dtype), grid)
-        made = draft.make(name, order) if last else draft.hidden(name, order, f"{name}_{type}")
-        draft.draw(type, [index, value], [made])
-        index = made
+        output = draft.make(name, order) if last else draft.hidden(name, order, f"{name}_{type}")
+        draft.draw(type, [index, value], [output])
+        index = output
 
 
 def regrid(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> None:
-    """The codes on the output's grid, clamped: nothing at all where both are as they were."""
+    """The codes on the output's grid, clamped; adds nothing if both are unchanged."""
     name = step.outputs[0]
     before, after = draft.grid(step.inputs[0]), draft.grid(name)
     if (before.scale, before.zero_point) != (after.scale, after.zero_point):

@@ -1,4 +1,4 @@
-"""What slides along one axis as what slides over an image of one row.
+"""Windows over one axis as windows over an image of one row.
 
 x (N, C, L)    Reshape -> (N, C, 1, L)    Conv 1 x k    Reshape -> (N, O, M)
 """
@@ -15,7 +15,7 @@ SLIDING = frozenset({"average_twice", "conv", "conv_transpose", "max_pool"})
 
 
 def lifted(program: Program) -> Program:
-    """The program with every window of one dimension as one of two."""
+    """The program with every one-dimensional window as a two-dimensional one."""
     tensors = dict(program.tensors)
     steps: list[Instruction] = []
     for step in program.instructions:
@@ -25,21 +25,21 @@ def lifted(program: Program) -> Program:
 
 
 def _over_an_image(step: Instruction, tensors: dict[str, Tensor]) -> Iterator[Instruction]:
-    """Reshape, the step, Reshape; what is between them is added to `tensors`."""
-    (read,), (made,) = step.inputs, step.outputs
-    before, after = f"{made}_row", f"{made}_of_row"
-    for name, flat in ((before, read), (after, made)):
+    """Reshape, the step, Reshape; adds the tensors in between to `tensors`."""
+    (source,), (output,) = step.inputs, step.outputs
+    before, after = f"{output}_row", f"{output}_of_row"
+    for name, flat in ((before, source), (after, output)):
         samples, channels, length = tensors[flat].shape
         tensors[name] = replace(tensors[flat], shape=(samples, channels, 1, length))
     constants = dict(step.constants)
     if "weight" in constants:
         constants["weight"] = constants["weight"][:, :, None]
     attributes = {name: _two(name, value) for name, value in step.attributes.items()}
-    yield Instruction("reshape", step.name, (read,), (before,))
+    yield Instruction("reshape", step.name, (source,), (before,))
     yield replace(
         step, inputs=(before,), outputs=(after,), constants=constants, attributes=attributes
     )
-    yield Instruction("reshape", step.name, (after,), (made,))
+    yield Instruction("reshape", step.name, (after,), (output,))
 
 
 def _two(name: str, value: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What moves values: the same codes elsewhere, and on another grid only where asked."""
+"""Data movement: the codes move unchanged, and are requantized only where the grids differ."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from npumake.bundle.program import Instruction
 from npumake.compilers.clamps import clamped, regrid
 from npumake.compilers.tflite_builder import NHWC, Order, TFLiteBuilder, plain
 
-MOST_PADDED = 5  # axes
-MIRRORED = {"reflect": 0, "edge": 1}  # an edge of 1
+MAX_PAD_AXES = 5  # axes
+MIRRORED = {"reflect": 0, "edge": 1}  # "edge" only with a width of 1
 
 
 def reshape(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Where only axes of size 1 come and go, the others stay as they lie."""
+    """If only axes of size 1 appear or disappear, the others keep their layout."""
     source, name = step.inputs[0], step.outputs[0]
     shape = draft.grid(name).shape
-    order = _kept(draft.grid(source).shape, draft.order(source), shape)
+    order = _order_after(draft.grid(source).shape, draft.order(source), shape)
     if order is None:
         index, order = draft.read_flat(source), plain(len(shape))
     else:
         index = draft.read(source, draft.order(source))
     if draft.tensors[index].shape != tuple(shape[axis] for axis in order):
-        made = draft.hidden(source, order, f"{name}_reshaped", shape)
-        draft.reshape(index, made)
-        index = made
+        output = draft.hidden(source, order, f"{name}_reshaped", shape)
+        draft.reshape(index, output)
+        index = output
     regrid(draft, step, index, order)
 
 
-def _kept(before: tuple[int, ...], order: Order, after: tuple[int, ...]) -> Order | None:
-    """The order of the axes behind a Reshape that only brings or takes axes of size 1."""
+def _order_after(before: tuple[int, ...], order: Order, after: tuple[int, ...]) -> Order | None:
+    """The axis order after a Reshape that only adds or removes axes of size 1; None for
+    others."""
     long, longs = ([a for a, n in enumerate(shape) if n != 1] for shape in (before, after))
     if [before[axis] for axis in long] != [after[axis] for axis in longs]:
         return None
@@ -44,53 +45,53 @@ def _kept(before: tuple[int, ...], order: Order, after: tuple[int, ...]) -> Orde
 
 
 def transpose(draft: TFLiteBuilder, step: Instruction) -> None:
-    """The same tensor, its axes called otherwise."""
-    given, order = step.attributes["perm"], draft.order(step.inputs[0])
-    made = tuple(given.index(axis) for axis in order)
-    regrid(draft, step, draft.read(step.inputs[0], order), made)
+    """The same tensor with its axes renamed."""
+    perm, order = step.attributes["perm"], draft.order(step.inputs[0])
+    new_order = tuple(perm.index(axis) for axis in order)
+    regrid(draft, step, draft.read(step.inputs[0], order), new_order)
 
 
 def concat(draft: TFLiteBuilder, step: Instruction) -> None:
     name, axis = step.outputs[0], step.attributes["axis"]
     order = draft.order(step.inputs[0])
     grid, read = draft.grid(name), []
-    for index, given in enumerate(step.inputs):
-        source, lies = draft.read(given, order), draft.grid(given)
+    for index, operand in enumerate(step.inputs):
+        source, lies = draft.read(operand, order), draft.grid(operand)
         if (lies.scale, lies.zero_point) != (grid.scale, grid.zero_point):
-            made = draft.hidden(name, order, f"{name}_{index}", lies.shape)
-            draft.draw("QUANTIZE", [source], [made])
-            source = made
+            requantized = draft.hidden(name, order, f"{name}_{index}", lies.shape)
+            draft.draw("QUANTIZE", [source], [requantized])
+            source = requantized
         read.append(source)
-    # LiteRT takes no activation of it: a clamp stands behind.
+    # LiteRT fuses no activation here, so the clamp is a separate operator.
     clamped(draft, step, "CONCATENATION", read, order, {0: ("i", order.index(axis))})
 
 
 def pad(draft: TFLiteBuilder, step: Instruction) -> None:
-    """What repeats elements is a MIRROR_PAD where that is what it has, else a GATHER along each
-    axis. An edge of 1 is what it calls symmetric, which more chips have."""
+    """Repeating modes become a MIRROR_PAD where it has the mode, else a GATHER along each axis. An
+    edge of width 1 is SYMMETRIC, which more chips support."""
     order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
     sizes = draft.grid(step.inputs[0]).shape
     if mode != "constant" and not _is_mirrored(mode, step.attributes["around"], sizes):
         _repeated(draft, step, order)
         return
-    if mode == "constant" and len(order) > MOST_PADDED:
+    if mode == "constant" and len(order) > MAX_PAD_AXES:
         _framed(draft, step, order)
         return
     around = np.array([step.attributes["around"][axis] for axis in order], np.int32)
     inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_pads", around)]
-    made, grid = draft.make(step.outputs[0], order), draft.grid(step.outputs[0])
+    output, grid = draft.make(step.outputs[0], order), draft.grid(step.outputs[0])
     fill = step.attributes.get("fill", grid.zero_point)
     if mode != "constant":
-        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", MIRRORED[mode])})
+        draft.draw("MIRROR_PAD", inputs, [output], {0: ("b", MIRRORED[mode])})
     elif fill == grid.zero_point:
-        draft.draw("PAD", inputs, [made])
+        draft.draw("PAD", inputs, [output])
     else:
         value = draft.constant(f"{step.name}_fill", np.full((), fill, grid.dtype), grid)
-        draft.draw("PADV2", [*inputs, value], [made])
+        draft.draw("PADV2", [*inputs, value], [output])
 
 
 def _framed(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
-    """The constant beside what is there, along one axis after the other."""
+    """Concatenates the constant along one axis after the other."""
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index, grid = draft.read(step.inputs[0], order), draft.grid(name)
     fill = step.attributes.get("fill", grid.zero_point)
@@ -125,27 +126,27 @@ def _repeated(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
         for axis, (size, sides) in enumerate(zip(sizes, step.attributes["around"], strict=True))
         if any(sides)
     }
-    taken(draft, step, order, places)
+    gather_along(draft, step, order, places)
 
 
-def taken(
+def gather_along(
     draft: TFLiteBuilder, step: Instruction, order: Order, places: Mapping[int, np.ndarray]
 ) -> None:
-    """What lies at these places, along one axis after the other."""
+    """The elements at these positions, along one axis after the other."""
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index = draft.read(step.inputs[0], order)
     for axis, where in places.items():
         called = name if axis == list(places)[-1] else f"{name}_{axis}"
         at = draft.constant(f"{name}_at_{axis}", where.astype(np.int32))
         shape[axis] = len(where)
-        made = draft.hidden(step.inputs[0], order, called, shape)
-        draft.draw("GATHER", [index, at], [made], {0: ("i", order.index(axis))})
-        index = made
+        output = draft.hidden(step.inputs[0], order, called, shape)
+        draft.draw("GATHER", [index, at], [output], {0: ("i", order.index(axis))})
+        index = output
     regrid(draft, step, index, order)
 
 
 def gather(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Along one axis; indices that are a scalar take the axis away."""
+    """Along one axis; scalar indices remove the axis."""
     axis, indices = step.attributes["axis"], step.constants["indices"].astype(np.int32)
     rank = len(draft.grid(step.inputs[0]).shape)
     size = draft.grid(step.inputs[0]).shape[axis]
@@ -153,8 +154,8 @@ def gather(draft: TFLiteBuilder, step: Instruction) -> None:
     where = np.where(indices < 0, indices + size, indices).astype(np.int32)
     inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_at", where)]
     out = order if indices.ndim == 1 else plain(rank + indices.ndim - 1)
-    made = draft.make(step.outputs[0], out)
-    draft.draw("GATHER", inputs, [made], {0: ("i", order.index(axis))})
+    output = draft.make(step.outputs[0], out)
+    draft.draw("GATHER", inputs, [output], {0: ("i", order.index(axis))})
 
 
 def sliced(draft: TFLiteBuilder, step: Instruction) -> None:
@@ -165,7 +166,7 @@ def sliced(draft: TFLiteBuilder, step: Instruction) -> None:
     columns = ([start for start, _, _ in laid], ends, [by for _, _, by in laid])
     mask = sum(1 << at for at, (_, end, _) in enumerate(laid) if end is None)
     named = zip(("begin", "end", "strides"), columns, strict=True)
-    given = [draft.constant(f"{step.name}_{n}", np.array(v, np.int32)) for n, v in named]
-    made = draft.make(step.outputs[0], order)
+    parameters = [draft.constant(f"{step.name}_{n}", np.array(v, np.int32)) for n, v in named]
+    output = draft.make(step.outputs[0], order)
     read = draft.read(step.inputs[0], order)
-    draft.draw("STRIDED_SLICE", [read, *given], [made], {0: ("i", 0), 1: ("i", mask)})
+    draft.draw("STRIDED_SLICE", [read, *parameters], [output], {0: ("i", 0), 1: ("i", mask)})

@@ -1,5 +1,5 @@
-"""A dilated maximum as the largest of slices, one for each element of the window: along its rows,
-then along its columns."""
+"""A dilated maximum pool as the maximum of slices, one per window element: first along rows, then
+along columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npumake.compilers.tflite_builder import NHWC, TFLiteBuilder, plain
 
 
 class _Taps(NamedTuple):
-    """Of a window along one axis, where `size` of them are."""
+    """A window along one axis, at `size` positions."""
 
     elements: int
     stride: int
@@ -22,7 +22,7 @@ class _Taps(NamedTuple):
 
 
 def dilated_max(draft: TFLiteBuilder, step: Instruction, index: int) -> None:
-    """Of the tensor `index`, which lies NHWC and has its pads written."""
+    """The maximum over the tensor `index`, NHWC with its padding already added."""
     after = draft.grid(step.outputs[0]).shape
     roles = (step.attributes[role] for role in ("kernel", "strides", "dilations"))
     for axis, taps in zip((1, 2), zip(*roles, after[2:], strict=True), strict=True):
@@ -37,29 +37,29 @@ def _largest_along(
     shape[axis] = taps.size
     for number in range(taps.elements):
         called = f"{step.outputs[0]}_{axis}_{number}"
-        made = _slice(draft, step, index, called, (axis, number, taps))
+        part = _slice(draft, step, index, called, (axis, number, taps))
         if number:
             both = draft.hidden(step.inputs[0], plain(4), f"{called}_largest", shape)
-            draft.draw("MAXIMUM", [largest, made], [both])
-            made = both
-        largest = made
+            draft.draw("MAXIMUM", [largest, part], [both])
+            part = both
+        largest = part
     return largest
 
 
 def _slice(
     draft: TFLiteBuilder, step: Instruction, index: int, called: str, where: tuple[int, int, _Taps]
 ) -> int:
-    """What element `number` of every window along `axis` covers."""
+    """Element `number` of every window along `axis`."""
     axis, number, taps = where
     begin, end, by = [0] * 4, list(draft.tensors[index].shape), [1] * 4
     begin[axis], by[axis] = number * taps.dilation, taps.stride
     end[axis] = begin[axis] + (taps.size - 1) * taps.stride + 1
-    given = [
+    bounds = [
         draft.constant(f"{called}_{role}", np.array(numbers, np.int32))
         for role, numbers in (("begin", begin), ("end", end), ("by", by))
     ]
     shape = list(draft.tensors[index].shape)
     shape[axis] = taps.size
-    made = draft.hidden(step.inputs[0], plain(4), called, shape)
-    draft.draw("STRIDED_SLICE", [index, *given], [made])
-    return made
+    output = draft.hidden(step.inputs[0], plain(4), called, shape)
+    draft.draw("STRIDED_SLICE", [index, *bounds], [output])
+    return output

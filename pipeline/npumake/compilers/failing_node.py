@@ -1,7 +1,7 @@
-"""Which node a compiler fails at: the shortest stretch of operators that it still fails at.
+"""Finds the node at which a compiler fails: the shortest run of operators that still fails.
 
-Halves are tried first: most failures are those of one operator, and half a network takes half the
-time. Where neither half fails alone, the stretch is shortened from its end, then from its start.
+It bisects first: most failures come from one operator, and half a network takes half the time. If
+neither half fails alone, it shortens the run from its end, then from its start.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from npumake.compilers.flatfile import FlatModel, written
 from npumake.compilers.process import CompilerError, SlowError, limited
 from npumake.errors import StageError
 
-PATIENCE = 120.0  # seconds for all trials
-ONE_TRIAL = 30.0  # seconds; one that takes longer did not fail where the whole network does
+MAX_SECONDS = 120.0  # for all trials
+TRIAL_SECONDS = 30.0  # seconds; a slower trial fails for another reason than the network
 HINT = "replace the node, or build for another target: `tflite` takes the same network"
 
 
@@ -32,7 +32,7 @@ class _Trials:
     def fail(self, start: int, end: int) -> bool:
         """Whether the compiler fails at these operators alone."""
         try:
-            with limited(max(min(ONE_TRIAL, self.left), 1.0)):
+            with limited(max(min(TRIAL_SECONDS, self.left), 1.0)):
                 self.compiles(written(*stretch(self.model, start, end)))
         except CompilerError:
             return True
@@ -44,9 +44,9 @@ class _Trials:
 def located(
     error: CompilerError, model: FlatModel, compiles: Callable[[bytes], object]
 ) -> StageError:
-    """The failure of `compiles` at the `model`, with the node, or the stretch of nodes where
-    finding one takes longer than PATIENCE."""
-    trials = _Trials(model, compiles, time.monotonic() + PATIENCE)
+    """The error with the failing node, or with a run of nodes if the search exceeds
+    MAX_SECONDS."""
+    trials = _Trials(model, compiles, time.monotonic() + MAX_SECONDS)
     start, end = _shortened(trials, *_halved(trials, 0, len(model.operators)))
     nodes = list(dict.fromkeys(_node(model, at) for at in range(start, end)))
     first, last = nodes[0], nodes[-1]
@@ -67,7 +67,7 @@ def _halved(trials: _Trials, start: int, end: int) -> tuple[int, int]:
 
 
 def _shortened(trials: _Trials, start: int, end: int) -> tuple[int, int]:
-    """Operators that fail only together: the first end that fails, then the last start."""
+    """Operators that fail only together: the first failing end, then the last failing start."""
     passes, fails = (start + end) // 2 if end - start > 1 else end - 1, end
     while fails - passes > 1 and trials.left > 0:
         middle = (passes + fails) // 2
@@ -85,14 +85,14 @@ def _node(model: FlatModel, at: int) -> str:
 
 
 def stretch(model: FlatModel, start: int, end: int) -> FlatModel:
-    """Some operators as a network of their own: it reads what others make, and gives what others
-    read."""
+    """A run of operators as a network: its inputs come from other operators, its outputs go to
+    them."""
     inside = model.operators[start:end]
-    made = {index for operator in inside for index in operator.outputs}
+    produced = {index for operator in inside for index in operator.outputs}
     read = dict.fromkeys(index for operator in inside for index in operator.inputs if index >= 0)
     outside = [o for at, o in enumerate(model.operators) if not start <= at < end]
-    wanted = {*model.outputs, *(index for operator in outside for index in operator.inputs)}
-    inputs = [i for i in read if i not in made and model.tensors[i].values is None]
+    needed = {*model.outputs, *(index for operator in outside for index in operator.inputs)}
+    inputs = [i for i in read if i not in produced and model.tensors[i].values is None]
     return model._replace(
-        operators=inside, inputs=inputs, outputs=[i for i in sorted(made) if i in wanted]
+        operators=inside, inputs=inputs, outputs=[i for i in sorted(produced) if i in needed]
     )

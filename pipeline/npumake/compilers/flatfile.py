@@ -1,6 +1,6 @@
-"""A .tflite file from plain values. The numbers of fields are those of TensorFlow's schema.fbs.
+"""Writes a .tflite file from plain values. Field numbers are those of TensorFlow's schema.fbs.
 
-The same network gives the same bytes: tables are written in the order given, nothing is dated.
+The same network gives the same bytes: tables keep their order, and there are no dates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from npumake.frontends.tflite.schema import IDENTIFIER, NAMES, TYPES
 
 NUMBERS = {dtype: number for number, dtype in TYPES.items()}
-ALIGNMENT = 16  # of what a buffer holds
+ALIGNMENT = 16  # of a buffer's content
 SLOTS = {
     "b": "PrependInt8Slot",
     "i": "PrependInt32Slot",
@@ -23,12 +23,13 @@ SLOTS = {
     "?": "PrependBoolSlot",
     "offset": "PrependUOffsetTRelativeSlot",
 }
-Fields = Mapping[int, tuple[str, Any]]  # by number: the kind of SLOTS, and the value
+Fields = Mapping[int, tuple[str, Any]]  # by field number: the kind in SLOTS, and the value
 
 
 @dataclass(frozen=True, eq=False)
 class FileTensor:
-    """Constant when it has values; codes when it has a scale: one, or one per index of `axis`."""
+    """Constant if it has values; quantized if it has a scale: one, or one per index of
+    `axis`."""
 
     name: str
     shape: tuple[int, ...]
@@ -41,7 +42,8 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOperator:
-    """`inputs` and `outputs` are tensors by number, -1 for none; `union` that of the options."""
+    """`inputs` and `outputs` are tensor indices, -1 for an omitted one; `union` is that of the
+    options."""
 
     type: str
     inputs: tuple[int, ...]
@@ -49,11 +51,11 @@ class FileOperator:
     version: int = 1
     union: int = 0
     options: Fields = field(default_factory=dict)
-    node: str = ""  # of the graph, which it computes; not in the file
+    node: str = ""  # the graph node that it computes; not in the file
 
 
 class FlatModel(NamedTuple):
-    """What `written` takes: one graph."""
+    """One graph, as arguments of `written`."""
 
     tensors: Sequence[FileTensor]
     operators: Sequence[FileOperator]
@@ -67,20 +69,20 @@ def written(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> bytes:
-    """The file of one graph that computes `outputs` from `inputs`."""
+    """The bytes of a file with one graph."""
     b = flatbuffers.Builder(1024)
     buffers = [_table(b, {})]
-    made = []
+    table_offsets = []
     for tensor in tensors:
-        held = 0
+        buffer = 0
         if tensor.values is not None:
-            held = len(buffers)
+            buffer = len(buffers)
             buffers.append(_table(b, {0: ("offset", _content(b, tensor.values))}))
-        made.append(_tensor(b, tensor, held))
+        table_offsets.append(_tensor(b, tensor, buffer))
     codes = sorted({(operator.type, operator.version) for operator in operators})
     steps = [_operator(b, operator, codes) for operator in operators]
     graph: Fields = {
-        0: ("offset", _offsets(b, made)),
+        0: ("offset", _offsets(b, table_offsets)),
         1: ("offset", _numbers(b, inputs, np.int32)),
         2: ("offset", _numbers(b, outputs, np.int32)),
         3: ("offset", _offsets(b, steps)),
@@ -121,13 +123,13 @@ def _tensor(b: flatbuffers.Builder, tensor: FileTensor, buffer: int) -> int:
         }
         fields[4] = ("offset", _table(b, grid))
     if not tensor.shape:
-        fields[8] = ("?", True)  # it has a rank, 0: no shape alone means that nothing is known
+        fields[8] = ("?", True)  # rank 0 is known; an absent shape alone would mean unknown
     return _table(b, fields)
 
 
 def _code(b: flatbuffers.Builder, name: str, version: int) -> int:
     number = NAMES.index(name)
-    # Numbers beyond a byte stand in a field of their own; old readers see the largest.
+    # Numbers beyond a byte have a field of their own; old readers see the largest byte.
     return _table(b, {0: ("b", min(number, 127)), 2: ("i", version), 3: ("i", number)})
 
 
@@ -148,7 +150,9 @@ def _operator(
 def _table(b: flatbuffers.Builder, fields: Fields) -> int:
     b.StartObject(max(fields, default=-1) + 1)
     for number, (kind, value) in fields.items():
-        absent = 0 if kind == "offset" else None  # written even where it is the default
+        absent = (
+            0 if kind == "offset" else None
+        )  # offsets are always written, others only if not the default
         getattr(b, SLOTS[kind])(number, value, absent)
     return int(b.EndObject())
 

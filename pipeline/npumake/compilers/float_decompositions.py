@@ -1,7 +1,7 @@
-"""A node left in float that TensorFlow Lite has not, written out in those that it has.
+"""Float nodes that TensorFlow Lite lacks, decomposed into operators that it has.
 
-An LSTM, GRU or RNN step by step: TensorFlow Lite's own have other inputs, and no int8 that is ours.
-Any other by its recipe, or as ONNX itself defines it (npumake.passes.decompose).
+LSTM, GRU and RNN are unrolled: TensorFlow Lite's own have other inputs and another int8 scheme.
+Other operators have a recipe or ONNX's own definition (npumake.passes.decompose).
 """
 
 from __future__ import annotations
@@ -21,61 +21,61 @@ from npumake.passes.decompose import decomposed
 from npumake.passes.recurrent_steps import KINDS
 from npumake.passes.unroll_recurrent import hindrance, unroll_recurrent
 
-MOST_STEPS = 1024
+MAX_STEPS = 1024
 
 
 def written_out(
-    program: Program, graph: Graph, known: Collection[str]
+    program: Program, graph: Graph, supported: Collection[str]
 ) -> tuple[Program, dict[str, Node]]:
-    """The program in nodes of the `known` operators, as far as that can be, and the nodes of all
-    instructions by name."""
+    """The program in operators of `supported` as far as possible, and the nodes of all instructions
+    by name."""
     nodes = {str(node.name): node for node in graph.nodes()}
     tensors, steps = dict(program.tensors), list[Instruction]()
     for step in program.instructions:
-        alone = _simpler(step, nodes.get(step.name), graph, known)
+        alone = _simpler(step, nodes.get(step.name), graph, supported)
         if alone is None:
             steps.append(step)
             continue
         nodes |= {str(each.name): each for each in alone.nodes()}
-        made = lowered(alone, "twice")
-        tensors |= {name: held for name, held in made.tensors.items() if name not in tensors}
-        steps += made.instructions
+        simpler = lowered(alone, "twice")
+        tensors |= {name: tensor for name, tensor in simpler.tensors.items() if name not in tensors}
+        steps += simpler.instructions
     read = {name for step in steps for name in step.inputs}.union(program.outputs)
     used = (step for step in steps if step.inputs or not read.isdisjoint(step.outputs))
     return replace(program, tensors=tensors, instructions=tuple(used)), nodes
 
 
 def _simpler(
-    step: Instruction, node: Node | None, graph: Graph, known: Collection[str]
+    step: Instruction, node: Node | None, graph: Graph, supported: Collection[str]
 ) -> Graph | None:
-    """The node as a graph of simpler ones; None where it is none, or is simple itself."""
+    """The node as a graph of simpler ones; None if it has no decomposition, or needs none."""
     if step.op != CPU or node is None or node.domain:
         return None
     before = part(graph, [node], node.outputs).to_bytes()
     alone = in_float(graph, node)
     if node.op_type in KINDS:
-        if hindrance(node, MOST_STEPS) is not None:
+        if hindrance(node, MAX_STEPS) is not None:
             return None
-        unroll_recurrent(alone, MOST_STEPS)
+        unroll_recurrent(alone, MAX_STEPS)
         return optimized(alone)
     try:
-        alone = decomposed(alone, known)
-    except GraphError:  # a body that does not fit; the node is refused by its name
+        alone = decomposed(alone, supported)
+    except GraphError:  # the body does not fit; the error then names the node itself
         return None
-    is_known = all(each.op_type in known and not each.domain for each in alone.nodes())
+    is_known = all(each.op_type in supported and not each.domain for each in alone.nodes())
     return alone if is_known and alone.to_bytes() != before else None
 
 
 def in_float(graph: Graph, node: Node) -> Graph:
-    """The node of a Q/DQ graph alone, its constants and all around it in float."""
+    """The node of a Q/DQ graph alone, with its constants and neighbours in float."""
     makers = [maker for value in node.inputs if (maker := dequantizer(value)) is not None]
-    held = [maker for maker in makers if array(maker.inputs[0]) is not None]
+    constants = [maker for maker in makers if array(maker.inputs[0]) is not None]
     alone = part(graph, [node], node.outputs)
-    fed = {str(value.name): value for value in alone.inputs}
-    for maker in held:
+    inputs = {str(value.name): value for value in alone.inputs}
+    for maker in constants:
         value = maker.outputs[0]
         (real,) = OrtSession(part(graph, [maker], [value]).to_bytes()).run(None, {})
-        given = fed[str(value.name)]
-        alone.replace_uses(given, alone.constant(f"{value.name}_held", real))
-        alone.drop_input(given)
+        placeholder = inputs[str(value.name)]
+        alone.replace_uses(placeholder, alone.constant(f"{value.name}_held", real))
+        alone.drop_input(placeholder)
     return alone

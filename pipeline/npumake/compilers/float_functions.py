@@ -1,8 +1,7 @@
-"""Functions in float that TensorFlow Lite has not, spelled out in those that it has.
+"""Float functions that TensorFlow Lite lacks, in operators that it has.
 
-HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x
-Softplus     log(1 + exp(x))                       Softsign    x / (1 + |x|)
-Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
+HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x Softplus     log(1 + exp(x))
+Softsign    x / (1 + |x|) Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from npumake.graph import Node, attribute
 
 
 class Line(NamedTuple):
-    """Operators one after the other, for one node; each makes a tensor like the node's."""
+    """A chain of operators for one node; each output has the shape and type of the node's."""
 
     draft: TFLiteBuilder
     step: Instruction
     order: Order
 
-    def made(self, kind: str, inputs: Sequence[int], options: Fields | None = None) -> int:
+    def emit(self, kind: str, inputs: Sequence[int], options: Fields | None = None) -> int:
         called = f"{self.step.outputs[0]}_{kind}_{len(self.draft.tensors)}"
         index = self.draft.hidden(self.step.outputs[0], self.order, called)
         self.draft.draw(kind, inputs, [index], options)
@@ -35,7 +34,7 @@ class Line(NamedTuple):
         return self.draft.constant(f"{self.step.name}_number", np.full((1,), value, np.float32))
 
     def give(self, kind: str, inputs: Sequence[int]) -> None:
-        """The last of them."""
+        """Adds the last operator, which produces the node's output."""
         self.draft.draw(kind, inputs, [self.draft.make(self.step.outputs[0], self.order)])
 
 
@@ -46,9 +45,9 @@ def _line(draft: TFLiteBuilder, step: Instruction) -> tuple[Line, int]:
 
 def hard_sigmoid(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     line, x = _line(draft, step)
-    scaled = line.made("MUL", [x, line.number(attribute(node, "alpha", 0.2))])
-    moved = line.made("ADD", [scaled, line.number(attribute(node, "beta", 0.5))])
-    line.give("MINIMUM", [line.made("MAXIMUM", [moved, line.number(0.0)]), line.number(1.0)])
+    scaled = line.emit("MUL", [x, line.number(attribute(node, "alpha", 0.2))])
+    moved = line.emit("ADD", [scaled, line.number(attribute(node, "beta", 0.5))])
+    line.give("MINIMUM", [line.emit("MAXIMUM", [moved, line.number(0.0)]), line.number(1.0)])
 
 
 def reciprocal(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
@@ -58,29 +57,29 @@ def reciprocal(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 def softplus(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     line, x = _line(draft, step)
-    line.give("LOG", [line.made("ADD", [line.made("EXP", [x]), line.number(1.0)])])
+    line.give("LOG", [line.emit("ADD", [line.emit("EXP", [x]), line.number(1.0)])])
 
 
 def softsign(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     line, x = _line(draft, step)
-    line.give("DIV", [x, line.made("ADD", [line.made("ABS", [x]), line.number(1.0)])])
+    line.give("DIV", [x, line.emit("ADD", [line.emit("ABS", [x]), line.number(1.0)])])
 
 
 def mish(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     line, x = _line(draft, step)
-    plus = line.made("LOG", [line.made("ADD", [line.made("EXP", [x]), line.number(1.0)])])
-    line.give("MUL", [x, line.made("TANH", [plus])])
+    plus = line.emit("LOG", [line.emit("ADD", [line.emit("EXP", [x]), line.number(1.0)])])
+    line.give("MUL", [x, line.emit("TANH", [plus])])
 
 
 def ceil(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     """LiteRT's reference kernels have no CEIL."""
     line, x = _line(draft, step)
-    line.give("NEG", [line.made("FLOOR", [line.made("NEG", [x])])])
+    line.give("NEG", [line.emit("FLOOR", [line.emit("NEG", [x])])])
 
 
 def clip(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     line, x = _line(draft, step)
     for kind, bound in zip(("MAXIMUM", "MINIMUM"), node.inputs[1:], strict=False):
         if bound is not None:
-            x = line.made(kind, [x, draft.read(str(bound.name), ())])
+            x = line.emit(kind, [x, draft.read(str(bound.name), ())])
     draft.hold(step.outputs[0], line.order, x)

@@ -1,4 +1,4 @@
-"""Node left in float that moves or selects → the operators of TensorFlow Lite that do."""
+"""Float nodes that move or select values, as operators of TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from npumake.graph import Node, Value, array, attribute, shape
 
 
 def pad(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """As the instruction, which asks for a smaller number to add."""
+    """As the instruction, which needs a smaller fill value."""
     pads, axes = array(node.inputs[1]), node.inputs[3] if len(node.inputs) > 3 else None
     value = node.inputs[2] if len(node.inputs) > 2 else None
     if pads is None or axes is not None or (pads < 0).any() or _computed(value):
-        raise refused(step, "what it adds is computed, or less than nothing")
+        raise refused(step, "its padding is computed or negative")
     around = [[int(begin), int(end)] for begin, end in pads.reshape(2, -1).T]
-    given = {"around": around, "mode": attribute(node, "mode", "constant"), "fill": fill_of(node)}
-    data_movement.pad(draft, replace(step, attributes=given))
+    spelled = {"around": around, "mode": attribute(node, "mode", "constant"), "fill": fill_of(node)}
+    data_movement.pad(draft, replace(step, attributes=spelled))
 
 
 def _computed(value: Value | None) -> bool:
@@ -32,21 +32,21 @@ def _computed(value: Value | None) -> bool:
 
 
 def gather(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """Of a tensor or of a table, at places that are known or not."""
+    """From a tensor or a table, with constant or computed indices."""
     data, where = (str(value.name) for value in node.inputs if value is not None)
     rank, ranks = len(draft.grid(data).shape), len(draft.grid(where).shape)
     axis, places = attribute(node, "axis", 0) % rank, draft.constants.get(where)
     if places is not None:
         size = draft.grid(data).shape[axis]
-        known = {"indices": np.where(places < 0, places + size, places)}
-        given = {"axis": axis}
+        indices = {"indices": np.where(places < 0, places + size, places)}
+        axis_attribute = {"axis": axis}
         data_movement.gather(
-            draft, replace(step, inputs=(data,), constants=known, attributes=given)
+            draft, replace(step, inputs=(data,), constants=indices, attributes=axis_attribute)
         )
         return
     read = [draft.read(data, plain(rank)), draft.read(where, plain(ranks))]
-    made = draft.make(step.outputs[0], plain(rank + ranks - 1))
-    draft.draw("GATHER", read, [made], {0: ("i", axis)})
+    output = draft.make(step.outputs[0], plain(rank + ranks - 1))
+    draft.draw("GATHER", read, [output], {0: ("i", axis)})
 
 
 def arg_max(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
@@ -58,11 +58,11 @@ def arg_max(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 
 def top_k(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """Of the last axis the largest, in order; of equal ones the first. Places are int32 there."""
+    """The largest of the last axis in order, the first of equal ones. Indices are int32."""
     rank, count = len(draft.grid(step.inputs[0]).shape), array(node.inputs[1])
     axis = attribute(node, "axis", -1) % rank
     if count is None or not attribute(node, "largest", 1):
-        raise refused(step, "it takes the smallest, or a number of them that is computed")
+        raise refused(step, "it selects the smallest values, or its k is computed")
     order = (*(a for a in range(rank) if a != axis), axis)
     k = draft.constant(f"{step.name}_k", count.reshape(()).astype(np.int32))
     names = [str(value.name) for value in node.outputs]

@@ -1,4 +1,4 @@
-"""Node left to the CPU → the operators of TensorFlow Lite that compute it in float32."""
+"""Nodes left to the CPU, as float32 operators of TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from npumake.bundle.program import Instruction
 from npumake.compilers import float_functions, float_moves
 from npumake.compilers.clamps import refused
 from npumake.compilers.flatfile import NUMBERS
-from npumake.compilers.float_decompositions import MOST_STEPS
+from npumake.compilers.float_decompositions import MAX_STEPS
 from npumake.compilers.operators import OPERATORS, reduced
 from npumake.compilers.resizes import resized
 from npumake.compilers.tflite_builder import TFLiteBuilder, plain
-from npumake.compilers.windows import MOST_MULTIPLIED
+from npumake.compilers.windows import MAX_MATMUL_AXES
 from npumake.engine.quantized_node import Operand, QuantizedConstant, QuantizedNode, is_constant
 from npumake.engine.rules import RULES
 from npumake.engine.tflite_rules import rules_of
@@ -54,7 +54,7 @@ UNARY = {
     "Sqrt": "SQRT",
     "Tanh": "TANH",
 }
-# Instructions that the lowering of a node in float may be, besides those of codes.
+# Float nodes may lower to these instructions besides those on codes.
 IN_FLOAT = {**OPERATORS, "sum": reduced("SUM")}
 LOWERED = (
     "AveragePool",
@@ -79,7 +79,7 @@ LOWERED = (
 
 
 def draw_float(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Raises GraphError for a node that is not in FLOATS."""
+    """Adds the node's operators. Raises GraphError for an operator that is not in FLOATS."""
     node = draft.nodes[step.name]
     if node.op_type not in FLOATS or node.domain:
         raise refused(step, f"it has no {node.op_type}")
@@ -87,34 +87,34 @@ def draw_float(draft: TFLiteBuilder, step: Instruction) -> None:
         values = array(value)
         if value is not None and values is not None:
             draft.hold_constant(str(value.name), values)
-    if not step.inputs:  # of constants alone, which nothing folds where a branch reads them
+    if not step.inputs:  # reads constants alone, which are not folded where a branch reads them
         names = tuple(str(value.name) for value in node.inputs if value is not None)
         step = replace(step, inputs=names)
     FLOATS[node.op_type](draft, step, node)
 
 
 def _like(op: str) -> Drawing:
-    """As the instruction of that kind, which asks for no grid."""
+    """As the instruction of that kind, which needs no grid."""
 
     def draw(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
         rank = len(draft.grid(step.inputs[0]).shape)
-        given = {
+        spelled = {
             "perm": list(attribute(node, "perm", tuple(reversed(range(rank))))),
             "axis": attribute(node, "axis", -1) % max(rank, 1),
         }
-        OPERATORS[op](draft, replace(step, attributes=given))
+        OPERATORS[op](draft, replace(step, attributes=spelled))
 
     return draw
 
 
 def _identity(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """A constant that is an output of the model is copied: an output has a tensor of its own."""
+    """A constant output of the model is copied: an output has its own tensor."""
     if step.inputs:
         _like("reshape")(draft, step, node)
         return
-    name, held = step.outputs[0], node.inputs[0]
+    name, value = step.outputs[0], node.inputs[0]
     order = plain(len(draft.grid(name).shape))
-    draft.reshape(draft.read(str(held.name if held else ""), order), draft.make(name, order))
+    draft.reshape(draft.read(str(value.name if value else ""), order), draft.make(name, order))
 
 
 def _binary(kind: str) -> Drawing:
@@ -139,7 +139,7 @@ def _unary(kind: str) -> Drawing:
 
 
 def _whole(step: Instruction, node: Node) -> Instruction:
-    """It reads constants too, which an instruction does not."""
+    """The step with the node's constant inputs, which an instruction omits."""
     return replace(step, inputs=tuple(str(v.name) for v in node.inputs if v is not None))
 
 
@@ -161,20 +161,20 @@ def _cast(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 def _leaky_relu(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
-    made = draft.make(step.outputs[0], order)
+    output = draft.make(step.outputs[0], order)
     read = draft.read(step.inputs[0], order)
-    draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
+    draft.draw("LEAKY_RELU", [read], [output], {0: ("f", attribute(node, "alpha", 0.01))})
 
 
 def _gelu(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
     near = attribute(node, "approximate", "none") == "tanh"
-    read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
-    draft.draw("GELU", [read], [made], {0: ("?", near)})
+    read, output = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
+    draft.draw("GELU", [read], [output], {0: ("?", near)})
 
 
 def _pow(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """Of one type: a whole exponent that is known is a number."""
+    """Both sides have one type; a constant integer exponent becomes a scalar."""
     base, exponent = (str(value.name) for value in node.inputs if value is not None)
     types = [draft.grid(name).dtype for name in (base, exponent)]
     if types[0] != types[1]:
@@ -192,36 +192,40 @@ def _matmul(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
         return
     if min(ranks) < 2:
         raise refused(step, "one of its sides is a vector")
-    if max(ranks) > MOST_MULTIPLIED:
+    if max(ranks) > MAX_MATMUL_AXES:
         raise refused(step, f"it has {max(ranks)} axes")
     read = [draft.read(name, plain(rank)) for name, rank in zip(names, ranks, strict=True)]
-    made = draft.make(step.outputs[0], plain(max(ranks)))
-    draft.draw("BATCH_MATMUL", read, [made])
+    output = draft.make(step.outputs[0], plain(max(ranks)))
+    draft.draw("BATCH_MATMUL", read, [output])
 
 
 def _lowered(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    """As the instruction the node would be, if there were grids around it."""
+    """As the instruction that the node would be with grids around it."""
     if not RULES[node.op_type].fits(node):
-        known = all(is_constant(value) for value in node.inputs[1:] if value is not None)
-        why = f"it has no such {node.op_type}" if known else "its weights are computed"
+        constant = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+        why = (
+            f"it has no {node.op_type} with these attributes"
+            if constant
+            else "its weights are computed"
+        )
         raise refused(step, why)
     rule = rules_of("twice")[node.op_type]
     read = replace(draft.grid(step.inputs[0]), scale=1.0)
     weights = [array(node.inputs[index]) for index in rule.weights if index < len(node.inputs)]
-    given = tuple(
+    parameters = tuple(
         QuantizedConstant(w.astype(np.float32), np.ones(1)) for w in weights if w is not None
     )
-    made = replace(draft.grid(step.outputs[0]), scale=1.0)
-    lowered = rule.lower(QuantizedNode(node, (Operand(step.inputs[0], read),), given, made))
+    output = replace(draft.grid(step.outputs[0]), scale=1.0)
+    lowered = rule.lower(QuantizedNode(node, (Operand(step.inputs[0], read),), parameters, output))
     constants = dict(lowered.constants)
     if "bias" in constants:
-        constants["bias"] = given[1].values.reshape(-1)
+        constants["bias"] = parameters[1].values.reshape(-1)
     op = "matmul" if lowered.op == "fully_connected_twice" else lowered.op
     IN_FLOAT[op](draft, replace(step, constants=constants, attributes=lowered.attributes))
 
 
 def _not_written_out(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
-    raise refused(step, hindrance(node, MOST_STEPS) or "it is not written out")
+    raise refused(step, hindrance(node, MAX_STEPS) or "it has no decomposition")
 
 
 FLOATS: Mapping[str, Drawing] = {

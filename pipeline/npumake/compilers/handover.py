@@ -1,7 +1,7 @@
-"""A hand-over as one file: a ZIP of the directory that a vendor's tool is given.
+"""A hand-over as one file: a ZIP of the directory for a vendor's tool.
 
-Nothing is compressed and every date is 1980-01-01. A file is made, or read, when it is asked for,
-so that samples larger than memory can be handed over.
+Nothing is compressed, and every date is 1980-01-01. Files are created or read on demand, so samples
+may exceed the memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXECUTABLE = 0o100755 << 16
 
 @dataclass(frozen=True)
 class Handover:
-    """`files()` are the names and contents, one after the other."""
+    """`files()` yields names and contents."""
 
     files: Callable[[], Iterator[tuple[str, bytes]]]
 
@@ -44,7 +44,7 @@ class Handover:
             raise CacheError(f"not a hand-over: {error}", str(path)) from error
         for entry in entries:
             if entry.compress_type != zipfile.ZIP_STORED or _leads_elsewhere(entry.filename):
-                raise CacheError(f"no file of a hand-over: `{entry.filename}`", str(path))
+                raise CacheError(f"not part of a hand-over: `{entry.filename}`", str(path))
 
         def files() -> Iterator[tuple[str, bytes]]:
             with zipfile.ZipFile(path) as archive:
@@ -54,7 +54,8 @@ class Handover:
         return cls(files)
 
     def lay_out(self, folder: Path) -> tuple[str, ...]:
-        """Write the files into `folder`; their names. Raises CacheError where the disk is full."""
+        """Writes the files into `folder` and returns their names. Raises CacheError on a full
+        disk."""
         names = []
         for name, data in self.files():
             try:

@@ -1,14 +1,14 @@
-"""A hand-over: a directory from which a vendor's closed tool makes what the board loads.
+"""A hand-over: a directory from which a vendor's closed tool builds the file for the board.
 
-    hb_mapper.yaml         its own YAML; hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
-    model.onnx             the trained model, as it was given: these tools read opsets below ours,
-                           and fold and place by themselves; Caffe's two files, or a .tflite
-    calibration/<n>_<input>/<sample>   in the form the tool reads; one snapshot for Ara2
+    hb_mapper.yaml         the tool's YAML; or hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
+    model.onnx             the trained model unchanged: these tools read older opsets, and fold and
+                           assign nodes themselves; or Caffe's two files, or a .tflite
+    calibration/<n>_<input>/<sample>   in the tool's format; one snapshot for Ara2
     convert.sh             the exact command
-    README.txt             what is what, and what of the project the YAML does not say
+    README.txt             the contents, and project settings that the YAML cannot express
     handover.json          SHA-256 of all of these
 
-Nothing in it is dated or named for this machine: the same project is the same files.
+Nothing in it depends on the date or the machine: the same project gives the same files.
 """
 
 from __future__ import annotations
@@ -32,99 +32,102 @@ from npumake.errors import ProjectError, Route
 from npumake.graph import files_beside
 from npumake.project.files import SourceFile, SourceFiles
 
-CONFIG_LINES = 100  # of YAML, before it is broken
+YAML_WIDTH = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"
-MODEL, WEIGHTS = "model", "model.caffemodel"  # the first with the suffix it was given
-NO_SAMPLES = ("load", "skip")  # methods that take none
+MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the model
+NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
 
 def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
-    """The files of the model in the hand-over: itself, and Caffe's weights.
+    """The model's files in the hand-over: the model, and Caffe's weights.
 
     Raises ProjectError for a format that the tool does not read.
     """
     (file,) = sources["model.path"]
     suffix = PurePosixPath(file.name).suffix.lower()
     if suffix not in tool.models:
-        what = f"{tool.name} reads no {suffix}"
+        what = f"{tool.name} does not read {suffix} files"
         hint = f"it reads {', '.join(tool.models)}"
         raise ProjectError(what, Route("model.path"), hint)
     return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
 
 
 def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
-    """By input; its number first, since two may differ in signs that no folder's name holds."""
+    """By input. The number comes first: two names may only differ in characters that folders cannot
+    have."""
     return {
         name: f"{index}_{re.sub('[^A-Za-z0-9]+', '_', name)}" for index, name in enumerate(inputs)
     }
 
 
 def own_snapshot(tool: Tool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """One of the project's samples, for a tool that takes one; None where the project brings its
-    own, or its samples are none that fit in one."""
-    if not tool.snapshot or any(given.snapshot is not None for given in sets):
+    """A snapshot of the project's samples for a tool that takes one. None where the project names
+    its own, or a sample does not fit into one."""
+    if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
         return None
     return snapshot_file(sets)
 
 
 def files(
     tool: Tool,
-    asked: HandoverRequest,
+    request: HandoverRequest,
     sources: SourceFiles,
     sets: Sequence[InputSamples],
     snapshot: SnapshotFile | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
-    handed, command = document_of(tool, asked), tool.command(asked.named)
-    dumped = yaml.safe_dump(handed.document, sort_keys=False, width=CONFIG_LINES)
+    """Names and contents of the hand-over, created on demand. Raises PipelineError."""
+    handover, command = document_of(tool, request), tool.command(request.named)
+    dumped = yaml.safe_dump(handover.document, sort_keys=False, width=YAML_WIDTH)
     yield tool.config, dumped.encode()
-    yield from _model(asked, sources)
-    if tool.sample is not None and asked.folders is not None:
-        yield from _samples(tool, asked.folders, sets)
+    yield from _model(request, sources)
+    if tool.sample is not None and request.folders is not None:
+        yield from _samples(tool, request.folders, sets)
     if snapshot is not None:
         yield snapshot
     if command:
         script = f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\nexec {shlex.join(command)}\n'
         yield SCRIPT, script.encode()
-    yield README, _readme(tool, asked, handed, command).encode()
+    yield README, _readme(tool, request, handover, command).encode()
 
 
-def _model(asked: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
+def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
     (model,) = sources["model.path"]
     data, weights = model.read(), sources.get("model.weights", ())
-    yield asked.model, data
-    if asked.weights is not None:
-        (held,) = weights
-        yield asked.weights, held.read()
-    elif asked.model.endswith(".onnx"):
+    yield request.model, data
+    if request.weights is not None:
+        (weights_file,) = weights
+        yield request.weights, weights_file.read()
+    elif request.model.endswith(".onnx"):
         by_name = {PurePosixPath(file.name).name: file for file in weights}
         for name in files_beside(data):
             yield name, _beside(by_name, name).read()
     for file in sources.get("model.metadata", ()):
         yield METADATA, file.read()
-    snapshots = (found for route, found in sources.items() if route.endswith(".snapshot"))
-    by_digest = {file.digest: file for found in snapshots for file in found}  # one for all inputs
+    snapshots = (files for route, files in sources.items() if route.endswith(".snapshot"))
+    by_digest = {file.digest: file for files in snapshots for file in files}  # one for all inputs
     for file in by_digest.values():
         yield PurePosixPath(file.name).name, file.read()
 
 
 def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:
-    found = by_name.get(PurePosixPath(name).name)
-    if found is None:
-        raise ProjectError(f"the model reads `{name}`, which is not named", Route("model.weights"))
-    return found
+    file = by_name.get(PurePosixPath(name).name)
+    if file is None:
+        raise ProjectError(
+            f"the model reads `{name}`, which the project does not list", Route("model.weights")
+        )
+    return file
 
 
 def _samples(
     tool: Tool, folders: Mapping[str, str], sets: Sequence[InputSamples]
 ) -> Iterator[tuple[str, bytes]]:
-    for given in sets:
-        for index, item in enumerate(given.items()):
+    for samples in sets:
+        for index, item in enumerate(samples.items()):
             assert tool.sample is not None
-            made = tool.sample(given.values(item), given.input)
-            made = np.ascontiguousarray(made).reshape(given.input.form.shape)
-            name = f"{CALIBRATION}/{folders[given.input.name]}/{index:05}{tool.suffix}"
-            yield name, _npy(made) if tool.suffix == ".npy" else made.tobytes()
+            array = tool.sample(samples.values(item), samples.input)
+            array = np.ascontiguousarray(array).reshape(samples.input.form.shape)
+            name = f"{CALIBRATION}/{folders[samples.input.name]}/{index:05}{tool.suffix}"
+            yield name, _npy(array) if tool.suffix == ".npy" else array.tobytes()
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -133,18 +136,18 @@ def _npy(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def _readme(tool: Tool, asked: HandoverRequest, handed: Handed, command: Sequence[str]) -> str:
-    product = tool.product.format(prefix=asked.prefix)
+def _readme(tool: Tool, request: HandoverRequest, handover: Handed, command: Sequence[str]) -> str:
+    product = tool.product.format(prefix=request.prefix)
     how = (
         f"./{SCRIPT} runs, where the vendor's toolchain is installed:\n\n"
         f"    {shlex.join(command)}\n\nIt makes {PRODUCTS}/{product}."
         if command
         else f"It runs in EdgeFirst Studio: give it these files. It makes {product}."
     )
-    missing = "".join(f"  {what}\n" for what in handed.left_out)
-    said = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
+    missing = "".join(f"  {what}\n" for what in handover.left_out)
+    omissions = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
     return (
-        f"A model for {asked.target.name}, to be compiled by {tool.name}.\n\n{how}\n{said}\n"
+        f"A model for {request.target.name}, to be compiled by {tool.name}.\n\n{how}\n{omissions}\n"
         "Written by npumake after the vendor's public documents. It was tested against a stand-in\n"
         "for the tool, never with the tool itself nor on the chip.\n"
     )

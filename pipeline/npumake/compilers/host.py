@@ -1,6 +1,6 @@
-"""What this machine's processor runs of the native code that IREE makes.
+"""Whether this machine's processor runs the native code that IREE builds.
 
-Imports nothing that computes: it is in the key of every build.
+Imports no numerical packages: it is in the key of every build.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# By LLVM's name of a processor: what /proc/cpuinfo must list of its instructions.
+# By LLVM's processor name, the instruction sets that /proc/cpuinfo must list.
 FLAGS = {"x86-64-v3": ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")}
 
 
 def runs_here(triple: str, cpu: str) -> bool:
-    """Whether code for `cpu` can be run on this machine; of a processor not in FLAGS: no."""
+    """Whether this machine runs code for `cpu`; False for a processor that is not in FLAGS."""
     machine, _, system = triple.partition("-")
     if machine != platform.machine() or sys.platform not in system or cpu not in FLAGS:
         return False

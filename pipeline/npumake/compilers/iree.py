@@ -1,8 +1,7 @@
-"""A CPU through IREE: a .tflite → TOSA, its integers spelled out → native code in a .vmfb.
+"""CPUs through IREE: .tflite → TOSA with plain integers → native code in a .vmfb.
 
-The code is for one processor. Threads are off while it compiles: with them the bytes differ from
-run to run. What the file is fed and gives stands beside it, as JSON: names and grids, which IREE
-does not keep.
+The code targets one processor. Compilation is single-threaded, since threads change bytes from run
+to run. Names and grids of inputs and outputs are stored beside the code as JSON: IREE drops them.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from npumake.targets.target import Target
 
 TOSA = "tosa-converter-for-tflite"
 IREE = "iree-base-compiler"
-INTERFACE = "interface.json"  # the member of the ZIP behind the file
-# With a Transpose behind it an ArgMax becomes an operation that IREE's own verifier refuses
+INTERFACE = "interface.json"  # member of the appended ZIP
+# A Transpose after an ArgMax would become an operation that IREE's own verifier refuses
 # ("'linalg.yield' op expected number of yield values (2)", 3.13).
-KEPT = "--iree-global-opt-propagate-transposes=false"
+KEEP_TRANSPOSES = "--iree-global-opt-propagate-transposes=false"
 CONVERT = (
     "import tosa_converter_for_tflite as tosa;"
     "tosa.tflite_flatbuffer_to_tosa_mlir('model.tflite', 'model.mlirbc')"
 )
 
-# LiteRT rescales the sums of a FULLY_CONNECTED by a real number, rounded once. The converter has
-# them rounded twice, as those of a convolution are: one code beside, at one element of thirty. In
-# TOSA such a layer is a conv2d whose weights are reshaped.
+# LiteRT scales the sums of a FULLY_CONNECTED by a real number and rounds once. The converter rounds
+# twice, as for a convolution: one in thirty elements is off by one code. In TOSA such a layer is a
+# conv2d with reshaped weights.
 ROUND_ONCE = """
 from iree.compiler import ir
 
@@ -53,7 +52,8 @@ with ir.Context():
 
 
 def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
-    """The native code, and INTERFACE. Raises StageError where a tool is not here, or fails."""
+    """The native code, and INTERFACE. Raises StageError where a tool is not installed or
+    fails."""
     processor = target.iree
     assert processor is not None
     with temporary_folder() as folder:
@@ -65,21 +65,21 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
         arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
         arguments += [f"--iree-llvmcpu-target-triple={processor.triple}"]
         arguments += [f"--iree-llvmcpu-target-cpu={processor.cpu}", "--mlir-disable-threading"]
-        run_python([*arguments, KEPT, "-o", "model.vmfb"], folder, (IREE,))
-        made = (folder / "model.vmfb").read_bytes()
-    interface = {"inputs": _told(network.inputs), "outputs": _told(network.outputs)}
-    return made, {INTERFACE: digest.canonical(interface)}
+        run_python([*arguments, KEEP_TRANSPOSES, "-o", "model.vmfb"], folder, (IREE,))
+        code = (folder / "model.vmfb").read_bytes()
+    interface = {"inputs": _ports(network.inputs), "outputs": _ports(network.outputs)}
+    return code, {INTERFACE: digest.canonical(interface)}
 
 
 def tosa(model: bytes, needs: str = TOSA) -> bytes:
-    """A .tflite as TOSA, in bytecode. Raises StageError where a tool is not here, or fails."""
+    """A .tflite as TOSA bytecode. Raises StageError where a tool is not installed or fails."""
     with temporary_folder() as folder:
         (folder / "model.tflite").write_bytes(model)
         run_python(["-c", CONVERT], folder, (TOSA, needs))
         return (folder / "model.mlirbc").read_bytes()
 
 
-def _told(tensors: Sequence[TFLiteTensor]) -> list[Json]:
+def _ports(tensors: Sequence[TFLiteTensor]) -> list[Json]:
     return [
         {
             "name": tensor.name,

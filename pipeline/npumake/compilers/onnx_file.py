@@ -1,7 +1,8 @@
-"""The quantized file itself, optimised: onnxruntime's integer kernels in the place of float nodes
-between Q and DQ, constants folded, and what is fused that no layout of a processor is needed for.
+"""The quantized ONNX file after onnxruntime's optimization: integer kernels for float nodes between
+Q and DQ, folded constants, and fusions without processor-specific layouts.
 
-The same bytes on every machine of an architecture; any onnxruntime loads them at once.
+All machines of one architecture get the same bytes, and any onnxruntime loads them without further
+optimization.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from npumake.graph import Graph, parse
 
 
 def onnx_file(quantized: Graph, name: str) -> bytes:
-    """Raises GraphError for what onnxruntime refuses, an operator of the project's own too."""
-    made = parse(optimized_by_onnxruntime(quantized.to_bytes()), name)
-    known = made.model.opset_imports
-    used = {"", *(node.domain for node in made.model.graph.all_nodes())}
-    for domain in known.keys() - used:  # onnxruntime names every domain it knows
-        del known[domain]
-    return made.to_bytes()
+    """Raises GraphError for a graph that onnxruntime refuses, e.g. with custom operators."""
+    graph = parse(optimized_by_onnxruntime(quantized.to_bytes()), name)
+    imports = graph.model.opset_imports
+    used = {"", *(node.domain for node in graph.model.graph.all_nodes())}
+    for domain in imports.keys() - used:  # onnxruntime imports every domain it knows
+        del imports[domain]
+    return graph.to_bytes()

@@ -1,18 +1,16 @@
-"""The Q/DQ graph as OpenVINO computes it right.
+"""Rewrites a Q/DQ graph where OpenVINO would compute it wrongly.
 
-Of an AveragePool that counts its pads, OpenVINO's int8 kernel (2026.4) takes the padding as codes
-of 0, not as the zero point: where that is not 0 every window at the border is off. The same sum is
-a depthwise Conv:
+OpenVINO's int8 AveragePool with counted pads (2026.4) pads with code 0 instead of the zero point,
+so windows at the border are wrong where that is not 0. The same sum is a depthwise Conv:
 
     y = sum over the window of x / n        n, the size of the window
 
-An average whose windows overhang the pads (ceil_mode) has an n of its own at the border, and is
-refused.
+With ceil_mode, overhanging windows have another n at the border; such a pool is refused.
 
-A nearest Resize reads other places than ONNX says where a place is a tie or falls short of one by
-the rounding of a float (20 to 6 at half pixels, align_corners with floor). It is a Gather along
-each axis, but for whole scales without an offset. antialias and keep_aspect_ratio_policy of a
-linear one are ignored, and so refused.
+A nearest Resize reads other positions than ONNX's where one is a tie, or misses one by float
+rounding (20 to 6 at half pixels, align_corners with floor). It becomes a Gather along each axis,
+except for whole scales without an offset. OpenVINO ignores antialias and keep_aspect_ratio_policy
+of a linear Resize, so these are refused.
 """
 
 from __future__ import annotations
@@ -30,12 +28,12 @@ from npumake.errors import GraphError, StageError
 from npumake.graph import Graph, Node, attribute, shape
 from npumake.kernels import resize
 
-NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # its operator, and what it makes
+NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # operator type and output name
 HINT = "replace the node, or build for the target `onnx`, which takes the same graph"
 
 
 def for_openvino(quantized: Graph) -> Graph:
-    """A copy, where there is something to mend. Raises GraphError."""
+    """A rewritten copy, or the graph itself if it needs none. Raises GraphError."""
     if not any(_is_off(node) for node in quantized.nodes(*MENDED)):
         return quantized
     graph = quantized.copy()
@@ -49,7 +47,7 @@ def _is_off(node: Node) -> bool:
 
 
 def _is_elsewhere(node: Node) -> bool:
-    """Whether OpenVINO may read a Resize at other places than ONNX."""
+    """Whether OpenVINO may read a Resize at other positions than ONNX."""
     if _ignored(node):
         return True
     if attribute(node, "mode", "nearest") != "nearest" or not resizing.fits(node):
@@ -76,9 +74,9 @@ def _as_gathers(graph: Graph, node: Node) -> None:
     for axis, scale in scales.items():
         where = resizing.coordinates(node)
         places = resize.nearest_indices(before[axis], after[axis], scale, where, rule)
-        held = graph.constant(f"{node.name}_places_{axis}", places.astype(np.int64))
+        indices = graph.constant(f"{node.name}_places_{axis}", places.astype(np.int64))
         name = f"{node.name}_along_{axis}"
-        x = graph.insert("Gather", [x, held], name, before=node, axis=axis)
+        x = graph.insert("Gather", [x, indices], name, before=node, axis=axis)
     graph.become(node, "Identity", [x])
 
 
@@ -106,18 +104,22 @@ def _as_conv(graph: Graph, node: Node) -> None:
 
 
 def named(error: CompilerError, graph: Graph) -> StageError:
-    """The failure with the nodes that OpenVINO blames, where it names any: it calls a node after
-    what it makes, and complains of the Q behind it too."""
-    made = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
-    blamed = [made[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, made)]
+    """The error with the nodes that OpenVINO reports. It names a node after its output, and also
+    reports the Q behind it."""
+    makers = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
+    blamed = [
+        makers[name]
+        for kind, name in NAMED.findall(error.what)
+        if _is_node_output(kind, name, makers)
+    ]
     if not blamed:
         return error
     nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
     return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
 
 
-def _is_known(kind: str, name: str, made: dict[str, str]) -> bool:
-    return kind not in (Q, DQ) and name in made
+def _is_node_output(kind: str, name: str, makers: dict[str, str]) -> bool:
+    return kind not in (Q, DQ) and name in makers
 
 
 MENDED: Mapping[str, Callable[[Graph, Node], None]] = {

@@ -1,7 +1,7 @@
-"""Instruction of the program → operators of TensorFlow Lite that compute the same codes.
+"""Instructions as operators of TensorFlow Lite that compute the same codes.
 
-What one operator of it cannot hold is spelled out: pads that are not SAME are a PAD in front, a
-clamp that is no ReLU is a MAXIMUM and a MINIMUM behind, another grid is a QUANTIZE.
+What one operator cannot express is split: pads other than SAME are a PAD before it, a clamp other
+than ReLU a MAXIMUM and a MINIMUM after it, another grid a QUANTIZE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _binary(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         varying = [name for name in whole if name not in draft.constants] or whole
         order = draft.order(varying[0]) if varying else plain(rank)
         read = [draft.read_like(name, order) for name in step.inputs]
-        # Of int16 they would else want scales that are powers of two.
+        # int16 versions would require scales that are powers of two.
         any_scale: Fields = {} if kind == "MUL" else {1: ("?", False)}
         clamped(draft, step, named, read, order, lambda on: {0: ("b", on), **any_scale})
 
@@ -57,14 +57,14 @@ def _prelu(draft: TFLiteBuilder, step: Instruction) -> None:
     assert slope is not None
     codes, scale = slope_codes(slope)
     laid = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
-    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA wants one axis less, LiteRT broadcasts
+    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA needs one axis less, LiteRT broadcasts
     grid = Grid(laid.shape, "int8", float(scale))
     slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(laid), grid)
     draft.draw("PRELU", [draft.read(step.inputs[0], order), slopes], [draft.make(name, order)])
 
 
 def _hard_sigmoid(draft: TFLiteBuilder, step: Instruction) -> None:
-    """A sum, whose codes a product by alpha takes to the output's grid as they are."""
+    """An addition, and a multiplication by alpha that brings its codes to the output's grid."""
     name, order = step.outputs[0], draft.order(step.inputs[0])
     node, grid = draft.nodes[step.name], draft.grid(name)
     parts = shifted(node, float(grid.scale or 1.0))
@@ -98,8 +98,8 @@ def _softmax(draft: TFLiteBuilder, step: Instruction) -> None:
     axis, order = step.attributes["axis"], draft.order(step.inputs[0])
     if order[-1] != axis:
         order = (*(each for each in order if each != axis), axis)
-    read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
-    draft.draw("SOFTMAX", [read], [made], {0: ("f", 1.0)})
+    read, output = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
+    draft.draw("SOFTMAX", [read], [output], {0: ("f", 1.0)})
 
 
 def reduced(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
@@ -113,7 +113,7 @@ def _reduced(draft: TFLiteBuilder, step: Instruction, kind: str) -> None:
 
 
 def _axes(draft: TFLiteBuilder, step: Instruction) -> tuple[list[int], Order]:
-    """What a reduction reads, and how what it makes lies."""
+    """The inputs of a reduction, and the axis order of its output."""
     axes, order = step.attributes["axes"], draft.order(step.inputs[0])
     left = [axis for axis in order if axis not in axes]
     if not step.attributes["keepdims"] and left != sorted(left):
@@ -125,22 +125,22 @@ def _axes(draft: TFLiteBuilder, step: Instruction) -> tuple[list[int], Order]:
 
 
 def extreme(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
-    """It makes the grid it reads, and another behind it."""
+    """A reduction whose output has the input's grid, requantized afterwards."""
 
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         inputs, out = _axes(draft, step)
         name, source = step.outputs[0], step.inputs[0]
-        made = draft.hidden(source, out, name, draft.grid(name).shape)
-        draft.draw(kind, inputs, [made], {0: ("?", step.attributes["keepdims"])})
-        regrid(draft, step, made, out)
+        reduced = draft.hidden(source, out, name, draft.grid(name).shape)
+        draft.draw(kind, inputs, [reduced], {0: ("?", step.attributes["keepdims"])})
+        regrid(draft, step, reduced, out)
 
     return draw
 
 
 def arg_max(draft: TFLiteBuilder, step: Instruction) -> None:
-    """The first of equal ones; it takes its axis away."""
+    """The first of equal maxima; it removes its axis."""
     if step.attributes["last"]:
-        raise refused(step, "it takes the last of equal ones")
+        raise refused(step, "it selects the last of equal values")
     name, axis, order = step.outputs[0], step.attributes["axis"], draft.order(step.inputs[0])
     grid, keep = draft.grid(name), step.attributes["keepdims"]
     read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
@@ -149,26 +149,26 @@ def arg_max(draft: TFLiteBuilder, step: Instruction) -> None:
     left = [each for each in order if each != axis]
     rest = tuple(each - (each > axis) for each in left)
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
-    given: Fields = {0: ("b", NUMBERS[grid.dtype])}
+    options: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:
-        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], given)
+        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], options)
         return
-    made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
-    draft.draw("ARG_MAX", inputs, [made], given)
-    draft.reshape(made, draft.make(name, order))
+    place = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
+    draft.draw("ARG_MAX", inputs, [place], options)
+    draft.reshape(place, draft.make(name, order))
 
 
 def _complement(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> int:
-    """Codes -1 - q, the largest where q is smallest: of ARG_MIN TOSA makes nothing that is valid.
-    A product with -1 gives them on a grid of zero point -1 - z."""
+    """Codes -1 - q, whose maximum is where q is smallest: TOSA's form of ARG_MIN is invalid. A
+    product with -1 gives them on a grid of zero point -1 - z."""
     grid, name = draft.grid(step.inputs[0]), step.outputs[0]
     minus = draft.constant(
         f"{name}_minus", np.full((1,), -1, grid.dtype), Grid((1,), grid.dtype, 1.0)
     )
     turned = replace(grid, zero_point=-1 - grid.zero_point)
-    made = draft.hidden_on(turned, order, f"{name}_turned")
-    draft.draw("MUL", [index, minus], [made], {0: ("b", 0)})
-    return made
+    output = draft.hidden_on(turned, order, f"{name}_turned")
+    draft.draw("MUL", [index, minus], [output], {0: ("b", 0)})
+    return output
 
 
 def _constant(draft: TFLiteBuilder, step: Instruction) -> None:
@@ -178,8 +178,8 @@ def _constant(draft: TFLiteBuilder, step: Instruction) -> None:
 def _as_it_lies(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         order = draft.order(step.inputs[0])
-        made = draft.make(step.outputs[0], order)
-        draft.draw(kind, [draft.read(step.inputs[0], order)], [made])
+        output = draft.make(step.outputs[0], order)
+        draft.draw(kind, [draft.read(step.inputs[0], order)], [output])
 
     return draw
 

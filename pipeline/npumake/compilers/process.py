@@ -1,4 +1,4 @@
-"""A compiler in a process of its own: a crash of it is an error here, and no more."""
+"""Runs a compiler in a separate process: its crash is an error here."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from npumake.errors import StageError
 from npumake.extras import install_line
 from npumake.lifetime.parent import run_supervised
 
-TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
-WIDEST = 300  # letters of such a line
+MAX_LINES = 12  # of a failing compiler's output: its errors, or the last lines
+MAX_LINE_LETTERS = 300  # of such a line
 FRAME = re.compile(r"#\d+ 0x[0-9a-f]+ ((?:mlir|llvm)::(?!sys::)[\w:]+)")
 _LIMIT: ContextVar[float | None] = ContextVar("limit", default=None)
 
 
 class CompilerError(StageError):
-    """A compiler that is here failed."""
+    """An installed compiler failed."""
 
 
 class SlowError(StageError):
-    """A compiler was ended because it took longer than `limited` allows."""
+    """A compiler exceeded the limit of `limited`."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """What `run_python` starts inside ends, with all its children, after so many seconds."""
+    """Inside, `run_python` stops a process and all its children after this many seconds."""
     token = _LIMIT.set(seconds)
     try:
         yield
@@ -41,25 +41,25 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> str:
-    """What `python ...` says, run in `folder`. Raises StageError where a distribution it `needs`
-    is not installed, CompilerError where it fails, SlowError beyond a limit."""
+    """The output of `python ...` in `folder`. Raises StageError where one of the distributions
+    `needs` is not installed, CompilerError where it fails, SlowError beyond a limit."""
     for distribution in needs:
         require(distribution)
-    status, said, complaints = finished([sys.executable, *arguments], folder)
-    refuse_failure(needs[0], status, (said + complaints).splitlines())
-    return said
+    status, stdout, stderr = finished([sys.executable, *arguments], folder)
+    refuse_failure(needs[0], status, (stdout + stderr).splitlines())
+    return stdout
 
 
 def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Its exit status, and what it says. Raises SlowError beyond a limit. It ends, with all that it
-    starts, when this process does."""
+    """Exit status, stdout and stderr of the command. It ends with its children when this process
+    ends. Raises SlowError beyond a limit."""
     limit, environment = _LIMIT.get(), {**os.environ, "TMPDIR": str(folder)}
     try:
         done = run_supervised(command, limit, folder, environment)
     except subprocess.TimeoutExpired as error:
         raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
-    said, complaints = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
-    return done.returncode, said, complaints
+    stdout, stderr = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
+    return done.returncode, stdout, stderr
 
 
 def refuse_failure(
@@ -69,12 +69,12 @@ def refuse_failure(
     products: Sequence[Path] = (),
     where: str | None = None,
 ) -> None:
-    """Raises CompilerError, with what the compiler called `name` said, where its exit status is not
-    0 or one of its products is not there."""
-    said = [line for line in lines if line.strip()]
-    errors = [line for line in said if "error:" in line]
-    errors = errors or _raised(said) or _crashed(said) or said[-TOLD:]
-    last = "\n".join(line[:WIDEST] for line in errors[:TOLD])
+    """Raises CompilerError, with the compiler's errors, for a non-zero exit status or a missing
+    product."""
+    text = [line for line in lines if line.strip()]
+    errors = [line for line in text if "error:" in line]
+    errors = errors or _raised(text) or _crashed(text) or text[-MAX_LINES:]
+    last = "\n".join(line[:MAX_LINE_LETTERS] for line in errors[:MAX_LINES])
     if status:
         raise CompilerError(f"{name} fails with exit status {status}:\n{last}", where)
     for product in products:
@@ -82,22 +82,22 @@ def refuse_failure(
             raise CompilerError(f"{name} succeeds and leaves no {product.name}:\n{last}", where)
 
 
-def _raised(said: Sequence[str]) -> list[str]:
-    """Of a script that ends with a traceback: the exception, and not the way to it."""
-    begins = [at for at, line in enumerate(said) if line.startswith("Traceback (most recent call")]
-    return [line for line in said[begins[-1] + 1 :] if line[:1] != " "] if begins else []
+def _raised(lines: Sequence[str]) -> list[str]:
+    """The exception of a script that ends with a traceback, without the traceback."""
+    begins = [at for at, line in enumerate(lines) if line.startswith("Traceback (most recent call")]
+    return [line for line in lines[begins[-1] + 1 :] if line[:1] != " "] if begins else []
 
 
-def _crashed(said: Sequence[str]) -> list[str]:
-    """Of a stack dump of LLVM's: the innermost function of the compiler itself."""
-    if not any(line.startswith("Stack dump") for line in said):
+def _crashed(lines: Sequence[str]) -> list[str]:
+    """From an LLVM stack dump, the innermost function of the compiler itself."""
+    if not any(line.startswith("Stack dump") for line in lines):
         return []
-    frames = [match.group(1) for line in said if (match := FRAME.search(line))]
+    frames = [match.group(1) for line in lines if (match := FRAME.search(line))]
     return [f"it crashes in {frames[0]}" if frames else "it crashes"]
 
 
 def require(distribution: str) -> str:
-    """Its version. Raises StageError where it is not installed."""
+    """The version of the distribution. Raises StageError where it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError as error:

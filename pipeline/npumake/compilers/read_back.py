@@ -1,10 +1,9 @@
-"""The type of each tensor, read back from a compiled file.
+"""Reads tensor types back from a compiled file.
 
-.tflite          every tensor with a name of the plan; behind Vela those that Vela keeps
-.vmfb            inputs and outputs, by the declaration of the code itself
-.onnx            every tensor that onnxruntime keeps, by its own type inference
-OpenVINO         the levels of every FakeQuantize, 256 or 65536
-qnn, rknn, torq  closed: nothing of them can be read
+.tflite          every tensor with a name of the plan; after Vela those that Vela keeps .vmfb
+inputs and outputs, by the declaration in the code .onnx            every tensor that onnxruntime
+keeps, by its own type inference OpenVINO         the levels of every FakeQuantize, 256 or 65536
+qnn, rknn, torq  closed formats that cannot be read
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ LEVELS = {"256": "int8", "65536": "int16"}
 
 
 def types_of(data: bytes, quantized: Graph, backend: str) -> Types:
-    """By tensor of the file that was made from `quantized`. Raises StageError for a file whose
-    interface is another than that it was made with."""
+    """Type by tensor name in the file compiled from `quantized`. Raises StageError where the file's
+    interface differs from the one it was compiled with."""
     return READERS[backend](data, quantized) if backend in READERS else {}
 
 
@@ -53,37 +52,37 @@ def _of_tflite(data: bytes, quantized: Graph) -> Types:
 
 
 def _of_vmfb(data: bytes, quantized: Graph) -> Types:
-    """Raises StageError where the declaration is not what stands beside the code."""
+    """Raises StageError where the code's declaration differs from INTERFACE."""
     with temporary_folder() as folder:
         (folder / "model.vmfb").write_bytes(data)
         declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()
         inputs, outputs = interface(folder / "model.vmfb")
     ports = [*inputs, *outputs]
-    found = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
-    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in found]
+    declared = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
+    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in declared]
     if shapes != [port.shape for port in ports]:
-        raise StageError(f"IREE made another interface than it was given: {declaration}")
+        raise StageError(f"IREE compiled another interface than the model's: {declaration}")
     return {
         port.name: MLIR_TYPES.get(dtype, dtype)
-        for port, (_, dtype) in zip(ports, found, strict=True)
+        for port, (_, dtype) in zip(ports, declared, strict=True)
     }
 
 
 def _of_onnx(data: bytes, quantized: Graph) -> Types:
     graph = parse(data, "compiled.onnx")
-    known = quantized.values()
-    graph.expose([name for name in graph.values() if name in known])
+    tensors = quantized.values()
+    graph.expose([name for name in graph.values() if name in tensors])
     return {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
 
 
 def _of_openvino(data: bytes, quantized: Graph) -> Types:
-    """Each FakeQuantize is named after the dequantized tensor of the codes it stands for."""
+    """A FakeQuantize has the name of the dequantized tensor; its codes get that type."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         text = archive.read("model.xml").decode()
-    found = re.finditer(
+    matches = re.finditer(
         r'name="([^"]+)" type="FakeQuantize"[^>]*>\s*<data[^>]*levels="(\d+)"', text
     )
-    levels = {match[1]: match[2] for match in found}
+    levels = {match[1]: match[2] for match in matches}
     codes = {
         str(node.outputs[0].name): str(node.inputs[0].name)
         for node in quantized.nodes(DQ)

@@ -1,7 +1,7 @@
-"""What arranges elements anew, or selects among them, as operators of TensorFlow Lite.
+"""Operators that rearrange or select elements, in TensorFlow Lite.
 
-Blocks are turned into channels, and back, by a TRANSPOSE between two RESHAPE. DEPTH_TO_SPACE has
-neither int16 nor ONNX's order CRD, no NPU has it, and in LiteRT it is as fast.
+Depth-to-space and back is a TRANSPOSE between two RESHAPEs. DEPTH_TO_SPACE lacks int16 and ONNX's
+CRD order, no NPU supports it, and LiteRT runs both equally fast.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def space_to_depth(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def _turned(draft: TFLiteBuilder, step: Instruction, shape: tuple[int, ...], perm: Order) -> None:
-    """An image as it lies, given this shape, its axes moved, and given the output's shape."""
+    """Reshapes an NHWC image to `shape`, permutes the axes, and reshapes to the output."""
     source, name, order = step.inputs[0], step.outputs[0], plain(len(shape))
     blocks = draft.hidden(source, order, f"{name}_blocks", shape)
     draft.reshape(draft.read(source, NHWC), blocks)
     turned = draft.hidden(source, order, f"{name}_turned", [shape[axis] for axis in perm])
     moves = draft.constant(f"{name}_perm", np.array(perm, np.int32))
     draft.draw("TRANSPOSE", [blocks, moves], [turned])
-    made = draft.hidden(source, NHWC, name, draft.grid(name).shape)
-    draft.reshape(turned, made)
-    regrid(draft, step, made, NHWC)
+    image = draft.hidden(source, NHWC, name, draft.grid(name).shape)
+    draft.reshape(turned, image)
+    regrid(draft, step, image, NHWC)
 
 
 def tile(draft: TFLiteBuilder, step: Instruction) -> None:
-    """New axes are 1 first, then all are repeated."""
+    """Adds new axes of size 1, then repeats all axes."""
     source, name = step.inputs[0], step.outputs[0]
     before, after = draft.grid(source).shape, draft.grid(name).shape
     order = draft.order(source) if len(before) == len(after) else plain(len(after))
@@ -54,27 +54,27 @@ def tile(draft: TFLiteBuilder, step: Instruction) -> None:
         index = whole
     repeats = np.array([after[axis] // before[axis] for axis in order], np.int32)
     if (repeats != 1).any():
-        made = draft.hidden(source, order, name, after)
-        draft.draw("TILE", [index, draft.constant(f"{name}_repeats", repeats)], [made])
-        index = made
+        output = draft.hidden(source, order, name, after)
+        draft.draw("TILE", [index, draft.constant(f"{name}_repeats", repeats)], [output])
+        index = output
     regrid(draft, step, index, order)
 
 
 def take(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Places are counted in the tensor as the program has it, flattened."""
+    """Indices count in the flattened tensor of the program."""
     source, name, places = step.inputs[0], step.outputs[0], step.constants["indices"]
     size = int(np.prod(draft.grid(source).shape))
     flat = draft.hidden(source, plain(1), f"{name}_flat", (size,))
     draft.reshape(draft.read_flat(source), flat)
     order = plain(places.ndim)
-    made = draft.hidden(source, order, name, places.shape)
+    output = draft.hidden(source, order, name, places.shape)
     at = draft.constant(f"{name}_places", places.astype(np.int32))
-    draft.draw("GATHER", [flat, at], [made], {0: ("i", 0)})
-    regrid(draft, step, made, order)
+    draft.draw("GATHER", [flat, at], [output], {0: ("i", 0)})
+    regrid(draft, step, output, order)
 
 
 def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
-    """One MAXIMUM or MINIMUM after the other, all on the output's grid."""
+    """A chain of MAXIMUM or MINIMUM, all on the output's grid."""
 
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         name, rank = step.outputs[0], len(draft.grid(step.outputs[0]).shape)
@@ -87,9 +87,9 @@ def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         for at, index in enumerate(others[:-1]):
             shape = np.broadcast_shapes(*(draft.grid(n).shape for n in step.inputs[: at + 2]))
             shape = (1,) * (rank - len(shape)) + shape
-            made = draft.hidden(name, order, f"{name}_{at}", shape)
-            draft.draw(kind, [first, index], [made])
-            first = made
+            partial_result = draft.hidden(name, order, f"{name}_{at}", shape)
+            draft.draw(kind, [first, index], [partial_result])
+            first = partial_result
         if others:
             clamped(draft, step, kind, [first, others[-1]], order, {})
         else:
@@ -99,10 +99,10 @@ def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
 
 
 def _on_grid_of(draft: TFLiteBuilder, name: str, source: str, index: int) -> int:
-    """The operand, taken to the grid of `name` where it lies on another."""
+    """The operand, requantized to the grid of `name` if it differs."""
     lies, grid, tensor = draft.grid(source), draft.grid(name), draft.tensors[index]
     if (lies.scale, lies.zero_point) == (grid.scale, grid.zero_point):
         return index
-    made = draft.hidden(name, plain(len(tensor.shape)), f"{name}_{source}", tensor.shape)
-    draft.draw("QUANTIZE", [index], [made])
-    return made
+    output = draft.hidden(name, plain(len(tensor.shape)), f"{name}_{source}", tensor.shape)
+    draft.draw("QUANTIZE", [index], [output])
+    return output

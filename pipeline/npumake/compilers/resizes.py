@@ -1,14 +1,14 @@
-"""Resize: TensorFlow Lite has two flags for where an output stands, ONNX a rule for each half.
+"""Resize: TensorFlow Lite has two flags for the coordinates, ONNX many modes.
 
-A nearest one is drawn where some setting of the flags reads the same inputs; with n inputs and m
-outputs it reads, for output i,
+A nearest Resize uses the flags that read the same inputs, if any do. With n inputs and m outputs,
+output i reads
 
     neither            floor(i * n / m)
     half pixel         floor((i + 1/2) * n / m)
     align corners      round(i * (n - 1) / (m - 1))
 
-Any other nearest one is a GATHER along each axis. What is linear and reads elsewhere is no Resize
-by now: in float it is a product (npumake.passes.spelled_resize), and on codes it is left to float.
+Any other nearest Resize is a GATHER along each axis. A linear one at other coordinates was already
+replaced: in float by a product (npumake.passes.spelled_resize), on codes by the float node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction
 from npumake.compilers.clamps import refused, regrid
-from npumake.compilers.data_movement import taken
+from npumake.compilers.data_movement import gather_along
 from npumake.compilers.tflite_builder import NHWC, TFLiteBuilder
 from npumake.engine import litert, resizing
 from npumake.engine.quantized_node import constant_parameters
@@ -37,7 +37,7 @@ LINEAR = {
 
 
 def resized(draft: TFLiteBuilder, step: Instruction) -> None:
-    """The instruction on codes, or the node left in float: they read and make alike."""
+    """For the instruction on codes and for the float node: inputs and outputs are alike."""
     node, name = draft.nodes[step.name], step.outputs[0]
     before, after = (draft.grid(step.inputs[0]).shape, draft.grid(name).shape)
     if not resizing.fits(node) or not litert.resizes(node):
@@ -46,18 +46,18 @@ def resized(draft: TFLiteBuilder, step: Instruction) -> None:
     places = {} if linear else _places(node, before, after)
     flags = LINEAR[how] if linear else _nearest(places, before, after)
     if flags is None:
-        taken(draft, step, draft.order(step.inputs[0]), places)
+        gather_along(draft, step, draft.order(step.inputs[0]), places)
         return
     aligned, half = flags
     size = draft.constant(f"{name}_size", np.array(after[2:], np.int32))
     kind, first = ("RESIZE_BILINEAR", 2) if linear else ("RESIZE_NEAREST_NEIGHBOR", 0)
-    made = draft.hidden(step.inputs[0], NHWC, name, after)
+    output = draft.hidden(step.inputs[0], NHWC, name, after)
     options = {first: ("?", aligned), first + 1: ("?", half)}
-    draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [made], options)
+    draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [output], options)
     if draft.grid(name).scale is None:
-        draft.hold(name, NHWC, made)
+        draft.hold(name, NHWC, output)
     else:
-        regrid(draft, step, made, NHWC)
+        regrid(draft, step, output, NHWC)
 
 
 def _hindrance(node: Node) -> str:
@@ -70,7 +70,7 @@ def _hindrance(node: Node) -> str:
 
 
 def _places(node: Node, before: tuple[int, ...], after: tuple[int, ...]) -> dict[int, np.ndarray]:
-    """What a nearest one reads, of every axis that it changes."""
+    """The indices that a nearest Resize reads, for every axis that it changes."""
     how, rule = resizing.coordinates(node), attribute(node, "nearest_mode", "round_prefer_floor")
     return {
         axis: resize.nearest_indices(before[axis], after[axis], scale, how, rule)
@@ -81,22 +81,22 @@ def _places(node: Node, before: tuple[int, ...], after: tuple[int, ...]) -> dict
 def _nearest(
     places: Mapping[int, np.ndarray], before: tuple[int, ...], after: tuple[int, ...]
 ) -> tuple[bool, bool] | None:
-    """The flags with which TensorFlow Lite reads these places; None where there are none."""
+    """The flags with which TensorFlow Lite reads these indices, else None."""
     if len(after) != 4 or not places.keys() <= {2, 3}:
         return None
     sizes = {axis: (before[axis], after[axis]) for axis in (2, 3)}
-    wanted = {axis: places.get(axis, np.arange(n)).tolist() for axis, (n, _) in sizes.items()}
+    targets = {axis: places.get(axis, np.arange(n)).tolist() for axis, (n, _) in sizes.items()}
     for flags, read in READ.items():
-        if {axis: read(*size) for axis, size in sizes.items()} == wanted:
+        if {axis: read(*size) for axis, size in sizes.items()} == targets:
             return flags
     return None
 
 
 def _agreed(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
-    """The inputs that LiteRT reads; None where its kernels do not agree.
+    """The indices that LiteRT reads; None where its kernels disagree.
 
     The reference kernel and that of microcontrollers multiply in float32, which misses some
-    integers; others compute in whole numbers.
+    integers; others compute in integers.
     """
     i = np.arange(m)
     aligned, half = flags[0] and m > 1, flags[1]

@@ -1,4 +1,4 @@
-"""A drawn model whose operators are replaced, one by one, by others that compute the same codes."""
+"""Replaces operators of a model, one by one, by others that compute the same codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npumake.compilers.tflite_builder import KINDS
 
 
 class Sheet:
-    """The tensors of a model and the operators that take the place of its own."""
+    """The tensors of a model, and its operators after replacement."""
 
     def __init__(self, tensors: Sequence[FileTensor]) -> None:
         self.tensors = list(tensors)
@@ -25,13 +25,13 @@ class Sheet:
     def draw(
         self, kind: str, inputs: Sequence[int], output: int, options: Fields | None = None
     ) -> int:
-        """The output, which the operator makes."""
+        """Adds an operator and returns its output."""
         version, union = KINDS[kind]
         self.keep(FileOperator(kind, tuple(inputs), (output,), version, union, options or {}))
         return output
 
     def like(self, index: int, shape: Sequence[int] | None = None, **changed: Any) -> int:
-        """A tensor that some operator makes, as another but for its shape and what is `changed`."""
+        """A new tensor like another, except for its shape and the fields in `changed`."""
         tensor = self.tensors[index]
         dims = tuple(tensor.shape if shape is None else shape)
         return self.add(replace(tensor, name=self._name(), shape=dims, values=None, **changed))
@@ -59,32 +59,32 @@ Spelling = Callable[[Sheet, FileOperator], None]
 
 
 def respelled(model: FlatModel, spellings: Mapping[str, Spelling]) -> FlatModel:
-    """The same inputs and outputs; the operators of `spellings`, by kind, as these draw them."""
+    """The model with the operator kinds of `spellings` replaced; inputs and outputs stay."""
     sheet = Sheet(model.tensors)
     for operator in model.operators:
         first = len(sheet.operators)
         spellings.get(operator.type, Sheet.keep)(sheet, operator)
-        made = sheet.operators[first:]
-        sheet.operators[first:] = [replace(step, node=operator.node) for step in made]
+        replacement = sheet.operators[first:]
+        sheet.operators[first:] = [replace(step, node=operator.node) for step in replacement]
     return model._replace(tensors=sheet.tensors, operators=sheet.operators)
 
 
-def as_numbers(sheet: Sheet, codes: int, made: int) -> None:
-    """int8 codes as the int32 numbers they are. A CAST of them would do in TensorFlow Lite; the
-    TOSA converter takes their zero point off, which those of int16 have not."""
+def as_numbers(sheet: Sheet, codes: int, output: int) -> None:
+    """int8 codes as int32 numbers. In TensorFlow Lite a CAST would do; the TOSA converter subtracts
+    their zero point, which int16 codes do not have."""
     tensor = sheet.tensors[codes]
     wide = sheet.like(codes, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int16"]), 1: ("b", NUMBERS["int32"])}
     sheet.draw("QUANTIZE", [codes], wide)
-    apart = sheet.draw("CAST", [wide], sheet.like(made), types)
-    sheet.draw("ADD", [apart, sheet.numbers([tensor.zero_point])], made, {0: ("b", 0)})
+    apart = sheet.draw("CAST", [wide], sheet.like(output), types)
+    sheet.draw("ADD", [apart, sheet.numbers([tensor.zero_point])], output, {0: ("b", 0)})
 
 
-def as_codes(sheet: Sheet, numbers: int, made: int) -> None:
-    """int32 numbers as the int8 codes they are, through int16 again."""
-    tensor = sheet.tensors[made]
+def as_codes(sheet: Sheet, numbers: int, output: int) -> None:
+    """int32 numbers as int8 codes, through int16 again."""
+    tensor = sheet.tensors[output]
     read = [numbers, sheet.numbers([-tensor.zero_point])]
     apart = sheet.draw("ADD", read, sheet.like(numbers), {0: ("b", 0)})
-    wide = sheet.like(made, dtype="int16", zero_point=0)
+    wide = sheet.like(output, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int32"]), 1: ("b", NUMBERS["int16"])}
-    sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], made)
+    sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], output)

@@ -1,7 +1,7 @@
-"""A ConvTranspose in groups or dilated, as TensorFlow Lite has it: neither.
+"""Grouped or dilated ConvTranspose for TensorFlow Lite, which has neither.
 
-groups      Slice the channels, one ConvTranspose of each group, Concat
-dilation d  a kernel of (k - 1) d + 1 with zeros between its taps, which add nothing
+groups      Slice the channels, one ConvTranspose per group, Concat dilation d  a kernel of (k - 1)
+d + 1 with zeros between its taps
 
     w'[c, o, d t] = w[c, o, t], else 0
 """
@@ -18,7 +18,7 @@ from npumake.bundle.program import Instruction, Program, Tensor
 
 
 def parted(program: Program) -> Program:
-    """The program with every ConvTranspose in one group, and not dilated."""
+    """The program with every ConvTranspose in one group and without dilation."""
     tensors = dict(program.tensors)
     steps: list[Instruction] = []
     for step in program.instructions:
@@ -31,10 +31,10 @@ def spread(weight: np.ndarray, dilations: Sequence[int]) -> np.ndarray:
     """(I, O, *kernel) -> (I, O, *(dilation * (kernel - 1) + 1))"""
     kernel = weight.shape[2:]
     wide = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
-    made = np.zeros((*weight.shape[:2], *wide), weight.dtype)
+    dilated = np.zeros((*weight.shape[:2], *wide), weight.dtype)
     taps: Any = (..., *(slice(None, None, d) for d in dilations))
-    made[taps] = weight
-    return made
+    dilated[taps] = weight
+    return dilated
 
 
 def _undilated(step: Instruction) -> Instruction:
@@ -45,27 +45,29 @@ def _undilated(step: Instruction) -> Instruction:
 
 
 def _in_groups(step: Instruction, tensors: dict[str, Tensor]) -> Iterator[Instruction]:
-    """Slices, ConvTransposes, Concat; what is between them is added to `tensors`."""
+    """Slices, ConvTransposes, Concat; adds the tensors in between to `tensors`."""
     groups = step.attributes["group"]
     if groups == 1:
         yield step
         return
-    (read,), (made,) = step.inputs, step.outputs
-    parts = [_part(step, number, tensors[read], tensors[made], tensors) for number in range(groups)]
+    (source,), (output,) = step.inputs, step.outputs
+    parts = [
+        _part(step, number, tensors[source], tensors[output], tensors) for number in range(groups)
+    ]
     for cut, convolved in parts:
         yield cut
         yield convolved
     outputs = tuple(convolved.outputs[0] for _, convolved in parts)
-    yield Instruction("concat", step.name, outputs, (made,), {}, {"axis": 1})
+    yield Instruction("concat", step.name, outputs, (output,), {}, {"axis": 1})
 
 
 def _part(
     step: Instruction, number: int, before: Tensor, after: Tensor, tensors: dict[str, Tensor]
 ) -> tuple[Instruction, Instruction]:
     """The slice of a group's channels, and its ConvTranspose."""
-    groups, made = step.attributes["group"], step.outputs[0]
+    groups, output = step.attributes["group"], step.outputs[0]
     depth, height = before.shape[1] // groups, after.shape[1] // groups
-    names = f"{made}_read_{number}", f"{made}_part_{number}"
+    names = f"{output}_read_{number}", f"{output}_part_{number}"
     for name, whole, channels in zip(names, (before, after), (depth, height), strict=True):
         tensors[name] = replace(whole, shape=(whole.shape[0], channels, *whole.shape[2:]))
     inside = slice(number * depth, (number + 1) * depth)

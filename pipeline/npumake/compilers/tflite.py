@@ -1,8 +1,8 @@
-"""A program as a .tflite: int8 from end to end, float only where the program leaves the chip.
+"""A program as a .tflite: int8 throughout, float only where the program leaves the chip.
 
-An input that is only ever quantized is fed as codes, and an output that is dequantized last of all
-is given as codes: their grids are those of the tensors. Images are fed NHWC unless the program
-transposes them first, and given as they lie.
+An input read only by quantizers is fed as codes, and an output that is dequantized last is returned
+as codes; their grids are those of the tensors. Images are NHWC unless the program transposes them
+first; outputs keep their layout.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from npumake.graph import Graph, attribute
 
 
 class TFLiteNetwork(NamedTuple):
-    """A program as tensors and operators of a file. `inputs` and `outputs` are tensors by number,
-    with the order in which the axes of the model's own lie there."""
+    """A program as tensors and operators of a file. `inputs` and `outputs` are tensor indices with
+    the order of the model's axes in them."""
 
     draft: TFLiteBuilder
     inputs: list[tuple[int, Order]]
@@ -44,43 +44,45 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
 
 
 def tflite_model(program: Program, graph: Graph) -> FlatModel:
-    """The content of that file, each operator with its node.
+    """The file's content, each operator with its node.
 
-    Raises GraphError for all that TensorFlow Lite cannot hold.
+    Raises GraphError for everything that TensorFlow Lite cannot express.
     """
-    drawn = drawing(program, graph)
-    fed, given = ([index for index, _ in border] for border in (drawn.inputs, drawn.outputs))
-    return FlatModel(drawn.draft.tensors, drawn.draft.operators, fed, given)
+    network = drawing(program, graph)
+    inputs, outputs = (
+        [index for index, _ in border] for border in (network.inputs, network.outputs)
+    )
+    return FlatModel(network.draft.tensors, network.draft.operators, inputs, outputs)
 
 
 def drawing(program: Program, graph: Graph) -> TFLiteNetwork:
-    """What `tflite_model` holds. Raises GraphError as it does."""
+    """The network of `tflite_model`. Raises GraphError as it does."""
     program, nodes = written_out(program, graph, FLOATS)
     program = lifted(parted(program))
     draft = TFLiteBuilder(program, nodes)
-    borders = [_fed(draft, name) for name in program.inputs]
-    known = {step.name for border in borders for step in border.steps}
+    borders = [_input_border(draft, name) for name in program.inputs]
+    fused = {step.name for border in borders for step in border.steps}
     refusals: dict[str, GraphError] = {}
-    shown: dict[str, str] = {}  # output → the tensor of codes it shows
+    code_tensors: dict[str, str] = {}  # output → the tensor of its codes
     for step in program.instructions:
         if step.op == "dequantize" and step.outputs[0] in program.outputs:
-            shown[step.outputs[0]] = step.inputs[0]
+            code_tensors[step.outputs[0]] = step.inputs[0]
         nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
-        if not nobody_reads and step.name not in known:
-            refusals |= _drawn(draft, step)
+        if not nobody_reads and step.name not in fused:
+            refusals |= _refusals(draft, step)
     if refusals:
         raise _all_of(refusals, graph)
     inputs = [(border.tensor, border.order) for border in borders]
     outputs: list[tuple[int, Order]] = []
     for name in program.outputs:
         others = [index for index, _ in (outputs if name in program.inputs else inputs + outputs)]
-        outputs.append(_given(draft, name, shown.get(name, name), others))
+        outputs.append(_output_border(draft, name, code_tensors.get(name, name), others))
     return TFLiteNetwork(draft, inputs, outputs)
 
 
-def _drawn(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
-    """Draws the instruction; where it cannot be, what would read it finds something all the
-    same, so that every refusal is told at once. It is by the name of the node."""
+def _refusals(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
+    """Adds the instruction's operators and returns refusals by node. A refused instruction still
+    gets an output tensor, so that all refusals are reported at once."""
     first = len(draft.operators)
     try:
         OPERATORS.get(step.op, draw_float)(draft, step)
@@ -93,7 +95,7 @@ def _drawn(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
 
 
 def _all_of(refusals: Mapping[str, GraphError], graph: Graph) -> GraphError:
-    """One error: each node in a line. What it says to do is tried before."""
+    """One error with a line per node. Its hint was tried before."""
     first, *others = [error.what for error in refusals.values()]
     what = "\n  ".join([f"{len(refusals)} nodes cannot be in a .tflite:", first, *others])
     free = [name for name in refusals if has_float(graph, name)]
@@ -109,7 +111,7 @@ def _cpu(names: Sequence[str]) -> str:
 
 
 def has_float(graph: Graph, name: str) -> bool:
-    """Whether a node that lies on grids can be in a file in float. It is tried."""
+    """Whether a file can hold the quantized node in float; compiles it to find out."""
     node = next((node for node in graph.find(name) if node.name == name), None)
     if node is None or not any(dequantizer(value) for value in node.inputs):
         return False
@@ -122,15 +124,15 @@ def has_float(graph: Graph, name: str) -> bool:
 
 
 class _Border(NamedTuple):
-    """An input of the file, how its axes lie, and the instructions that it makes unnecessary."""
+    """An input of the file, its axis order, and the instructions that it replaces."""
 
     tensor: int
     order: Order
     steps: list[Instruction]
 
 
-def _fed(draft: TFLiteBuilder, name: str) -> _Border:
-    """Codes, where all that reads the input is a quantizer, perhaps behind a Transpose."""
+def _input_border(draft: TFLiteBuilder, name: str) -> _Border:
+    """Codes if only a quantizer reads the input, perhaps behind a Transpose."""
     steps, last, outputs = [], name, draft.program.outputs
     perms = []
     while last not in outputs and len(readers := _readers(draft.program, last)) == 1:
@@ -148,10 +150,12 @@ def _fed(draft: TFLiteBuilder, name: str) -> _Border:
     rank = len(draft.grid(name).shape)
     if not steps or steps[-1].op != "quantize":
         return _Border(draft.make(name, plain(rank), called=name), plain(rank), [])
-    fed = order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    input_order = order = (
+        NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    )
     for perm in perms:
         order = tuple(perm.index(axis) for axis in order)
-    return _Border(draft.make(last, order, called=name), fed, steps)
+    return _Border(draft.make(last, order, called=name), input_order, steps)
 
 
 def _is_transposed(draft: TFLiteBuilder, codes: str, perms: Sequence[object]) -> bool:
@@ -162,11 +166,11 @@ def _readers(program: Program, name: str) -> list[Instruction]:
     return [step for step in program.instructions if name in step.inputs]
 
 
-def _given(
+def _output_border(
     draft: TFLiteBuilder, output: str, name: str, others: Collection[int]
 ) -> tuple[int, Order]:
-    """The tensor of the file an output is, called after it: NHWC or as the program has it. One that
-    is among the `others` has a name already, and is copied."""
+    """The file's tensor for an output, with its name: NHWC, or as in the program. A tensor among
+    the `others` already has a name and is copied."""
     rank, order = len(draft.grid(name).shape), draft.order(name)
     order = order if order in (plain(rank), NHWC) else plain(rank)
     index = draft.read(name, order)
@@ -174,7 +178,7 @@ def _given(
         copy = draft.hidden(name, order, output)
         draft.reshape(index, copy)
         return copy, order
-    for at, tensor in enumerate(draft.tensors):  # one that is transposed for it has its name
+    for at, tensor in enumerate(draft.tensors):  # a transposed copy may have its name
         if tensor.name == output and at != index:
             draft.tensors[at] = replace(tensor, name=f"{output}_inside")
     draft.tensors[index] = replace(draft.tensors[index], name=output)

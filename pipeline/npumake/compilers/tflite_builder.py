@@ -1,8 +1,8 @@
-"""The network being drawn. A tensor x of the program lies in the file as x.transpose(order).
+"""The network under construction. The file holds a tensor x of the program as x.transpose(order).
 
-Images lie NHWC, as TensorFlow Lite computes them, and order is (0, 2, 3, 1). A Transpose of the
-program is another order of the same tensor; only where an operator needs an order that a tensor
-does not have yet, a TRANSPOSE is drawn, once, and a RESHAPE where only axes of size 1 move.
+Images are NHWC, as TensorFlow Lite computes them: order (0, 2, 3, 1). A Transpose of the program
+only changes the order. Where an operator needs another order, one TRANSPOSE is added, or a RESHAPE
+if only axes of size 1 move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.graph import Node
 
 Order = tuple[int, ...]
 NHWC: Order = (0, 2, 3, 1)
-# By operator: the version that takes int8, and the number of its options in the schema's union.
+# By operator: the version that supports int8, and the index of its options in the schema's union.
 KINDS: Mapping[str, tuple[int, int]] = {
     "ABS": (1, 0),
     "ADD": (2, 11),
@@ -84,7 +84,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "TRANSPOSE_CONV": (3, 49),
 }
 
-# The versions that take int16, where they are others.
+# The versions that support int16, where they differ.
 WIDE: Mapping[str, int] = {
     "ADD": 3,
     "AVERAGE_POOL_2D": 3,
@@ -117,7 +117,7 @@ def plain(rank: int) -> Order:
 
 
 class TFLiteBuilder:
-    """`nodes` are by name: an instruction is called after its node."""
+    """`nodes` are by name: an instruction has the name of its node."""
 
     def __init__(self, program: Program, nodes: Mapping[str, Node]) -> None:
         self.program = program
@@ -125,7 +125,7 @@ class TFLiteBuilder:
         self.tensors: list[FileTensor] = []
         self.operators: list[FileOperator] = []
         self.constants: dict[str, np.ndarray] = {}  # of the program, by tensor
-        self._held: dict[str, dict[Order, int]] = {}
+        self._layouts: dict[str, dict[Order, int]] = {}
 
     # -- tensors ---------------------------------------------------------------------------
 
@@ -136,22 +136,23 @@ class TFLiteBuilder:
         return Grid(values.shape, str(values.dtype))
 
     def order(self, name: str) -> Order:
-        """How the tensor lies as it was first made; a constant lies as one likes."""
-        return next(iter(self._held.get(name, {plain(len(self.grid(name).shape)): 0})))
+        """The first axis order of the tensor; a constant can have any."""
+        return next(iter(self._layouts.get(name, {plain(len(self.grid(name).shape)): 0})))
 
     def make(self, name: str, order: Order, called: str = "") -> int:
-        """A tensor of the file for one of the program, which some operator is to fill."""
+        """A tensor of the file for one of the program, as the output of the next
+        operator."""
         index = self.hidden(name, order, called or name)
         self.hold(name, order, index)
         return index
 
     def hold(self, name: str, order: Order, index: int) -> None:
-        self._held.setdefault(name, {}).setdefault(order, index)
+        self._layouts.setdefault(name, {}).setdefault(order, index)
 
     def hidden(
         self, name: str, order: Order, called: str, shape: Sequence[int] | None = None
     ) -> int:
-        """A tensor on the grid of `name` that is no tensor of the program."""
+        """A tensor on the grid of `name` that is not in the program."""
         grid = self.grid(name)
         return self.hidden_on(grid, order, called, shape)
 
@@ -168,17 +169,17 @@ class TFLiteBuilder:
         self.constants[name] = values
 
     def constant(self, called: str, values: np.ndarray, grid: Grid | None = None) -> int:
-        known = grid is not None and grid.scale is not None
+        quantized = grid is not None and grid.scale is not None
         scale = (grid.scale,) if grid is not None and grid.scale is not None else ()
-        zero_point = grid.zero_point if known and grid is not None else 0
+        zero_point = grid.zero_point if quantized and grid is not None else 0
         dtype = str(values.dtype)
         return self._add(FileTensor(called, values.shape, dtype, values, scale, zero_point))
 
     def weight(self, called: str, values: np.ndarray, scale: np.ndarray, axis: int) -> int:
-        made = FileTensor(
+        tensor = FileTensor(
             called, values.shape, str(values.dtype), values, scale.reshape(-1), 0, axis
         )
-        return self._add(made)
+        return self._add(tensor)
 
     def _add(self, tensor: FileTensor) -> int:
         self.tensors.append(tensor)
@@ -187,33 +188,34 @@ class TFLiteBuilder:
     # -- reading ---------------------------------------------------------------------------
 
     def read(self, name: str, order: Order) -> int:
-        """The tensor in this order, transposed where it lies in another."""
+        """The tensor in this order; transposes it if necessary."""
         if name in self.constants:
             return self._laid_constant(name, order)
-        held = self._held[name]
-        if order not in held:
-            first, index = next(iter(held.items()))
-            made = self.hidden(name, order, f"{name}_{''.join(map(str, order))}")
+        layouts = self._layouts[name]
+        if order not in layouts:
+            first, index = next(iter(layouts.items()))
+            output = self.hidden(name, order, f"{name}_{''.join(map(str, order))}")
             if self._moved(name, first) == self._moved(name, order):
-                self.reshape(index, made)
+                self.reshape(index, output)
             else:
                 moves = np.array([first.index(axis) for axis in order], np.int32)
-                self.draw("TRANSPOSE", (index, self.constant(f"{name}_perm", moves)), (made,))
-            held[order] = made
-        return held[order]
+                self.draw("TRANSPOSE", (index, self.constant(f"{name}_perm", moves)), (output,))
+            layouts[order] = output
+        return layouts[order]
 
     def laid(self) -> dict[int, tuple[str, Order]]:
-        """By number in the file, the tensor of the program and the order it lies in."""
+        """By file index, the program's tensor and its axis order."""
         return {
             index: (name, order)
-            for name, held in self._held.items()
-            for order, index in held.items()
+            for name, layouts in self._layouts.items()
+            for order, index in layouts.items()
         }
 
     def read_flat(self, name: str) -> int:
-        """The tensor with its elements in the program's order, its axes of size 1 anywhere."""
+        """The tensor with its elements in the program's order; axes of size 1 may be
+        anywhere."""
         whole = plain(len(self.grid(name).shape))
-        for order, index in self._held.get(name, {}).items():
+        for order, index in self._layouts.get(name, {}).items():
             if self._moved(name, order) == self._moved(name, whole):
                 return index
         return self.read(name, whole)
@@ -236,14 +238,16 @@ class TFLiteBuilder:
         return laid
 
     def _laid_constant(self, name: str, order: Order) -> int:
-        held = self._held.setdefault(name, {})
-        if order not in held:
-            values = self.constants[name].transpose(order).copy(order="C")  # keeps a scalar one
-            held[order] = self.constant(name, values, self.grid(name))
-        return held[order]
+        layouts = self._layouts.setdefault(name, {})
+        if order not in layouts:
+            values = (
+                self.constants[name].transpose(order).copy(order="C")
+            )  # keeps a scalar an array
+            layouts[order] = self.constant(name, values, self.grid(name))
+        return layouts[order]
 
     def _moved(self, name: str, order: Order) -> list[int]:
-        """The order of the axes that are longer than 1."""
+        """The order of the axes longer than 1."""
         return [axis for axis in order if self.grid(name).shape[axis] != 1]
 
     # -- operators -------------------------------------------------------------------------
@@ -261,12 +265,12 @@ class TFLiteBuilder:
         operator = FileOperator(type, tuple(inputs), tuple(outputs), version, union, options or {})
         self.operators.append(operator)
 
-    def reshape(self, index: int, made: int) -> None:
-        shape = np.array(self.tensors[made].shape, np.int32)
-        self.draw("RESHAPE", (index, self.constant(f"shape_{made}", shape)), (made,))
+    def reshape(self, index: int, output: int) -> None:
+        shape = np.array(self.tensors[output].shape, np.int32)
+        self.draw("RESHAPE", (index, self.constant(f"shape_{output}", shape)), (output,))
 
     def scales(self, step: Instruction) -> np.ndarray:
-        """The scales of the weights of the node that the instruction computes."""
+        """The weight scales of the instruction's node."""
         return _scale(self.nodes[step.name], 1)
 
 

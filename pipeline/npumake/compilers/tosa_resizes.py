@@ -1,7 +1,7 @@
-"""Resizes as TensorFlow Lite computes them, in operators that mean the same in TOSA.
+"""Resizes as TensorFlow Lite computes them, in operators with the same meaning in TOSA.
 
-nearest     y[i] = x[read[i]]: TILE of an axis of 1 beside one that is repeated, else GATHER
-bilinear    y = round(2^-20 sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
+nearest     y[i] = x[read[i]]: TILE of a new axis of size 1, else GATHER bilinear    y = round(2^-20
+sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from npumake.compilers.resizes import ALIGNED, HALF_PIXEL, NEITHER, READ
 from npumake.compilers.respelling import Sheet, as_codes, as_numbers
 from npumake.kernels import gemmlowp
 
-ROWS, COLUMNS = 1, 2  # axes of an image that lies NHWC
+ROWS, COLUMNS = 1, 2  # axes of an NHWC image
 SPREAD = (ROWS, COLUMNS)
 COORDINATES = {ALIGNED: "align_corners", HALF_PIXEL: "half_pixel", NEITHER: "asymmetric"}
 
 
-def nearest(sheet: Sheet, drawn: FileOperator) -> None:
-    (index, _), (made,) = drawn.inputs, drawn.outputs
-    before, after = sheet.tensors[index].shape, sheet.tensors[made].shape
-    places = {axis: _places(_flags(drawn, 0), before[axis], after[axis]) for axis in SPREAD}
+def nearest(sheet: Sheet, operator: FileOperator) -> None:
+    (index, _), (output,) = operator.inputs, operator.outputs
+    before, after = sheet.tensors[index].shape, sheet.tensors[output].shape
+    places = {axis: _places(_flags(operator, 0), before[axis], after[axis]) for axis in SPREAD}
     times = {axis: _times(places[axis], before[axis]) for axis in SPREAD}
     if any(factor > 1 for factor in times.values()):
         index = _tiled(sheet, index, times)
     for axis in SPREAD:
         if not times[axis]:
             index = _at(sheet, index, axis, places[axis])
-    sheet.draw("RESHAPE", [index, sheet.numbers(after)], made)
+    sheet.draw("RESHAPE", [index, sheet.numbers(after)], output)
 
 
 def _places(flags: tuple[bool, bool], before: int, after: int) -> list[int]:
-    """Which input each output is; our writer draws only what READ knows."""
+    """The input index of each output; the writer only emits the flags in READ."""
     places = READ[flags](before, after)
     assert places is not None
     return places
 
 
-def _flags(drawn: FileOperator, first: int) -> tuple[bool, bool]:
-    return bool(drawn.options[first][1]), bool(drawn.options[first + 1][1])
+def _flags(operator: FileOperator, first: int) -> tuple[bool, bool]:
+    return bool(operator.options[first][1]), bool(operator.options[first + 1][1])
 
 
 def _times(places: Sequence[int], size: int) -> int:
-    """How often each input is read, one after the other; 0 where not all of them are alike."""
+    """How often each input repeats; 0 where the repeats differ."""
     times = len(places) // size
     return times if list(places) == [at // times for at in range(size * times)] else 0
 
@@ -82,12 +82,12 @@ class _Sums(NamedTuple):
         return self.both(kind, left, self.sheet.numbers([number]))
 
     def weighed(self, index: int, axis: int, places: np.ndarray, weights: np.ndarray) -> int:
-        taken = _at(self.sheet, index, axis, places.tolist())
+        pixels = _at(self.sheet, index, axis, places.tolist())
         laid = weights.astype(np.int32).reshape([1 if at != axis else -1 for at in range(4)])
-        return self.both("MUL", taken, self.sheet.constant(laid))
+        return self.both("MUL", pixels, self.sheet.constant(laid))
 
     def halved(self, index: int, unit: int) -> int:
-        """index / unit, half away from zero: DIV cuts off towards zero."""
+        """index / unit, half away from zero, since DIV truncates."""
         sides = (("MAXIMUM", unit // 2), ("MINIMUM", -unit // 2))
         above, below = (
             self.number("DIV", self.number("ADD", self.number(side, index, 0), half), unit)
@@ -96,18 +96,18 @@ class _Sums(NamedTuple):
         return self.both("ADD", above, below)
 
 
-def bilinear(sheet: Sheet, drawn: FileOperator) -> None:
-    """Raises nothing: one of floats is kept, TOSA computes it as TensorFlow Lite does."""
-    (index, _), (made,) = drawn.inputs, drawn.outputs
-    codes, after = sheet.tensors[index], sheet.tensors[made].shape
+def bilinear(sheet: Sheet, operator: FileOperator) -> None:
+    """A float Resize is kept: TOSA computes it as TensorFlow Lite does."""
+    (index, _), (output,) = operator.inputs, operator.outputs
+    codes, after = sheet.tensors[index], sheet.tensors[output].shape
     if codes.dtype != "int8":
-        sheet.keep(drawn)
+        sheet.keep(operator)
         return
-    sums, mode = _Sums(sheet), COORDINATES[_flags(drawn, 2)]
+    sums, mode = _Sums(sheet), COORDINATES[_flags(operator, 2)]
     total = sheet.like(index, dtype="int32", scale=(), zero_point=0)
     as_numbers(sheet, index, total)
     for axis in SPREAD:
         low, high, weight = gemmlowp.linear_taps(codes.shape[axis], after[axis], mode)
         below = sums.weighed(total, axis, low, (1 << gemmlowp.LINEAR_BITS) - weight)
         total = sums.both("ADD", below, sums.weighed(total, axis, high, weight))
-    as_codes(sheet, sums.halved(total, 1 << 2 * gemmlowp.LINEAR_BITS), made)
+    as_codes(sheet, sums.halved(total, 1 << 2 * gemmlowp.LINEAR_BITS), output)

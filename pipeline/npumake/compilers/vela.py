@@ -1,8 +1,8 @@
-"""Ethos-U: a .tflite → Vela → a .tflite of one operator per part that runs on the NPU.
+"""Ethos-U: .tflite → Vela → a .tflite with one operator per part that runs on the NPU.
 
-What Vela estimates stands beside, as JSON: its summary (clock in Hz, memory in KiB, bandwidths in
-GB/s, `inference_time` in seconds, cycles in all and by memory) and one row per layer. These are
-figures of its model of the chip and of the system configuration, not measurements.
+Vela's estimates are stored beside it as JSON: the summary (clock in Hz, memory in KiB, bandwidths
+in GB/s, `inference_time` in seconds, cycles in total and per memory) and one row per layer. They
+come from its model of the chip and the system configuration, and are not measurements.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from npumake.lifetime.temporaries import temporary_folder
 from npumake.targets.target import Target
 
 DISTRIBUTION = "ethos-u-vela"
-ESTIMATE = "vela.json"  # the member of the ZIP behind the file
+ESTIMATE = "vela.json"  # member of the appended ZIP
 
 
 def with_vela(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
-    """The file for the NPU, and ESTIMATE where something runs there.
-
-    Raises StageError where Vela is not here, or fails.
-    """
+    """The file for the NPU, and ESTIMATE. Raises StageError where Vela is not installed or
+    fails."""
     vela = target.vela
     assert vela is not None
     with temporary_folder() as folder:
@@ -35,10 +33,8 @@ def with_vela(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
         arguments += ["--system-config", vela.system_config, "--memory-mode", vela.memory_mode]
         run_python([*arguments, "--verbose-performance"], folder, (DISTRIBUTION,))
         estimate = _estimate(folder / "out")
-        made = (folder / "out" / "model_vela.tflite").read_bytes()
-    if not estimate["operators"]["npu"]:  # a frame of 0 s, and as many per second as there are
-        return made, {}
-    return made, {ESTIMATE: digest.canonical(estimate)}
+        data = (folder / "out" / "model_vela.tflite").read_bytes()
+    return data, {ESTIMATE: digest.canonical(estimate)}
 
 
 def _estimate(folder: Path) -> Mapping[str, Json]:

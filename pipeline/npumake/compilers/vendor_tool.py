@@ -1,4 +1,4 @@
-"""A vendor's own command on a hand-over, in a process of its own; its log is kept and told."""
+"""Runs a vendor's command on a hand-over in a separate process; keeps and shows its log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import MODEL, WEIGHTS
-from npumake.compilers.process import TOLD, refuse_failure
+from npumake.compilers.process import MAX_LINES, refuse_failure
 from npumake.dialects.handover import PRODUCTS, CommandNames, Tool
 from npumake.errors import Route, StageError
 from npumake.lifetime.parent import supervised
@@ -18,11 +18,11 @@ from npumake.lifetime.temporaries import temporary_folder
 from npumake.progress import tell
 
 LOG = "convert.log"
-PREFIX = "model"  # of a product that gets its name from the build
+PREFIX = "model"  # of a product that the build names
 
 
 def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = False) -> bytes:
-    """What the tool makes of the hand-over, every line it says told.
+    """The tool's products for the hand-over; every line of its output is shown.
 
     Raises StageError as `run_tool`.
     """
@@ -36,23 +36,23 @@ def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = Fal
 
 
 def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | None = None) -> None:
-    """Run it in `folder`, what it says into its LOG; afterwards `product` must be there, and new.
+    """Runs the command in `folder`, with its output in LOG; `product` must be new afterwards.
 
-    Raises StageError where the command is not on PATH, fails, or leaves no product; at `where`,
-    else at its log.
+    Raises StageError where the command is not on PATH, fails, or leaves no product. The error
+    points to `where`, else to the log.
     """
-    found = shutil.which(command[0])
-    if found is None:
-        hint = "install the vendor's toolchain; `npumake handover` writes what it takes elsewhere"
+    executable = shutil.which(command[0])
+    if executable is None:
+        hint = "install the vendor's toolchain, or run `npumake handover` to compile elsewhere"
         raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
     product.unlink(missing_ok=True)
-    status, last = _said([found, *command[1:]], folder)
+    status, last = _run_logged([executable, *command[1:]], folder)
     refuse_failure(command[0], status, last, [product], where or str(folder / LOG))
 
 
-def _said(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
-    """Its exit status and last lines; all of them go into the log, and are told as they come."""
-    last: deque[str] = deque(maxlen=TOLD)
+def _run_logged(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
+    """Exit status and last lines. All lines go to the log and are shown as they arrive."""
+    last: deque[str] = deque(maxlen=MAX_LINES)
     name = Path(command[0]).name
     with (
         (folder / LOG).open("wb") as log,

@@ -1,6 +1,6 @@
-"""The version of a compiler that is no distribution of this interpreter, for the key.
+"""Versions of external compilers, for the cache key.
 
-Imports nothing that compiles: it runs in every build, also when there is nothing to do.
+Imports no compilers: it runs in every build, also when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from npumake import digest
 from npumake.errors import StageError
 from npumake.lifetime.parent import CANNOT_RUN, run_supervised
 
-PATIENCE = 60  # seconds
-LONGEST = 80  # characters of what a tool says
+MAX_SECONDS = 60  # seconds
+MAX_CHARACTERS = 80  # of a version text
 
 
 def tool_version(command: str, argument: str) -> str:
-    """What the command on PATH says of its version, and the digest of its file: an installation
-    that tells nothing new is told apart all the same. Empty where there is none.
+    """The version of the command on PATH with the digest of its file, so that two installations
+    with the same version text differ. Empty if it is not on PATH.
 
-    Raises StageError where it does not answer.
+    Raises StageError where the command does not answer.
     """
-    found = shutil.which(command)
-    if found is None:
+    executable = shutil.which(command)
+    if executable is None:
         return ""
-    said = answer((found, argument), os.stat(found).st_mtime_ns)
-    return f"{said} ({digest.of_file(Path(found))[:12]})".lstrip()
+    version = answer((executable, argument), os.stat(executable).st_mtime_ns)
+    return f"{version} ({digest.of_file(Path(executable))[:12]})".lstrip()
 
 
 @cache
 def answer(command: Sequence[str], as_of: int) -> str:
-    """The last line that a command says, empty where it fails; asked once for each `as_of`."""
+    """The last line of a command's output, empty where it fails; cached per `as_of`."""
     try:
-        done = run_supervised(command, PATIENCE)
+        done = run_supervised(command, MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _silent(command[0], str(error)) from error
     if done.returncode == CANNOT_RUN:
-        raise _silent(command[0], done.stderr.decode("utf-8", "replace").strip()[-LONGEST:])
+        raise _silent(command[0], done.stderr.decode("utf-8", "replace").strip()[-MAX_CHARACTERS:])
     lines = done.stdout.decode("utf-8", "replace").split("\n")
-    told = [line.strip() for line in lines if line.strip()]
-    return "" if done.returncode or not told else told[-1][:LONGEST]
+    texts = [line.strip() for line in lines if line.strip()]
+    return "" if done.returncode or not texts else texts[-1][:MAX_CHARACTERS]
 
 
 def _silent(command: str, why: str) -> StageError:
-    return StageError(f"`{os.path.basename(command)}` does not tell its version: {why}", command)
+    return StageError(f"`{os.path.basename(command)}` does not report its version: {why}", command)

@@ -1,8 +1,8 @@
-"""Widths: the types of a compiled file's tensors, held to the plan.
+"""Checks the tensor types of a compiled file against the plan.
 
-The plan is the program: by tensor int8, int16, or a type of the CPU. A compiler may drop, fuse and
-rename tensors; one that it keeps under its name has the type of the plan, or the build fails. An
-input that is fed as codes has the type of its codes, and so has an output.
+The plan is the program: int8, int16, or a CPU type by tensor. A compiler may drop, fuse and rename
+tensors. A tensor that keeps its name must have the planned type, or the build fails. An input or
+output passed as codes has the type of its codes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_NAMES = 5
 
 
 def hold_widths(types: Types, program: Program) -> None:
-    """`types` are those of the file. Raises StageError where one is not that of the plan."""
+    """`types` are those of the file. Raises StageError where one differs from the plan."""
     planned = _planned(program)
     wrong = [
         f"`{name}` is {dtype}, planned is {' or '.join(sorted(planned[name]))}"
@@ -31,7 +31,7 @@ def hold_widths(types: Types, program: Program) -> None:
 
 
 def _planned(program: Program) -> dict[str, set[str]]:
-    """By tensor the types it may have: one, but for an input or output that is fed as codes."""
+    """The allowed types by tensor: one, or two for an input or output passed as codes."""
     types = {name: {tensor.dtype} for name, tensor in program.tensors.items()}
     for step in program.instructions:
         if step.op == "dequantize" and step.outputs[0] in program.outputs:
@@ -42,7 +42,7 @@ def _planned(program: Program) -> dict[str, set[str]]:
 
 
 def _codes_of(program: Program, name: str) -> Iterator[str]:
-    """What quantizes the input, perhaps behind a Transpose that is the CPU's."""
+    """The output of the quantizer of an input, perhaps behind a Transpose on the CPU."""
     moved = {name}  # the instructions are in order
     for step in program.instructions:
         if moved.isdisjoint(step.inputs):

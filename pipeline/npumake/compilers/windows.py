@@ -1,4 +1,4 @@
-"""What multiplies and accumulates, and pools: pads that are not SAME are a PAD in front."""
+"""Convolutions, matrix products and pools; pads other than SAME become a PAD before them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from npumake.compilers.tflite_builder import NHWC, Order, TFLiteBuilder, plain
 from npumake.engine.litert import is_picked, is_same
 
 SAME, VALID = 0, 1
-MOST_MULTIPLIED = 5  # axes of a product of two tensors
+MAX_MATMUL_AXES = 5  # of a product of two tensors
 
 
 class _Window(NamedTuple):
@@ -29,12 +29,12 @@ class _Window(NamedTuple):
 def _window(step: Instruction, kernel: list[int]) -> _Window:
     if len(kernel) != 2:
         raise refused(step, f"its window has {len(kernel)} dimensions")
-    given = (step.attributes[name] for name in ("strides", "dilations", "pads"))
-    return _Window(kernel, *given)
+    values = (step.attributes[name] for name in ("strides", "dilations", "pads"))
+    return _Window(kernel, *values)
 
 
 def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
-    """SAME or VALID, where they place the window as it is placed; else None."""
+    """SAME or VALID, where one of them gives the same window positions; else None."""
     if not any(window.pads):
         return VALID
     sizes = before[2:], after[2:]
@@ -42,11 +42,11 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     return SAME if same else None
 
 
-def _placed(
+def _input_and_padding(
     draft: TFLiteBuilder, step: Instruction, window: _Window, fill: float, written: bool = False
 ) -> tuple[int, int]:
-    """What the window slides over, and its padding: pads that SAME does not make, or that are to
-    be `written`, are there as the code `fill`."""
+    """The window's input and its padding mode. Pads other than SAME, or those to be `written`, are
+    added with the code `fill`."""
     name = step.inputs[0]
     grid, index = draft.grid(name), draft.read(name, NHWC)
     padding = _padding(window, grid.shape, draft.grid(step.outputs[0]).shape)
@@ -56,24 +56,24 @@ def _placed(
 
 
 def _padded(draft: TFLiteBuilder, step: Instruction, window: _Window, fill: float) -> int:
-    """What the window slides over, its pads written as the code `fill`."""
+    """The window's input with pads of the code `fill`."""
     name = step.inputs[0]
     grid, index = draft.grid(name), draft.read(name, NHWC)
     if not any(window.pads):
         return index
     top, left, bottom, right = window.pads
     if min(window.pads) < 0:
-        raise refused(step, "it cuts its input")
+        raise refused(step, "it has negative pads")
     around = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
     shape = tuple(n + int(a.sum()) for n, a in zip(_laid(grid.shape, NHWC), around, strict=True))
-    made = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
+    output = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
     inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
     if fill != grid.zero_point:
         value = np.full((), fill, grid.dtype)
-        draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [made])
+        draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [output])
     else:
-        draft.draw("PAD", inputs, [made])
-    return made
+        draft.draw("PAD", inputs, [output])
+    return output
 
 
 def _laid(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ def conv(draft: TFLiteBuilder, step: Instruction) -> None:
     outputs, depth = weight.shape[:2]
     group = step.attributes["group"]
     window = _window(step, list(weight.shape[2:]))
-    index, padding = _placed(draft, step, window, draft.grid(step.inputs[0]).zero_point)
+    index, padding = _input_and_padding(draft, step, window, draft.grid(step.inputs[0]).zero_point)
     is_depthwise = depth == 1 and group > 1
     kind = "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D"
     laid, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
@@ -110,15 +110,15 @@ def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
     if weight.dtype == np.float32:
         return weight
     if weight.min(initial=0) < -128 or weight.max(initial=0) > 127:
-        raise refused(step, "its weights, the zero point taken off, are not int8")
+        raise refused(step, "its weights without their zero point do not fit int8")
     return weight.astype(np.int8)
 
 
 def _weights(
     draft: TFLiteBuilder, step: Instruction, weight: np.ndarray, axis: int, channels: int
 ) -> list[int]:
-    """Weights and bias, which lies on the accumulator's grid; zeros where there is none. Of a
-    node left in float both are real numbers."""
+    """Weights and bias; the bias lies on the accumulator's grid and defaults to zeros. Both are
+    float for a node left in float."""
     name = step.outputs[0]
     bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
     if weight.dtype == np.float32:
@@ -137,7 +137,7 @@ def matmul(draft: TFLiteBuilder, step: Instruction) -> None:
     left, rank = step.inputs[0], len(draft.grid(step.inputs[0]).shape)
     out = plain(len(draft.grid(step.outputs[0]).shape))
     if "weight" not in step.constants:
-        if len(out) > MOST_MULTIPLIED:
+        if len(out) > MAX_MATMUL_AXES:
             raise refused(step, f"it has {len(out)} axes")
         read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
         clamped(draft, step, "BATCH_MATMUL", read, out, {})
@@ -155,7 +155,7 @@ def matmul(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def conv_transpose(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Begin pads that SAME does not make are cut off behind it; end pads are a matter of size."""
+    """Begin pads other than SAME are cropped behind it; end pads only set the size."""
     weight = _int8(step, step.constants["weight"])
     window, after = _window(step, list(weight.shape[2:])), draft.grid(step.outputs[0]).shape
     laid = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
@@ -174,13 +174,13 @@ def conv_transpose(draft: TFLiteBuilder, step: Instruction) -> None:
     if whole == after:
         clamped(draft, step, "TRANSPOSE_CONV", read, NHWC, strides)
         return
-    made = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
-    draft.draw("TRANSPOSE_CONV", read, [made], strides)
-    _picked(draft, step, made, begin, [1, 1])
+    whole_output = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
+    draft.draw("TRANSPOSE_CONV", read, [whole_output], strides)
+    _picked(draft, step, whole_output, begin, [1, 1])
 
 
 class _Spread(NamedTuple):
-    """Of one axis: whether SAME places it, and how long it is before anything is cut off."""
+    """One axis: whether SAME gives its positions, and its length before cropping."""
 
     is_same: bool
     whole: int
@@ -188,22 +188,22 @@ class _Spread(NamedTuple):
 
 def _spread(n: int, out: int, begin: int, kernel: int, stride: int) -> _Spread:
     cut = max((n - 1) * stride + kernel - out, 0) // 2
-    is_same = out == n * stride and begin == cut  # of other sizes Vela leaves it to the CPU
+    is_same = out == n * stride and begin == cut  # Vela leaves other sizes to the CPU
     return _Spread(is_same, max((n - 1) * stride + kernel, begin + out))
 
 
 def _picked(
     draft: TFLiteBuilder, step: Instruction, index: int, begin: list[int], by: list[int]
 ) -> None:
-    """Every `by`-th row and column from `begin` on, as many as the output has."""
+    """Every `by`-th row and column from `begin` on, up to the output's size."""
     after = draft.grid(step.outputs[0]).shape
     ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, after[2:], by, strict=True)]
     spans = {"begin": [0, *begin, 0], "end": [after[0], *ends, after[1]], "by": [1, *by, 1]}
-    given = [
+    bounds = [
         draft.constant(f"{step.outputs[0]}_{role}", np.array(numbers, np.int32))
         for role, numbers in spans.items()
     ]
-    clamped(draft, step, "STRIDED_SLICE", [index, *given], NHWC, {})
+    clamped(draft, step, "STRIDED_SLICE", [index, *bounds], NHWC, {})
 
 
 def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
@@ -222,9 +222,9 @@ def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         averages = kind == "AVERAGE_POOL_2D"
         fill = grid.zero_point if averages else _lowest(grid.dtype)
         counted = averages and step.constants["count"].min() == math.prod(window.kernel)
-        index, padding = _placed(draft, step, window, fill, written=counted)
+        index, padding = _input_and_padding(draft, step, window, fill, written=counted)
         if averages and not counted and padding == VALID:
-            raise refused(step, f"it averages with pads of {window.pads} that do not count")
+            raise refused(step, f"it averages with uncounted pads of {window.pads}")
         (height, width), (down, right) = window.strides, window.kernel
 
         def options(activation: int) -> Fields:
@@ -237,14 +237,14 @@ def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
 
 
 def _lowest(dtype: str) -> float:
-    """Beside which any other number is the larger."""
+    """The type's smallest value, the neutral element of a maximum."""
     is_float = np.dtype(dtype).kind == "f"
     return float(np.finfo(dtype).min) if is_float else float(np.iinfo(dtype).min)
 
 
 def _is_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> bool:
-    """Whether pads that do not count are in the way, and those of SAME with strides of 1 begin
-    alike: then it is that average, of which only some rows and columns are needed."""
+    """Whether the average has uncounted pads and those of SAME with stride 1 begin equally. It is
+    then that average, of which only some rows and columns are needed."""
     before, after = draft.grid(step.inputs[0]).shape, draft.grid(step.outputs[0]).shape
     counted = step.constants["count"].min() == math.prod(window.kernel)
     if counted or max(window.dilations) > 1 or _padding(window, before, after) is not None:
@@ -254,7 +254,7 @@ def _is_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> bool
 
 def _averaged_and_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> None:
     name, (down, right) = step.inputs[0], window.kernel
-    made = draft.hidden(name, NHWC, f"{step.outputs[0]}_all")
+    averages = draft.hidden(name, NHWC, f"{step.outputs[0]}_all")
     every: Fields = {0: ("b", SAME), 1: ("i", 1), 2: ("i", 1), 3: ("i", right), 4: ("i", down)}
-    draft.draw("AVERAGE_POOL_2D", [draft.read(name, NHWC)], [made], every)
-    _picked(draft, step, made, [0, 0], window.strides)
+    draft.draw("AVERAGE_POOL_2D", [draft.read(name, NHWC)], [averages], every)
+    _picked(draft, step, averages, [0, 0], window.strides)

@@ -1,4 +1,4 @@
-"""Whatever the user's code raises is one StageError at the user's line, and no traceback."""
+"""Exceptions of the user's code become one StageError at the user's line."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from npumake.errors import PipelineError, Place, StageError
 
 @contextmanager
 def blamed(doing: str, files: Collection[str]) -> Iterator[None]:
-    """Raises StageError for an exception in code of `files`, and for one that leaves Python."""
+    """Raises StageError for an exception in the code of `files`, SystemExit included."""
     try:
         yield
-    except PipelineError:  # not theirs: of what was read for them, or what they may not import
+    except PipelineError:  # ours: a file that cannot be read, or an import that is not allowed
         raise
     except (Exception, SystemExit) as error:
-        said = str(error).strip().partition("\n")[0]
-        what = f"{doing}: {type(error).__name__}" + (f": {said}" if said else "")
+        message = str(error).strip().partition("\n")[0]
+        what = f"{doing}: {type(error).__name__}" + (f": {message}" if message else "")
         raise StageError(what, _place(error, files)) from error
 
 
 def _place(error: BaseException, files: Collection[str]) -> Place | str:
-    """The innermost line of the user's; of a syntax error the line it is on."""
+    """The innermost line in the user's files; for a syntax error, its own line."""
     if isinstance(error, SyntaxError) and error.filename in files:
         return Place(str(error.filename), error.lineno or 0, error.offset or 1)
     frames = traceback.extract_tb(error.__traceback__)

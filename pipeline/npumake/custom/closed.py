@@ -1,12 +1,12 @@
-"""Python of a project is closed: it runs what a key holds, and nothing else.
+"""Closed imports: a project's Python imports only what the cache key covers.
 
-    the standard library, but for what imports by a name that is made at run time
-    NumPy, whose version is in every key of a stage that runs such code
+    the standard library, except modules that import by a computed name
+    NumPy, whose version is part of the key
     `npumake.custom`, and the vendors' names for it
-    the files that are declared with it
+    the files declared with it
 
-The current directory, PYTHONPATH and sys.path decide nothing, and sys.modules keeps nothing: each
-set of files has an `__import__` of its own, for as long as its functions live.
+The current directory, PYTHONPATH and sys.path have no effect, and sys.modules keeps no file of the
+project. Each set of files has its own `__import__`.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from npumake.custom.register import op_implement_register, op_shape_infer_regist
 from npumake.errors import ProjectError
 
 OURS = __name__.partition(".")[0]
-# What exports the decorators: our room, and what a file written for a vendor's tool imports.
+# Packages that export the decorators: ours, and those of the vendors' tools.
 DOORS = (OURS, "horizon_nn", "hmct")
 LIBRARIES = frozenset({"numpy"})
-# They import what no reader of the source can see.
+# Modules that import by a computed name, which the source does not show.
 DYNAMIC = frozenset({"__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})
 OPEN = (sys.stdlib_module_names | LIBRARIES) - DYNAMIC
 STANDARD_FOLDERS = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")
 )
-_LOADING = threading.RLock()  # sys.modules is everybody's, while a file is executed
+_LOADING = threading.RLock()  # sys.modules is global, and a file in it while it is executed
 
-PLAIN = "write a plain `import`: what is imported by a name made at run time is in no key"
+PLAIN = "write a plain `import`: the cache key does not cover imports by a computed name"
 
-Declare = Callable[[str, Import], str]  # how to declare what a file imports
+Declare = Callable[[str, Import], str]  # the hint for an import that is not declared
 
 
 class Closed:
-    """Declared files by name; each is executed once, when it is first asked for."""
+    """Declared files by name; each is executed once, at its first use."""
 
     def __init__(self, sources: Mapping[str, bytes]) -> None:
         self._sources = sources
@@ -52,7 +52,7 @@ class Closed:
         self._modules: dict[str, ModuleType] = {}
 
     def names(self, file: str) -> dict[str, Any]:
-        """The names a file defines once it has run. Raises StageError where it fails."""
+        """The names that a file defines. Raises StageError if it fails."""
         with blamed(f"`{file}` cannot be loaded", [*self._sources]):
             return dict(vars(self._module(path_of(file))))
 
@@ -68,7 +68,7 @@ class Closed:
                 try:
                     self._execute(module, file)
                 except BaseException:
-                    del self._modules[path]  # whoever asks again is told again
+                    del self._modules[path]  # a second use raises again
                     raise
             if parent is not None:
                 setattr(parent, name, module)
@@ -115,23 +115,25 @@ class Closed:
 
 
 def refuse_undeclared(sources: Mapping[str, bytes], declare: Declare) -> None:
-    """Raises ProjectError at the first import that no key would hold."""
+    """Raises ProjectError for the first import that the cache key does not cover."""
     library = Library(sources)
     for name in sorted(sources):
-        for found in imports(name, sources[name]):
-            spelled = "." * found.level + found.module
-            is_declared = library.reached(name, found) is not None
-            if is_declared and _is_open(found):
+        for statement in imports(name, sources[name]):
+            spelled = "." * statement.level + statement.module
+            is_declared = library.reached(name, statement) is not None
+            if is_declared and _is_open(statement):
                 what = f"`{name}` imports `{spelled}`, a declared file and a module of Python's"
-                raise ProjectError(what, found.place, "rename the file")
-            if not is_declared and not _is_open(found) and found.module not in DOOR_MODULES:
+                raise ProjectError(what, statement.place, "rename the file")
+            if not is_declared and not _is_open(statement) and statement.module not in DOOR_MODULES:
                 what = f"`{name}` imports `{spelled}`, which is not declared"
-                is_dynamic = found.module.partition(".")[0] in DYNAMIC
-                raise ProjectError(what, found.place, PLAIN if is_dynamic else declare(name, found))
+                is_dynamic = statement.module.partition(".")[0] in DYNAMIC
+                raise ProjectError(
+                    what, statement.place, PLAIN if is_dynamic else declare(name, statement)
+                )
 
 
-def _is_open(found: Import) -> bool:
-    return not found.level and found.module.partition(".")[0] in OPEN
+def _is_open(statement: Import) -> bool:
+    return not statement.level and statement.module.partition(".")[0] in OPEN
 
 
 def _refused(file: str, name: str) -> ImportError:
@@ -139,7 +141,7 @@ def _refused(file: str, name: str) -> ImportError:
 
 
 def _refuse_shadow(top: str) -> None:
-    """What a folder of sys.path puts in front of a library is not the library."""
+    """Raises ImportError for a file on sys.path that hides a module of Python."""
     origin = getattr(getattr(sys.modules[top], "__spec__", None), "origin", None)
     if top in LIBRARIES or origin in (None, "built-in", "frozen"):
         return
@@ -150,7 +152,7 @@ def _refuse_shadow(top: str) -> None:
 
 @contextmanager
 def _in_sys_modules(module: ModuleType) -> Iterator[None]:
-    """A decorator of a class, as that of dataclasses, looks its module up by name."""
+    """Registers the module meanwhile: class decorators such as dataclass look it up."""
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module
     try:
@@ -163,7 +165,7 @@ def _in_sys_modules(module: ModuleType) -> Iterator[None]:
 
 def _doors() -> dict[str, ModuleType]:
     """`<door>`, `<door>.custom` and `<door>.custom.op_registration`, each in its parent."""
-    found: dict[str, ModuleType] = {}
+    modules: dict[str, ModuleType] = {}
     for door in DOORS:
         top, custom, last = (
             ModuleType(name) for name in (door, f"{door}.custom", f"{door}.custom.op_registration")
@@ -175,8 +177,8 @@ def _doors() -> dict[str, ModuleType]:
         vars(last).update(decorators)
         vars(custom).update(decorators, op_registration=last)
         vars(top).update(custom=custom)
-        found |= {module.__name__: module for module in (top, custom, last)}
-    return found
+        modules |= {module.__name__: module for module in (top, custom, last)}
+    return modules
 
 
 DOOR_MODULES = _doors()

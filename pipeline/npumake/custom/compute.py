@@ -1,7 +1,7 @@
-"""One custom node computed.
+"""Computes one custom node.
 
-An instance is made for each run, and gets copies: what it keeps or overwrites is its own, so that
-the order of the samples and the number of threads change nothing.
+Each run creates an instance and passes copies. The operator's state and its writes stay its own, so
+the order of samples and the number of threads do not matter.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from npumake.graph import Node, attribute, dtype, shape
 def compute(
     operator: Operator, node: Node, read: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, ...]:
-    """What the node makes of its inputs (None: an optional one that is absent), each output of
-    the shape and element type the graph says. Raises StageError where the user's code fails."""
+    """The node's outputs, in the shapes and types of the graph. An absent optional input is None.
+
+    Raises StageError if the user's code fails or returns another shape or type."""
     assert operator.implementation is not None
     attributes = {name: attribute(node, name) for name in node.attributes}
     copies = [None if array is None else np.array(array) for array in read]
     with blamed(f"`{node.name}` ({node.op_type})", operator.files):
-        made = operator.implementation(**attributes).compute(*copies)
-        arrays = [np.asarray(one) for one in (made if isinstance(made, list | tuple) else [made])]
+        result = operator.implementation(**attributes).compute(*copies)
+        arrays = [
+            np.asarray(item) for item in (result if isinstance(result, list | tuple) else [result])
+        ]
     if len(arrays) != len(node.outputs):
         what = f"`{node.name}` ({node.op_type}) gives {len(arrays)} arrays"
         raise StageError(f"{what}, its node {len(node.outputs)}", ", ".join(operator.files))
     for array, value in zip(arrays, node.outputs, strict=True):
-        wanted = dtype(value)
-        if array.shape != shape(value) or not np.can_cast(array.dtype, wanted, "same_kind"):
+        expected = dtype(value)
+        if array.shape != shape(value) or not np.can_cast(array.dtype, expected, "same_kind"):
             raise StageError(
                 f"`{node.name}` ({node.op_type}) gives {array.dtype}{list(array.shape)}, "
-                f"the graph says {wanted}{list(shape(value))}",
+                f"the graph says {expected}{list(shape(value))}",
                 ", ".join(operator.files),
             )
     return tuple(

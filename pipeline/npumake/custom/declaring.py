@@ -1,4 +1,4 @@
-"""How a project declares a file that its Python imports: a hint that holds when it is followed."""
+"""The hint that shows how to declare an imported file in the project's YAML."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ ALLOWED = "Python of a project imports the standard library, NumPy and files dec
 BESIDE = "name that file beside it; else only the standard library and NumPy are imported"
 
 
-def declaration(form: str, paths: Mapping[str, str], name: str, found: Import) -> str:
-    """What to write for what the file `name` imports; `paths` has the declared files by name."""
+def declaration(form: str, paths: Mapping[str, str], name: str, statement: Import) -> str:
+    """The YAML that declares an import of the file `name`; `paths` maps names to paths."""
     if name not in paths:
         return BESIDE
     file = Path(os.path.abspath(paths[name]))
     project = next((up for up in file.parents if (up / PROJECT).is_file()), file.parent)
-    files = [os.path.relpath(path, project) for path in _meant(file, project, found)]
+    files = [os.path.relpath(path, project) for path in _meant(file, project, statement)]
     importer = os.path.relpath(file, project)
     return f"write  {form.format(importer=importer, files=', '.join(files))}" if files else ALLOWED
 
 
-def _meant(file: Path, project: Path, found: Import) -> list[Path]:
-    """The files that Python would find beside the importing file or at the project's top."""
-    folders = [file.parents[found.level - 1]] if found.level else [file.parent, project]
+def _meant(file: Path, project: Path, statement: Import) -> list[Path]:
+    """The files that the import could mean: beside the importing file or at the project's top."""
+    folders = [file.parents[statement.level - 1]] if statement.level else [file.parent, project]
     for folder in folders:
-        path = folder.joinpath(*found.module.split(".")) if found.module else folder
-        inside = [each for name in found.names for each in _files(path / name)]
+        path = folder.joinpath(*statement.module.split(".")) if statement.module else folder
+        inside = [each for name in statement.names for each in _files(path / name)]
         if files := [*_files(path), *inside]:
             return files
     return []

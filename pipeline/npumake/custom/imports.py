@@ -1,7 +1,7 @@
-"""What a file of Python imports, and which declared file that is.
+"""The imports of a Python file, and the declared files they mean.
 
-A declared file `ops/gain.py` is the module `gain` to a file beside it, `ops.gain` to a file at the
-top, and either to any other file as long as one declared file alone ends so.
+The file `ops/gain.py` is module `gain` for files beside it and `ops.gain` for files at the top.
+Other files may use either name if no other declared file ends the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Import(NamedTuple):
 
 
 class Library:
-    """The declared files as modules: `path` is that of a file without its suffix, or a folder's."""
+    """The declared files as modules; a `path` is a folder or a file without its suffix."""
 
     def __init__(self, files: Collection[str]) -> None:
         self._files: dict[str, str] = {}
@@ -39,47 +39,49 @@ class Library:
         self._known = {*self._files, *folders} - {"."}
 
     def file(self, path: str) -> str | None:
-        """None for a folder that is no package."""
+        """The module's file; None for a folder without __init__.py."""
         return self._files.get(path)
 
     def path(self, importer: str, module: str, level: int = 0) -> str | None:
-        """The declared module that a file means; None where none is declared.
+        """The path of the declared module that `importer` means; None if there is none.
 
-        Raises ProjectError where several are meant.
+        Raises ProjectError if several modules fit.
         """
         folder = PurePosixPath(importer).parent
-        wanted = module.replace(".", "/")
+        relative = module.replace(".", "/")
         if level:
             above = [folder, *folder.parents][level - 1 :]
-            return self._exact(above[:1], wanted) or (self._suffix(wanted) if level == 1 else None)
-        return self._exact([folder, PurePosixPath()], wanted) or self._suffix(wanted)
+            return self._exact(above[:1], relative) or (
+                self._suffix(relative) if level == 1 else None
+            )
+        return self._exact([folder, PurePosixPath()], relative) or self._suffix(relative)
 
-    def reached(self, importer: str, found: Import) -> list[str] | None:
-        """The paths of the modules that an import executes; None where one is not declared."""
-        path = self.path(importer, found.module, found.level)
+    def reached(self, importer: str, statement: Import) -> list[str] | None:
+        """The paths of the modules that an import executes; None if one is not declared."""
+        path = self.path(importer, statement.module, statement.level)
         if path is None:
             return None
-        inside = [below for name in found.names if (below := f"{path}/{name}") in self._known]
-        is_bare = self.file(path) is None  # of a folder nothing but modules can be imported
-        return None if is_bare and len(inside) < len(found.names) else [path, *inside]
+        inside = [below for name in statement.names if (below := f"{path}/{name}") in self._known]
+        is_bare = self.file(path) is None  # a folder without __init__.py holds only modules
+        return None if is_bare and len(inside) < len(statement.names) else [path, *inside]
 
     def has(self, path: str) -> bool:
         return path in self._known
 
-    def _exact(self, folders: Iterable[PurePosixPath], wanted: str) -> str | None:
-        paths = (str(folder / wanted) for folder in folders)
+    def _exact(self, folders: Iterable[PurePosixPath], relative: str) -> str | None:
+        paths = (str(folder / relative) for folder in folders)
         return next((path for path in paths if path in self._known), None)
 
-    def _suffix(self, wanted: str) -> str | None:
-        found = sorted(path for path in self._known if path.endswith(f"/{wanted}"))
-        if len(found) > 1:
-            name = wanted.replace("/", ".")
-            raise ProjectError(f"`{name}` may be {' or '.join(found)}", hint="rename one of them")
-        return found[0] if found else None
+    def _suffix(self, relative: str) -> str | None:
+        matches = sorted(path for path in self._known if path.endswith(f"/{relative}"))
+        if len(matches) > 1:
+            name = relative.replace("/", ".")
+            raise ProjectError(f"`{name}` may be {' or '.join(matches)}", hint="rename one of them")
+        return matches[0] if matches else None
 
 
 def imports(name: str, data: bytes) -> Iterator[Import]:
-    """Those of a file wherever they stand in it; of what is no Python, none."""
+    """All imports in a file, nested ones too; none if it is not Python."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
@@ -96,21 +98,21 @@ def imports(name: str, data: bytes) -> Iterator[Import]:
 
 
 def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
-    """The files of these names and those that they import, directly or not."""
-    library, found, waiting = Library(files), set[str](), [*names]
+    """The named files and all that they import, directly or indirectly."""
+    library, reached, waiting = Library(files), set[str](), [*names]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reached:
             continue
-        found.add(name)
+        reached.add(name)
         for each in imports(name, files[name]):
             for path in library.reached(name, each) or ():
                 waiting += filter(None, map(library.file, _way(path)))
-    return found
+    return reached
 
 
 def _way(path: str) -> list[str]:
-    """A module's packages and itself: importing it executes them all."""
+    """A module and its packages, all of which an import executes."""
     return [path, *map(str, [*PurePosixPath(path).parents][:-1])]
 
 

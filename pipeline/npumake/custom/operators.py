@@ -1,6 +1,6 @@
-"""Operators: what a set of Python files implements, by operator type.
+"""Operators: the custom operators in a set of Python files, by type.
 
-{"roi.py": bytes, …} → run each file → the classes and functions the decorators marked
+{"roi.py": bytes, …} → run each file → the classes and functions that the decorators marked
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import CodeFiles
 
 SECTION = "custom_operators"
-UNDECLARED: Declare = partial(declaration, OPERATORS, {})  # of files that no project declares
+UNDECLARED: Declare = partial(declaration, OPERATORS, {})  # for files outside of a project
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One type: the class that computes it and the function that knows its shapes, the files these
-    stand in, and what these import."""
+    """One operator type: its class, its shape function, their files and what these import."""
 
     implementation: Callable[..., Any] | None = None
     shapes: Callable[..., Any] | None = None
@@ -35,16 +34,16 @@ class Operator:
 
 @dataclass(frozen=True)
 class Operators:
-    """The operators by type, and the files they come from, by name."""
+    """The operators by type, and their files by name."""
 
     by_type: Mapping[str, Operator] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
 
     def used_by(self, graph: Graph) -> Operators:
-        """Those that `graph` has nodes of, with their files."""
+        """The operators that `graph` uses, with their files."""
         types = {node.op_type for node in graph.nodes() if is_foreign(node)}
-        used = {name: found for name, found in self.by_type.items() if name in types}
-        names = {file for found in used.values() for file in found.files}
+        used = {name: operator for name, operator in self.by_type.items() if name in types}
+        names = {file for operator in used.values() for file in operator.files}
         return Operators(used, {name: self.sources[name] for name in sorted(names)})
 
 
@@ -52,18 +51,18 @@ NO_OPERATORS = Operators()
 
 
 def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Operators:
-    """The operators in the files a project declares. Raises ProjectError and StageError."""
-    found: dict[str, SourceFile] = {}  # by path: a file of both keys has the name `with` gives it
+    """The operators in a project's declared files. Raises ProjectError and StageError."""
+    by_path: dict[str, SourceFile] = {}  # by path: `with` names a file that is under both keys
     for number in range(len(custom_operators)):
         for route, files in under(sources, f"{SECTION}.{number}").items():
             for file in files:
-                names = [each.name for path, each in found.items() if path != file.path]
+                names = [each.name for path, each in by_path.items() if path != file.path]
                 if file.name in names:
                     what = f"two files of custom operators are called `{file.name}`"
                     raise ProjectError(what, Route(route), "rename one of them")
-                found[file.path] = file
-    paths = {file.name: file.path for file in found.values()}
-    read = {file.name: file.read() for file in found.values()}
+                by_path[file.path] = file
+    paths = {file.name: file.path for file in by_path.values()}
+    read = {file.name: file.read() for file in by_path.values()}
     return operators_in(read, partial(declaration, OPERATORS, paths))
 
 
@@ -73,10 +72,10 @@ def under(sources: SourceFiles, route: str) -> SourceFiles:
 
 
 def operators_in(sources: Mapping[str, bytes], declare: Declare = UNDECLARED) -> Operators:
-    """Runs each file, and gives what it implements. The caller trusts them.
+    """Runs each file, which the caller must trust, and collects its operators.
 
-    Raises StageError where a file fails, ProjectError for a type that two of them implement and for
-    an import that is not declared; `declare` says how it would be.
+    Raises StageError if a file fails. Raises ProjectError for a type with two implementations and
+    for an undeclared import; `declare` writes its hint.
     """
     refuse_undeclared(sources, declare)
     closed = Closed(sources)
@@ -85,15 +84,20 @@ def operators_in(sources: Mapping[str, bytes], declare: Declare = UNDECLARED) ->
         for thing in closed.names(name).values():
             for op_type in marks(thing, IMPLEMENTS):
                 _refuse_second(by_type, op_type, "implementation", thing, name)
-                known = by_type.get(op_type, Operator())
+                previous = by_type.get(op_type, Operator())
                 by_type[op_type] = replace(
-                    known, implementation=thing, files=_with(known.files, name)
+                    previous, implementation=thing, files=_with(previous.files, name)
                 )
             for op_type in marks(thing, SHAPES):
                 _refuse_second(by_type, op_type, "shapes", thing, name)
-                known = by_type.get(op_type, Operator())
-                by_type[op_type] = replace(known, shapes=thing, files=_with(known.files, name))
-    whole = {op_type: replace(one, files=_all(one, sources)) for op_type, one in by_type.items()}
+                previous = by_type.get(op_type, Operator())
+                by_type[op_type] = replace(
+                    previous, shapes=thing, files=_with(previous.files, name)
+                )
+    whole = {
+        op_type: replace(operator, files=_all(operator, sources))
+        for op_type, operator in by_type.items()
+    }
     return Operators(whole, sources)
 
 
@@ -104,14 +108,16 @@ def _all(operator: Operator, sources: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 def require(graph: Graph, operators: Operators) -> None:
-    """Raises one GraphError that lists every operator of a foreign domain that nobody declares."""
+    """Raises one GraphError that lists all custom operators without an implementation."""
     top = set(graph.nodes())
     foreign = [node for node in graph.model.graph.all_nodes() if is_foreign(node)]
     inside = [str(node.name) for node in foreign if node not in top]
     if inside:
         raise GraphError(f"a custom operator inside a branch or a loop: `{inside[0]}`")
-    known = operators.by_type
-    missing = [n for n in foreign if n.op_type not in known or not known[n.op_type].implementation]
+    by_type = operators.by_type
+    missing = [
+        n for n in foreign if n.op_type not in by_type or not by_type[n.op_type].implementation
+    ]
     if missing:
         names = sorted({f"{node.domain}.{node.op_type}" for node in missing})
         raise GraphError(

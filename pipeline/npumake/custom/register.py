@@ -1,6 +1,6 @@
-"""The two decorators of an operator file. They mark; `loading` finds what they marked.
+"""The two decorators of an operator file. They only mark; `operators` collects the marks.
 
-No table is kept: a file can be imported for a test of its own, twice, and nothing happens.
+There is no global table, so a test may import an operator file repeatedly.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ IMPLEMENTS, SHAPES = "_implements_operators", "_shapes_operators"
 
 
 def op_implement_register(op_type: str) -> Callable[[Implementation], Implementation]:
-    """The class computes operators of this type: `compute(*arrays)` gives an array, or several."""
+    """Marks a class as the operator: `compute(*arrays)` returns one array or several."""
     return lambda marked: _marked(marked, IMPLEMENTS, op_type)
 
 
 def op_shape_infer_register(op_type: str) -> Callable[[ShapeFunction], ShapeFunction]:
-    """The function gives a list of output shapes for a list of input shapes."""
+    """Marks a shape function: list of input shapes → list of output shapes."""
     return lambda marked: _marked(marked, SHAPES, op_type)
 
 
 def marks(thing: object, mark: str) -> tuple[str, ...]:
-    """The operator types that `thing` itself was marked with, not those of a class it extends."""
+    """The operator types that mark `thing` itself, without those of base classes."""
     try:
         return vars(thing).get(mark, ())
     except TypeError:  # no attributes: a number, a module's text

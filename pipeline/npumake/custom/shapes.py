@@ -1,7 +1,7 @@
-"""Shapes behind custom operators.
+"""Shape inference across custom operators.
 
-ONNX infers up to a custom node, the node's own function says what it makes, and so on. An output
-has the element type the model declares for it, else that of the node's first input.
+ONNX infers up to a custom node, the node's shape function continues, and so on. An output has the
+type that the model declares, or else the type of the node's first input.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from npumake.graph import Graph, Node, declare, is_foreign, open_dimensions
 
 
 def with_shapes(graph: Graph, operators: Operators) -> Graph:
-    """The same graph with every shape and type inferred.
+    """The graph with all shapes and types inferred.
 
-    Raises GraphError for an operator nobody declares or whose shapes cannot be known, StageError
-    where the user's function fails.
+    Raises GraphError for an operator without implementation and for unknown shapes. Raises
+    StageError if the user's function fails.
     """
     require(graph, operators)
     graph = graph.with_shapes()
@@ -40,7 +40,7 @@ def _is_open(value: Any) -> bool:
 
 
 def _tell(node: Node, operators: Operators) -> None:
-    """Write what the user's function says on the node's outputs."""
+    """Declares the node's output shapes by the user's function."""
     operator = operators.by_type[node.op_type]
     if operator.shapes is None:
         if any(map(_is_open, node.outputs)):
@@ -50,9 +50,9 @@ def _tell(node: Node, operators: Operators) -> None:
                 f'decorate a function with @op_shape_infer_register("{node.op_type}")',
             )
         return
-    given = [[] if value is None else list(value.shape or ()) for value in node.inputs]
+    input_shapes = [[] if value is None else list(value.shape or ()) for value in node.inputs]
     with blamed(f"the shapes of `{node.name}` ({node.op_type})", operator.files):
-        shapes = [tuple(int(size) for size in shape) for shape in operator.shapes(given)]
+        shapes = [tuple(int(size) for size in shape) for shape in operator.shapes(input_shapes)]
     if len(shapes) != len(node.outputs) or any(size < 0 for shape in shapes for size in shape):
         raise StageError(
             f"the shape function of `{node.op_type}` gives {[list(s) for s in shapes]} for the "

@@ -1,4 +1,4 @@
-"""What the model is fed: files become samples, exactly as the chip would see them.
+"""Samples: files converted to the model's feeds, exactly as the chip sees them.
 
-It refuses to know what the samples are for, and never holds more than one of them in memory.
+This room does not know what the samples are for. It holds one sample in memory at a time.
 """

@@ -1,4 +1,4 @@
-"""Colours of 8-bit images, R G B in 0..255, in whole codes.
+"""Colour conversions of 8-bit images, R G B in 0..255.
 
 Full range (JFIF, ITU-T T.871):          Video range (ITU-R BT.601):
     Y =       0.299 R + 0.587 G + 0.114 B    Y = 16  + ( 65.481 R + 128.553 G +  24.966 B) / 255
@@ -8,8 +8,8 @@ Full range (JFIF, ITU-T T.871):          Video range (ITU-R BT.601):
 Analogue, U and V scaled to fit a signal (ITU-R BT.470; OpenCV's COLOR_BGR2YUV):
     Y = 0.299 R + 0.587 G + 0.114 B    U = 128 + 0.492 (B - Y)    V = 128 + 0.877 (R - Y)
 
-rounded to the nearest code and kept within 0..255. NV12 is a plane of Y, height x width, and
-below it a plane of half the height where U and V of 2 x 2 pixels take turns.
+Results are rounded to the nearest integer and clamped to 0..255. NV12 is a plane of Y, height x
+width, and below it a plane of half the height with U and V of 2 x 2 pixels interleaved.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def yuv_of_nv12(nv12: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _mixed(rgb: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Sums of three products, elementwise: a matrix product may differ between machines."""
+    """Elementwise sums of products; a matrix product may differ between machines."""
     r, g, b = (rgb[..., n, None].astype(np.float64) for n in range(3))
     return r * weights[:, 0] + g * weights[:, 1] + b * weights[:, 2]
 

@@ -1,8 +1,7 @@
-"""What an object detector found, as `synap_cli_od` prints it in JSON, drawn over its image.
+"""Draws detections over their image; reads the JSON that `synap_cli_od` prints.
 
-A mask is a small picture of its detection, made as large as the image; where it is above 0 inside
-the bounding box, the colour of its class is added. A class without a colour of its own gets one
-of the same brightness, hues apart by the golden ratio: the same one every time.
+A mask is resized to the image. Where it is positive inside the bounding box, the colour of its
+class is added. Default colours have equal brightness and hues spaced by the golden ratio.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from npumake.errors import ProjectError
 
 Color = tuple[int, int, int]  # red, green, blue
 FRAME: Color = (128, 255, 0)
-THICK = 2  # pixels of a frame
-FARTHEST = 1 << 20  # pixels from the corner of the image
+FRAME_PIXELS = 2  # pixels of a frame
+MAX_COORDINATE = 1 << 20  # pixels from the corner of the image
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -46,65 +45,70 @@ class Detection:
 
 
 def detections(text: str) -> tuple[Detection, ...]:
-    """Those in the JSON of `text`, what stands before its first brace skipped.
+    """The detections in the JSON of `text`; text before the first brace is skipped.
 
-    Raises ProjectError where there is none, and for a detection that is none.
+    Raises ProjectError for missing JSON and for an invalid detection.
     """
     start = text.find("{")
     if start < 0:
         raise ProjectError("no JSON in the input", hint="give it what synap_cli_od prints")
-    found = _parsed(text[start:])
-    items = found.get("items") if isinstance(found, dict) else None
+    document = _parsed(text[start:])
+    items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise ProjectError("the JSON has no list of `items`", hint="synap_cli_od prints one")
     return tuple(_detection(item, f"items.{n}") for n, item in enumerate(items))
 
 
 def mask_colors(text: str) -> Mapping[int, Color]:
-    """By class, of a JSON object {"0": [blue, green, red]}. Raises ProjectError."""
-    found = _parsed(text)
-    if not isinstance(found, dict):
+    """The colours by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
+    document = _parsed(text)
+    if not isinstance(document, dict):
         raise ProjectError("not a JSON object of colors by class")
-    return {_class(name): _color(name, color) for name, color in found.items()}
+    return {_class(name): _color(name, color) for name, color in document.items()}
 
 
-def drawn(
-    rgb: np.ndarray, found: Sequence[Detection], colors: Mapping[int, Color] | None = None
+def with_detections(
+    rgb: np.ndarray, items: Sequence[Detection], colors: Mapping[int, Color] | None = None
 ) -> Image.Image:
     """The image (H, W, 3), uint8, with the detections: masks, frames, classes and landmarks."""
-    picture = Image.fromarray(_with_masks(rgb, found, colors or {}))
+    picture = Image.fromarray(_with_masks(rgb, items, colors or {}))
     draw = ImageDraw.Draw(picture)
-    for one in found:
-        x, y, width, height = one.box
-        draw.rectangle((x, y, x + width, y + height), outline=FRAME, width=THICK)
-        draw.text((x, y - 12), f"{one.class_index}: {one.confidence:.2f}", FRAME)
-        for at, below in one.landmarks:
+    for detection in items:
+        x, y, width, height = detection.box
+        draw.rectangle((x, y, x + width, y + height), outline=FRAME, width=FRAME_PIXELS)
+        draw.text((x, y - 12), f"{detection.class_index}: {detection.confidence:.2f}", FRAME)
+        for at, below in detection.landmarks:
             draw.rectangle((int(at), int(below), int(at) + 2, int(below) + 2), outline=FRAME)
     return picture
 
 
-def table(found: Sequence[Detection]) -> Iterator[str]:
-    """A line per detection, below a head."""
+def table(items: Sequence[Detection]) -> Iterator[str]:
+    """A header and one line per detection."""
     yield "#   Score  Class   Position        Size  Description     Landmarks"
-    for n, one in enumerate(found):
-        x, y, width, height = one.box
-        marks = " ".join(f"{at:g},{below:g}" for at, below in one.landmarks)
+    for n, detection in enumerate(items):
+        x, y, width, height = detection.box
+        marks = " ".join(f"{at:g},{below:g}" for at, below in detection.landmarks)
         where = f"{x:4},{y:4}   {width:4},{height:4}"
-        yield f"{n:<5}{one.confidence:.2f}{one.class_index:>7}  {where:34}{marks}".rstrip()
+        head = f"{n:<5}{detection.confidence:.2f}{detection.class_index:>7}"
+        yield f"{head}  {where:34}{marks}".rstrip()
 
 
 def _with_masks(
-    rgb: np.ndarray, found: Sequence[Detection], colors: Mapping[int, Color]
+    rgb: np.ndarray, items: Sequence[Detection], colors: Mapping[int, Color]
 ) -> np.ndarray:
     added = np.zeros_like(rgb)
-    for one in found:
-        if one.mask is None:
+    for detection in items:
+        if detection.mask is None:
             continue
-        small = np.array(one.mask.values, np.float32).reshape(one.mask.height, one.mask.width, 1)
-        x, y, width, height = one.box
+        small = np.array(detection.mask.values, np.float32).reshape(
+            detection.mask.height, detection.mask.width, 1
+        )
+        x, y, width, height = detection.box
         inside = np.s_[max(y, 0) : max(y + height, 0), max(x, 0) : max(x + width, 0)]
         covered = resampling.linear(small, rgb.shape[:2])[inside][..., 0] > 0
-        added[inside][covered] = colors.get(one.class_index, _own_color(one.class_index))
+        added[inside][covered] = colors.get(
+            detection.class_index, _own_color(detection.class_index)
+        )
     return np.minimum(rgb.astype(np.uint16) + added, 255).astype(np.uint8)
 
 
@@ -164,7 +168,7 @@ def _point(item: Any, where: str) -> tuple[float, float]:
 
 def _number(value: Any, where: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or abs(value) > FARTHEST:
+    if not is_number or not math.isfinite(value) or abs(value) > MAX_COORDINATE:
         raise ProjectError(f"`{str(value)[:20]}` is no number of pixels or the like", where)
     return value
 

@@ -1,6 +1,6 @@
-"""What is kept of a sample so that the set can be judged: digest, ranges, constant margins.
+"""Facts about each sample, from which the set is judged: digest, ranges, constant margins.
 
-Memory is O(samples x channels); the values of a sample are not kept.
+Memory is O(samples x channels); the samples' values are not stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIDES = ("top", "bottom", "left", "right")
 
 
 class ValueRange(NamedTuple):
-    """The least and the largest value."""
+    """The smallest and the largest value."""
 
     low: float
     high: float
@@ -28,15 +28,15 @@ class ValueRange(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """Lines along one side of an image that all hold `value`, one number per channel."""
+    """Constant lines along one side of an image; `value` has one number per channel."""
 
     lines: int
     value: tuple[float, ...]
 
 
 class Fact(NamedTuple):
-    """One sample. `size` is its number of values; `channels` has the range of each channel;
-    `margins` are those of SIDES, empty where it is no image; `dtype` is that of its file."""
+    """One sample. `size` is its number of values, `channels` the range of each channel, `margins`
+    one per SIDES or empty for other data than images, `dtype` the type in its file."""
 
     name: str
     digest: str
@@ -49,7 +49,7 @@ class Fact(NamedTuple):
 
 
 def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
-    """Of the values as the file has them, before the offset; `layout` says where channels are."""
+    """The facts about an array as stored, before the offset; `layout` is NCHW or NHWC."""
     values = np.ascontiguousarray(array)
     low, high = float(values.min()), float(values.max())
     laid = _channels_last(values, layout)
@@ -62,7 +62,7 @@ def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
 
 
 def _channels_last(values: np.ndarray, layout: str) -> np.ndarray | None:
-    """(N, ..., C); None where no axis holds channels with several values each."""
+    """(N, ..., C); None if no axis holds channels with several values each."""
     if values.ndim < 3:
         return None
     laid = values if layout == "NHWC" else np.moveaxis(values, 1, -1)
@@ -79,13 +79,13 @@ def _ranges(laid: np.ndarray) -> list[ValueRange]:
 
 
 def _margins(laid: np.ndarray) -> tuple[Margin, ...]:
-    """In the order of SIDES. `laid` is (N, H, W, C)."""
+    """The margins in the order of SIDES; `laid` is (N, H, W, C)."""
     rows, columns = np.moveaxis(laid, 1, 0), np.moveaxis(laid, 2, 0)
     return tuple(_margin(lines) for lines in (rows, rows[::-1], columns, columns[::-1]))
 
 
 def _margin(lines: np.ndarray) -> Margin:
-    """How many of the first `lines`, (lines, N, other axis, C), hold one value per channel."""
+    """The leading constant lines of (lines, N, other axis, C), with their value per channel."""
     value = lines[0].reshape(-1, lines.shape[-1])[0]
     count = sum(1 for _ in takewhile(lambda line: (line == value).all(), lines))
     return Margin(count, tuple(value.tolist()) if count else ())

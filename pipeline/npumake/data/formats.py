@@ -1,5 +1,5 @@
-"""One file → the array in it, by suffix. Files come from strangers: nothing is run, and no header
-makes this take more memory than MOST_BYTES or the file itself."""
+"""Reads the array in a file, by suffix. Files are untrusted: no code is run, and no header can
+allocate more than MAX_MEMBER_BYTES or the file's own size."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from npumake.data.pictures import pixels
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MAX_HEADER = 1000  # bytes; more is no array of numbers
-MOST_BYTES = 1 << 28  # in one member of an archive
+MAX_HEADER = 1000  # bytes of a .npy header; numeric arrays need less
+MAX_MEMBER_BYTES = 1 << 28  # of one member of an archive
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-TENSORS = {  # safetensors' name of a type → NumPy's
+TENSORS = {  # type names of safetensors → NumPy
     "BOOL": "?",
     **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -38,24 +38,24 @@ MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What an input takes: one sample's shape and type; with offset 128 an 8-bit image."""
+class InputSpec:
+    """An input's shape and type for one sample; offset 128 means an 8-bit image."""
 
     shape: tuple[int, ...]
     dtype: str
     offset: int = 0
 
 
-def decoded(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+def decoded(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
     """The array in the file `name`; an image as (H, W, C), bare numbers in the input's shape.
 
-    Raises ProjectError naming the file when it is damaged, too large or not what its suffix says.
+    Raises ProjectError with the file's name if it is damaged, too large or not of its suffix.
     """
-    return FORMATS.get(PurePosixPath(name).suffix.lower(), raw)(data, name, how, taken)
+    return FORMATS.get(PurePosixPath(name).suffix.lower(), raw)(data, name, how, spec)
 
 
 def is_plain(name: str) -> bool:
-    """Does the file itself say what type its numbers are?"""
+    """Whether the format stores the type of the numbers."""
     return PurePosixPath(name).suffix.lower() in (".npy", ".npz", ".safetensors")
 
 
@@ -63,14 +63,14 @@ def is_image(name: str) -> bool:
     return FORMATS.get(PurePosixPath(name).suffix.lower()) is image
 
 
-def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
-    """A view of `data`, so that no header makes this take more memory than the file has bytes."""
+def npy(data: bytes, name: str, _how: Files, _spec: InputSpec) -> np.ndarray:
+    """A view of `data`, so that a wrong header cannot allocate memory."""
     file = io.BytesIO(data)
     try:
         read_header = HEADERS[np.lib.format.read_magic(file)]
         with _PARSER:
             shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
-        if min(shape, default=0) < 0:  # -1 would be as much as there is
+        if min(shape, default=0) < 0:  # reshape would accept -1
             raise ValueError(f"a shape of {shape}")
         flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects
         return flat.reshape(shape, order="F" if is_fortran else "C")
@@ -78,7 +78,7 @@ def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
         raise ProjectError(f"not a .npy file of numbers: {error}", name) from error
 
 
-def npz(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+def npz(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
@@ -86,63 +86,65 @@ def npz(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ProjectError("a .npz file with an unusual compression", name)
             with archive.open(entry) as member:
-                inside = member.read(MOST_BYTES + 1)
+                inside = member.read(MAX_MEMBER_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError, ValueError) as error:
         raise ProjectError(f"not a .npz file: {error}", name) from error
-    if len(inside) > MOST_BYTES:
-        raise ProjectError(f"member `{entry.filename}` has more than {MOST_BYTES} bytes", name)
-    return npy(inside, name, how, taken)
+    if len(inside) > MAX_MEMBER_BYTES:
+        raise ProjectError(
+            f"member `{entry.filename}` has more than {MAX_MEMBER_BYTES} bytes", name
+        )
+    return npy(inside, name, how, spec)
 
 
-def tensors(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
+def tensors(data: bytes, name: str, how: Files, _spec: InputSpec) -> np.ndarray:
     try:
-        found: dict[str, Any] = dict(safetensors.deserialize(data))
+        by_name: dict[str, Any] = dict(safetensors.deserialize(data))
     except safetensors.SafetensorError as error:
         raise ProjectError(f"not a .safetensors file: {error}", name) from error
-    tensor = found[_member(found, how.member, name)]
+    tensor = by_name[_member(by_name, how.member, name)]
     if tensor["dtype"] not in TENSORS:
         raise ProjectError(f"a tensor of {tensor['dtype']} is not read", name)
     return np.frombuffer(tensor["data"], TENSORS[tensor["dtype"]]).reshape(tensor["shape"])
 
 
-def image(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
-    """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
-    found = pixels(data, name, _mode(how, taken))
-    found = found[..., ::-1] if how.channels == "bgr" else found
-    return found if how.values == "0..255" else found.astype(np.float32) / np.float32(255)
+def image(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
+    """(H, W, C) as stored; the EXIF orientation is ignored."""
+    picture = pixels(data, name, _mode(how, spec))
+    picture = picture[..., ::-1] if how.channels == "bgr" else picture
+    return picture if how.values == "0..255" else picture.astype(np.float32) / np.float32(255)
 
 
-def _mode(how: Files, taken: Taken) -> str:
-    """Pillow's name of what an image becomes."""
-    has_one = len(taken.shape) == 4 and 1 in (taken.shape[1], taken.shape[3])
+def _mode(how: Files, spec: InputSpec) -> str:
+    """The Pillow mode to convert an image to."""
+    has_one = len(spec.shape) == 4 and 1 in (spec.shape[1], spec.shape[3])
     order = "gray" if how.channels == "auto" and has_one else how.channels
     return MODES[order or "rgb"]
 
 
-def raw(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
-    dtype = np.dtype(how.dtype or ("uint8" if taken.offset else taken.dtype)).newbyteorder("<")
-    expected = int(np.prod(taken.shape)) * dtype.itemsize
+def raw(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
+    dtype = np.dtype(how.dtype or ("uint8" if spec.offset else spec.dtype)).newbyteorder("<")
+    expected = int(np.prod(spec.shape)) * dtype.itemsize
     if len(data) != expected:
         raise ProjectError(
-            f"{len(data)} bytes, the input takes {expected}: {list(taken.shape)} of {dtype.name}",
+            f"{len(data)} bytes, the input takes {expected}: {list(spec.shape)} of {dtype.name}",
             name,
             "`dtype` under `data:` tells the type of bare numbers",
         )
-    return np.frombuffer(data, dtype).reshape(taken.shape)
+    return np.frombuffer(data, dtype).reshape(spec.shape)
 
 
-def _member(names: Collection[str], wanted: str | None, file: str) -> str:
-    if wanted is None and len(names) == 1:
+def _member(names: Collection[str], member: str | None, file: str) -> str:
+    if member is None and len(names) == 1:
         return next(iter(names))
-    if wanted is None:
+    if member is None:
         hint = f"name one with `member`: {', '.join(sorted(names)[:5])}"
         raise ProjectError(f"{len(names)} arrays in one file", file, hint)
-    if wanted not in names:
-        raise ProjectError(f"no array `{wanted}` in the file", file, did_you_mean(wanted, names))
-    return wanted
+    if member not in names:
+        raise ProjectError(f"no array `{member}` in the file", file, did_you_mean(member, names))
+    return member
 
 
-Decode = Callable[[bytes, str, Files, Taken], np.ndarray]
+Decode = Callable[[bytes, str, Files, InputSpec], np.ndarray]
 FORMATS: Mapping[str, Decode] = {
     ".npy": npy,
     ".npz": npz,

@@ -1,6 +1,6 @@
-"""Images (H, W, C) resized, cropped and padded. A resized uint8 image is rounded to uint8 again.
+"""Resizes, crops and pads images (H, W, C). A resized uint8 image is rounded to uint8 again.
 
-Steps that ask for a type have it cut off, not rounded, as `astype` does. Sizes are (height, width).
+Steps with a `data_type` truncate, as `astype` does. Sizes are (height, width).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def resize(image: np.ndarray, to: steps.Resize) -> np.ndarray:
 
 def pil_resize(image: np.ndarray, to: steps.PilResize) -> np.ndarray:
     if as_image(image).dtype != np.uint8 or image.shape[2] not in (1, 3):
-        raise ProjectError(f"Pillow resizes 8-bit images, not {image.dtype} {told(image)}")
+        raise ProjectError(f"Pillow resizes 8-bit images, not {image.dtype} {shape_text(image)}")
     size = _short_side(image, to.size) if isinstance(to.size, int) else pair(to.size)
     resampling.refuse_large(size)
     channels = image[..., 0] if image.shape[2] == 1 else image
@@ -91,13 +91,13 @@ def pad(image: np.ndarray, to: steps.Pad) -> np.ndarray:
     height, width = (-(-side // to.size_divisor) * to.size_divisor for side in pair(to.target_size))
     below, right = height - as_image(image).shape[0], width - image.shape[1]
     if below < 0 or right < 0:
-        raise ProjectError(f"{told(image)} is larger than {height} x {width}")
+        raise ProjectError(f"{shape_text(image)} is larger than {height} x {width}")
     resampling.refuse_large((height, width))
     return np.pad(image, ((0, below), (0, right), (0, 0)))
 
 
 def warp_affine(image: np.ndarray, to: steps.WarpAffine) -> np.ndarray:
-    """CenterNet's map at rotation 0: destination p stands at (p - size / 2) * step + centre."""
+    """CenterNet's map at rotation 0: destination p reads (p - size / 2) * step + centre."""
     size = pair(to.input_shape)
     step = max(as_image(image).shape[:2]) / size[1]
     image = _linear(image, _scaled(image, to.scale))
@@ -109,26 +109,28 @@ def warp_affine(image: np.ndarray, to: steps.WarpAffine) -> np.ndarray:
     return image
 
 
-def told(array: np.ndarray) -> str:
+def shape_text(array: np.ndarray) -> str:
     return f"a sample of shape {list(array.shape)}"
 
 
 def as_image(array: np.ndarray) -> np.ndarray:
     if array.ndim != 3 or array.size == 0:
-        raise ProjectError(f"{told(array)} is no image of height, width and channels")
+        raise ProjectError(f"{shape_text(array)} is no image of height, width and channels")
     return array
 
 
 def pair(size: int | Sequence[int] | None) -> tuple[int, int]:
-    given = (size, size) if isinstance(size, int) else tuple(size or ())
-    if len(given) != 2:
-        raise ProjectError(f"a size of {len(given)} numbers", hint="write [height, width]")
-    return given[0], given[1]
+    sizes = (size, size) if isinstance(size, int) else tuple(size or ())
+    if len(sizes) != 2:
+        raise ProjectError(f"a size of {len(sizes)} numbers", hint="write [height, width]")
+    return sizes[0], sizes[1]
 
 
 def _cropped(image: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
     if min(top, left) < 0 or top + height > image.shape[0] or left + width > image.shape[1]:
-        raise ProjectError(f"{told(as_image(image))} is smaller than the crop, {height} x {width}")
+        raise ProjectError(
+            f"{shape_text(as_image(image))} is smaller than the crop, {height} x {width}"
+        )
     return as_image(image)[top : top + height, left : left + width]
 
 
@@ -153,8 +155,8 @@ def _linear(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return _rounded(resampling.linear(as_image(image), size), image)
 
 
-def _rounded(made: np.ndarray, like: np.ndarray) -> np.ndarray:
-    return np.clip(np.rint(made), 0, 255).astype(np.uint8) if like.dtype == np.uint8 else made
+def _rounded(image: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8) if like.dtype == np.uint8 else image
 
 
 def _typed(image: np.ndarray, data_type: str) -> np.ndarray:

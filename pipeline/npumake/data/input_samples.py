@@ -1,12 +1,12 @@
-"""The samples given for one model input: each file read once, each sample made once.
+"""The samples of one model input: each file is read once, each sample prepared once.
 
     file → array (formats) → transforms, shape and type of the input (files)
-         → the raw value x, taken back where the file holds normalised ones (normalized)
-    x → its facts (lint)
-    x, an image less its offset → what is fed in its place, by graph input (fed)
+         → the raw value x, denormalized if the file is normalized (normalized)
+    x → its facts (facts, lint)
+    x, an image minus its offset → feeds by graph input (chip_feed)
 
-A stack is a file of many samples: its first dimension counts them. Of what is given, a sample at a
-time is in memory, or a stack.
+A stack is a file of many samples; its first dimension counts them. Only one sample or one stack is
+in memory at a time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy as np
 
 from npumake.data.chip_feed import fed_form
 from npumake.data.facts import Fact, fact
-from npumake.data.files import fed, is_cast, noise, prepared
-from npumake.data.formats import Taken, decoded, is_image, is_plain
+from npumake.data.files import is_cast, noise, prepared, to_feed
+from npumake.data.formats import InputSpec, decoded, is_image, is_plain
 from npumake.data.lint import findings
 from npumake.data.normalized import raw
 from npumake.data.samples import Feed
 from npumake.data.snapshot import Snapshot
 from npumake.data.snapshot_samples import opened, require_input, stored
-from npumake.data.transforms import makes_yuv, taken_order
+from npumake.data.transforms import color_order, makes_yuv
 from npumake.detection.metadata import Tiling
 from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.progress import tell
@@ -37,32 +37,32 @@ from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.names import entries, strangers
 from npumake.project.sections import Files, Input, Order
 
-MOST_BYTES = 1 << 30  # of one file
-# Of the width of a range: what float32 loses when normalised values are taken back.
-LOST = 1e-4
-# Transforms that leave a border of their own.
+MAX_FILE_BYTES = 1 << 30  # of one file
+# The share of a range's width that denormalizing in float32 may lose.
+ROUNDING_SHARE = 1e-4
+# Transforms that pad.
 PADDING = frozenset({"pad", "pad_resize", "padded_center_crop", "warp_affine"})
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """An input of the model, though the graph may have planes in its place."""
+    """An input of the trained model; the graph may have planes in its place."""
 
     name: str
-    said: Input  # of it, in the YAML
+    section: Input  # its section in the YAML
     form: Feeding  # how it is fed
-    taken: Taken  # the raw array it is made of
+    spec: InputSpec  # shape and type of the raw array
 
 
 class SampleFile(NamedTuple):
-    """A sample that is read when `array` is called, as its file has it."""
+    """A sample in a file; `array` reads it."""
 
     name: str
     array: Callable[[], np.ndarray]
 
 
 class PreparedSample(NamedTuple):
-    """A sample: the facts about its raw value, and what it feeds the graph."""
+    """The facts about a sample's raw value, and its feeds."""
 
     fact: Fact
     feed: Feed
@@ -70,7 +70,7 @@ class PreparedSample(NamedTuple):
 
 @dataclass(frozen=True)
 class InputSamples:
-    """What `data.<key>` says of one input, and the files it names."""
+    """The section `data.<key>` of one input, and its files."""
 
     input: ModelInput
     key: str
@@ -79,13 +79,13 @@ class InputSamples:
     snapshot: Snapshot | None = None
 
     def items(self) -> Iterator[SampleFile]:
-        """Every sample, in the order of the files. Raises ProjectError for what is no stack."""
+        """All samples, in the order of the files. Raises ProjectError for an invalid stack."""
         if self.how.random is not None:
-            sample = noise(self.input.name, self.how, self.input.taken)
+            sample = noise(self.input.name, self.how, self.input.spec)
             for index in range(self.how.random):
                 yield SampleFile(f"noise {index:04}", partial(sample, index))
         if self.snapshot is not None:
-            names, read = stored(self.snapshot, self.input.name, self.input.said.layout)
+            names, read = stored(self.snapshot, self.input.name, self.input.section.layout)
             for index, name in enumerate(names):
                 yield SampleFile(name, partial(read, index))
         for file in self.files:
@@ -94,25 +94,25 @@ class InputSamples:
             else:
                 yield SampleFile(file.name, partial(self._decoded, file))
 
-    def made(self, item: SampleFile) -> PreparedSample:
-        """Raises ProjectError naming the file, where it is not what the input takes."""
+    def prepare(self, item: SampleFile) -> PreparedSample:
+        """The sample's facts and feeds. Raises ProjectError with the file if it does not fit."""
         target, x = self.input, self.values(item)
-        known = fact(item.name, x, target.said.layout)
-        return PreparedSample(known, fed_form(fed(x, target.taken), target.form, target.name))
+        about = fact(item.name, x, target.section.layout)
+        return PreparedSample(about, fed_form(to_feed(x, target.spec), target.form, target.name))
 
     def values(self, item: SampleFile) -> np.ndarray:
-        """What the model was trained on, before mean and scale. Raises ProjectError as `made`."""
+        """The raw values, before mean and scale. Raises ProjectError as `prepare`."""
         x = item.array()
         return x if self.how.random is not None else self._raw(x, item.name)
 
     def refuse_findings(self, facts: list[Fact]) -> None:
-        """Tells what is wrong with the set and no error. Raises ProjectError for the worst of what
-        is neither that nor allowed."""
+        """Prints findings under `warn`. Raises ProjectError for the worst finding that is neither
+        under `warn` nor under `allow`."""
         if self.how.random is not None:
             return
-        images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
+        images = (0.0, 255.0) if self.input.spec.offset else (-np.inf, np.inf)
         low, high = self.how.range or images
-        slack = LOST * (high - low) if self.how.normalized else 0.0
+        slack = ROUNDING_SHARE * (high - low) if self.how.normalized else 0.0
         pads = any(PADDING & step.keys() for step in self.how.transforms)
         allowed = {*self.how.allow, *(("padding",) if pads else ())}
         for finding in findings(facts, (low, high), slack):
@@ -125,22 +125,22 @@ class InputSamples:
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
 
     def tell_casts(self, facts: list[Fact]) -> None:
-        """Samples whose file has another type than the input takes."""
-        taken, stored = self.input.taken, sorted({one.dtype for one in facts})
+        """Prints a note on samples whose type differs from the input's."""
+        spec, stored = self.input.spec, sorted({item.dtype for item in facts})
         plain = any(is_plain(file.name) for file in self.files) and not self.how.transforms
-        if names := [t for t in stored if is_cast(t, taken)] if plain else []:
-            tell(f"samples of {', '.join(names)} are fed to `{self.input.name}` as {taken.dtype}")
+        if names := [t for t in stored if is_cast(t, spec)] if plain else []:
+            tell(f"samples of {', '.join(names)} are fed to `{self.input.name}` as {spec.dtype}")
 
     def _decoded(self, file: SourceFile) -> np.ndarray:
-        if os.path.getsize(file.path) > MOST_BYTES:
-            raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+        if os.path.getsize(file.path) > MAX_FILE_BYTES:
+            raise ProjectError(f"a file of more than {MAX_FILE_BYTES} bytes", file.name)
         if is_image(file.name):
             self._refuse_rgb(file.name)
-        how = replace(self.how, channels=_order(self.how, self.input.said))
-        return decoded(file.read(), file.name, how, self.input.taken)
+        how = replace(self.how, channels=_order(self.how, self.input.section))
+        return decoded(file.read(), file.name, how, self.input.spec)
 
     def _refuse_rgb(self, name: str) -> None:
-        if self.input.said.type == "yuv444" and not makes_yuv(self.how.transforms):
+        if self.input.section.type == "yuv444" and not makes_yuv(self.how.transforms):
             hint = "add  transforms: [{rgb2yuv444: {data_format: HWC}}]"
             raise ProjectError("a picture of rgb, the model was trained on yuv444", name, hint)
 
@@ -155,27 +155,31 @@ class InputSamples:
             yield SampleFile(f"{index} of {file.name}", partial(stack.__getitem__, index))
 
     def _raw(self, array: np.ndarray, name: str) -> np.ndarray:
-        said, how, taken = self.input.said, self.how, self.input.taken
-        held = replace(taken, offset=0) if how.normalized else taken
-        sample = prepared(array, name, how, held, said.layout, f"data.{self.key}.transforms")
-        return raw(sample, said.mean, said.scale, said.layout) if how.normalized else sample
+        section, how, spec = self.input.section, self.how, self.input.spec
+        stored_spec = replace(spec, offset=0) if how.normalized else spec
+        sample = prepared(
+            array, name, how, stored_spec, section.layout, f"data.{self.key}.transforms"
+        )
+        return (
+            raw(sample, section.mean, section.scale, section.layout) if how.normalized else sample
+        )
 
 
-def _order(how: Files, said: Input) -> Order:
-    """The order that an image is read in: as is said, as the first transform of colours takes it,
-    or as the model was trained."""
-    trained = said.type if said.type in ("bgr", "gray") else "rgb"
-    return how.channels or taken_order(how.transforms) or trained
+def _order(how: Files, section: Input) -> Order:
+    """The channel order to read an image in: `channels`, else the order of the first colour
+    transform, else the trained order."""
+    trained = section.type if section.type in ("bgr", "gray") else "rgb"
+    return how.channels or color_order(how.transforms) or trained
 
 
-def given(
+def input_samples(
     inputs: Mapping[str, ModelInput],
     data: Mapping[str, Files],
     sources: SourceFiles,
     tiling: Tiling | None = None,
 ) -> list[InputSamples]:
-    """The samples of each input. Raises ProjectError for an input without, or unknown, and for
-    keys that contradict each other. `tiling` is what the model was trained on, for a snapshot."""
+    """The samples of each input. `tiling` is the model's, for a snapshot. Raises ProjectError for
+    an input without samples, an unknown input and contradicting keys."""
     for name in strangers(data, inputs):
         hint = did_you_mean(name, inputs)
         raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
@@ -205,20 +209,20 @@ def _snapshots(
     sources: SourceFiles,
     tiling: Tiling | None,
 ) -> Mapping[str, Snapshot]:
-    """By key of `data`, its snapshot, opened and checked once for all inputs that it holds."""
-    found: dict[str, Snapshot] = {}
+    """The snapshots by key of `data`, each opened and checked once for all its inputs."""
+    snapshots: dict[str, Snapshot] = {}
     for name, key in keys.items():
         route = f"data.{key}.snapshot"
         if route not in sources:
             continue
-        said, taken = inputs[name].said, inputs[name].taken
-        if key not in found:
+        section, spec = inputs[name].section, inputs[name].spec
+        if key not in snapshots:
             (file,) = sources[route]
-            found[key] = opened(file, taken.shape, said.layout, tiling)
-            for remark in found[key].remarks:
+            snapshots[key] = opened(file, spec.shape, section.layout, tiling)
+            for remark in snapshots[key].remarks:
                 tell(remark)
-        require_input(found[key], name, said, route)
-    return found
+        require_input(snapshots[key], name, section, route)
+    return snapshots
 
 
 def _refuse_contradictions(name: str, how: Files, route: str) -> None:

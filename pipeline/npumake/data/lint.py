@@ -1,9 +1,9 @@
-"""What is wrong with a set of samples, judged by a few facts about each (npumake.data.facts).
+"""Findings about a set of samples, from a few facts about each (npumake.data.facts).
 
-A finding names its files and figures. With m_1 <= ... <= m_n the largest distances of the samples
-from the middle of the set, the samples above the first wide gap are wild: m_k+1 >= WILD_GAP * m_k,
-where m_k+1 is also WILD_RATIO times the median and at most a quarter of the samples lie above. A
-set whose samples differ in loudness, or whose values have heavy tails, has no such gap.
+A finding names its files and figures. Wild samples: let m_1 <= ... <= m_n be the largest distances
+of the samples from the middle of the set. All samples above the first wide gap are wild:
+m_k+1 >= WILD_GAP * m_k, if m_k+1 is also WILD_RATIO times the median and at most a quarter of the
+samples lies above. Sets that vary in loudness or have heavy tails lack such a gap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from npumake.data.facts import SIDES, Fact, ValueRange
 
-FEWEST = 8  # below this a percentile is an accident; the vendors ask for 20 to 100
+MIN_SAMPLES = 8  # fewer make a percentile meaningless; the vendors recommend 20 to 100
 MAX_NAMES = 5  # files named in one finding
 WILD_RATIO = 8.0
 WILD_GAP = 4.0
@@ -32,10 +32,10 @@ class Finding(NamedTuple):
 def findings(
     facts: Sequence[Fact], allowed: tuple[float, float] | None = None, slack: float = 0.0
 ) -> Iterator[Finding]:
-    """What to tell about the samples of one input, worst first; `allowed` is (lowest, highest),
-    and a value may be `slack` beyond it.
+    """The findings about one input's samples, worst first.
 
-    A single number per sample may be the same in all of them: a sample rate, say.
+    `allowed` is (lowest, highest); values may exceed it by `slack`. Samples of a single number,
+    such as a sample rate, may all be equal.
     """
     if allowed is not None:
         low, high = allowed
@@ -55,13 +55,13 @@ def findings(
         yield from _wild(images)
     yield from _constant_channels(images)
     yield from _padding(images)
-    if len(facts) < FEWEST:
+    if len(facts) < MIN_SAMPLES:
         count = f"{len(facts)} sample{'s' * (len(facts) != 1)}"
-        yield Finding("few", f"{count}, at least {FEWEST} are needed")
+        yield Finding("few", f"{count}, at least {MIN_SAMPLES} are needed")
 
 
 def _copies(facts: Iterable[Fact]) -> Iterator[str]:
-    """`copy = original` in the order of the files."""
+    """`copy = original` for each duplicate, in the order of the files."""
     first: dict[str, str] = {}
     for fact in facts:
         original = first.setdefault(fact.digest, fact.name)
@@ -70,8 +70,8 @@ def _copies(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def _wild(facts: Sequence[Fact]) -> Iterator[Finding]:
-    """Samples far out of the range of all others, as a whole or in one channel."""
-    if len(facts) < FEWEST:
+    """Samples far outside the range of the others, as a whole or in one channel."""
+    if len(facts) < MIN_SAMPLES:
         return
     whole = [ValueRange(fact.low, fact.high) for fact in facts]
     named = {fact.name: text for fact, text in zip(facts, _outliers(whole), strict=True) if text}
@@ -88,7 +88,7 @@ def _wild(facts: Sequence[Fact]) -> Iterator[Finding]:
 
 
 def _outliers(ranges: Sequence[ValueRange]) -> list[str]:
-    """Per sample its range where it is wild, else nothing."""
+    """The range of each wild sample as text, empty for the others."""
     lows, highs = np.array(ranges, np.float64).T
     middle = np.median((lows + highs) / 2)
     reach = np.maximum(np.abs(lows - middle), np.abs(highs - middle))
@@ -105,7 +105,7 @@ def _outliers(ranges: Sequence[ValueRange]) -> list[str]:
 
 
 def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:
-    """Channels with the same single value in every sample, where others vary."""
+    """Channels with one constant value in all samples, if other channels vary."""
     if len(facts) < 2 or min(len(fact.channels) for fact in facts) < 2:
         return
     by_channel = list(zip(*(fact.channels for fact in facts), strict=True))
@@ -119,8 +119,8 @@ def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:
 
 
 def _padding(facts: Sequence[Fact]) -> Iterator[Finding]:
-    """Lines along a side, as many and of the same value in every sample."""
-    if len(facts) < FEWEST or not all(fact.margins for fact in facts):
+    """Equal constant margins in all samples."""
+    if len(facts) < MIN_SAMPLES or not all(fact.margins for fact in facts):
         return
     sides = []
     for side, margins in zip(

@@ -1,4 +1,4 @@
-"""Samples that hold what the float model computes with, and the values it was given.
+"""Converts between normalized samples n and raw values x.
 
 n = (x - mean) * scale        x = n / scale + mean
 """
@@ -12,9 +12,10 @@ from npumake.project.sections import PerChannel
 
 
 def raw(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) -> np.ndarray:
-    """x of n, of the sample's shape and type; `mean` and `scale` are one number or per channel.
+    """Raw values x from normalized n, in the sample's shape and type.
 
-    Raises ProjectError for a scale of 0, and for other numbers than channels.
+    `mean` and `scale` are one number or one per channel. Raises ProjectError for a scale of 0 and
+    for another number of values.
     """
     axis = sample.ndim - 1 if layout == "NHWC" else min(1, sample.ndim - 1)
     if not np.all(scale):
@@ -24,16 +25,16 @@ def raw(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) ->
 
 
 def normalized(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) -> np.ndarray:
-    """n of x, float32, of the sample's shape. Raises ProjectError as `raw`."""
+    """Normalized n from raw x, float32. Raises ProjectError as `raw` does."""
     axis = sample.ndim - 1 if layout == "NHWC" else min(1, sample.ndim - 1)
     gain, shift = (_along(values, axis, sample) for values in (scale, mean))
     return ((sample - shift) * gain).astype(np.float32)
 
 
 def _along(values: PerChannel, axis: int, sample: np.ndarray) -> np.ndarray:
-    """float64, of a shape that lies along `axis`."""
-    found = np.asarray(values, np.float64).reshape(-1)
-    if found.size not in (1, sample.shape[axis]):
-        what = f"{found.size} values for {sample.shape[axis]} channels"
+    """The values as float64, shaped to broadcast along `axis`."""
+    array = np.asarray(values, np.float64).reshape(-1)
+    if array.size not in (1, sample.shape[axis]):
+        what = f"{array.size} values for {sample.shape[axis]} channels"
         raise ProjectError(what, hint="give one number for all channels, or one per channel")
-    return found.reshape([-1 if index == axis else 1 for index in range(sample.ndim)])
+    return array.reshape([-1 if index == axis else 1 for index in range(sample.ndim)])

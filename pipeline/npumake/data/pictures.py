@@ -1,5 +1,5 @@
-"""JPEG, PNG and BMP → 8-bit pixels. Files come from strangers: no header makes this take more
-memory than MAX_IMAGE_PIXELS of Pillow's."""
+"""Decodes JPEG, PNG and BMP to 8-bit pixels. Files are untrusted: Pillow's MAX_IMAGE_PIXELS bounds
+the memory."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from npumake.errors import ProjectError
 
-# What Pillow raises for bytes that are no image; a decompression bomb comes as the last two.
+# Exceptions of Pillow for invalid images, and for decompression bombs.
 _NO_IMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 _BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
-_FILTERS = Lock()  # what warnings do is one setting for all threads
+_FILTERS = Lock()  # warning filters are global to all threads
 
 
 def pixels(
     data: bytes, name: str, mode: str, *, upright: bool = False, deep: bool = False
 ) -> np.ndarray:
-    """(H, W, C), uint8, in Pillow's `mode`; turned as the camera's note says (EXIF) if `upright`.
+    """(H, W, C), uint8, in Pillow's `mode`; `upright` applies the EXIF orientation.
 
-    Of 16 bits a channel it is the upper 8; of a gray picture only if `deep`: it may be a measured
-    one, of which they hold little. Raises ProjectError naming the file when it is damaged, too
-    large, or no image of 8 bits.
+    Channels of 16 bits keep their upper 8. Gray images of 16 bits need `deep`, since measurements
+    may lie in the lower bits. Raises ProjectError with the file's name if it is damaged, too large
+    or no 8-bit image.
     """
     try:
         with _opened(data) as opened:
-            seen = ImageOps.exif_transpose(opened) if upright else opened
-            found = np.asarray(_eight_bits(seen, name, deep).convert(mode))
+            image = ImageOps.exif_transpose(opened) if upright else opened
+            array = np.asarray(_eight_bits(image, name, deep).convert(mode))
     except _BOMB as error:
         what = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
         raise ProjectError(what, name, "resize it to what the model sees") from error
@@ -41,11 +41,11 @@ def pixels(
         raise ProjectError("not a JPEG, PNG or BMP image", name) from None
     except _NO_IMAGE as error:
         raise ProjectError(f"a damaged image: {error}", name) from error
-    return found.reshape(*found.shape[:2], -1)
+    return array.reshape(*array.shape[:2], -1)
 
 
 def _opened(data: bytes) -> Image.Image:
-    """Its header read, and a size that only a bomb has refused."""
+    """The image with its header read. Raises for the size of a decompression bomb."""
     with _FILTERS, warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         return Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP"))

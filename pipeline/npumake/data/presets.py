@@ -1,6 +1,6 @@
-"""How the pictures of D-Robotics' public classifiers are prepared, by the name of the model.
+"""The preprocessing of D-Robotics' public classifiers, by model name.
 
-Its tool knows detectors and segmenters, too; what it does for these is not documented.
+The vendor's tool also covers detectors and segmenters, but without documentation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from npumake.project.transforms import (
 )
 
 SIDE = 224
-LITE = (224, 240, 260, 280, 300)  # of EfficientNet-lite 0 to 4
+LITE = (224, 240, 260, 280, 300)  # input sides of EfficientNet-lite 0 to 4
 
 
 def _lite(side: int) -> Sequence[Transform]:
@@ -42,8 +42,8 @@ PRESETS: Mapping[str, Sequence[Transform]] = {
 
 
 def preset(rgb: np.ndarray, model: str, file: str) -> np.ndarray:
-    """(H, W, 3), uint8, as the model of that name sees it, uint8. Raises ProjectError."""
+    """`rgb` (H, W, 3), uint8, preprocessed for the model. Raises ProjectError."""
     if model not in PRESETS:
-        raise ProjectError(f"nothing is known of `{model}`", "-m", did_you_mean(model, PRESETS))
-    made = transformed(rgb, PRESETS[model], (SIDE, SIDE), "transforms", file)
-    return np.clip(np.rint(made), 0, 255).astype(np.uint8)
+        raise ProjectError(f"no preset for `{model}`", "-m", did_you_mean(model, PRESETS))
+    image = transformed(rgb, PRESETS[model], (SIDE, SIDE), "transforms", file)
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)

@@ -1,13 +1,12 @@
-"""Images without a header, as cameras and displays have them: what SyNAP's image tools read and
-write.
+"""Raw images without a header, in the formats of SyNAP's image tools.
 
     rgb bgr gray    height, width, channels          nv12 nv21    a plane of Y, and below it one of
     bgra            alpha is 255, and not read                    half the size: U and V, or V and U
     rgbp            a plane per channel              nv15         nv12 of ten bits, see `ten_bits`
 
-YUV is OpenCV's (colors.py). An image is made smaller as it is there: smoothed by a Gaussian of
-sigma (f - 1) / 2, f the larger factor, then averaged by area; U and V are made half as large in
-the same way, and twice as large by cubic interpolation.
+YUV is OpenCV's (colors.py). Shrinking follows the tools: a Gaussian of sigma (f - 1) / 2, with f
+the larger factor, then averaging by area. U and V are halved the same way and doubled by cubic
+interpolation.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from npumake.errors import ProjectError, did_you_mean
 T = TypeVar("T")
 Codes = np.ndarray  # of 8 bits, as uint8
 DTYPES = {"uint8": "<u1", "uint10": "<u1", "float32": "<f4", "float": "<f4", "float16": "<f2"}
-GROUP = 4  # ten-bit values, in 5 bytes
+GROUP = 4  # ten-bit values per 5 bytes
 
 
 def to_raw(rgb: Codes, form: str, size: tuple[int, int] | None = None) -> bytes:
-    """(H, W, 3), resized to `size` (height, width), its proportions not kept, in `form`.
+    """The bytes of `rgb` (H, W, 3) in `form`, stretched to `size` (height, width).
 
-    Raises ProjectError for a form that is not written, and a size that it cannot have.
+    Raises ProjectError for an unknown form and a size that the form does not allow.
     """
     pack = _named(PACKED, form)
     if size is not None:
@@ -42,10 +41,9 @@ def to_raw(rgb: Codes, form: str, size: tuple[int, int] | None = None) -> bytes:
 def from_raw(
     data: bytes, form: str, size: tuple[int, int], dtype: str, linear: tuple[float, float]
 ) -> Codes:
-    """(height, width, 3) of `size`; of (scale, bias) each value is (value + bias) * scale.
+    """The picture (height, width, 3); `linear` = (scale, bias) maps values to (v + bias) * scale.
 
-    Raises ProjectError for a form or type that is not read, and for other than the bytes of a
-    picture of that size.
+    Raises ProjectError for an unknown form or type, and for a wrong number of bytes.
     """
     unpack, values = _named(UNPACKED, form), _values(data, dtype)
     height, width = size
@@ -58,7 +56,7 @@ def from_raw(
 
 
 def shrunk(image: Codes, size: tuple[int, int]) -> Codes:
-    """(H, W, C) → (*size, C), smoothed where it becomes smaller."""
+    """(H, W, C) → (*size, C), smoothed before shrinking."""
     factor = max(image.shape[0] / size[0], image.shape[1] / size[1])
     if factor > 1:
         image = _rounded(resampling.smoothed(image, (factor - 1) / 2))
@@ -66,7 +64,7 @@ def shrunk(image: Codes, size: tuple[int, int]) -> Codes:
 
 
 def ten_bits(codes: Codes) -> np.ndarray:
-    """Codes as ten bits each, times 4, every four in five bytes, the lowest bits first."""
+    """Packs codes times 4 as ten bits each: four per five bytes, lowest bits first."""
     if codes.size % GROUP:
         raise ProjectError(f"{codes.size} values do not fill groups of {GROUP}, as nv15 needs")
     wide = (codes.reshape(-1, GROUP).astype(np.uint64) * 4) << (10 * np.arange(GROUP)).astype("u8")
@@ -75,7 +73,7 @@ def ten_bits(codes: Codes) -> np.ndarray:
 
 
 def of_ten_bits(data: np.ndarray) -> np.ndarray:
-    """The values 0..255.75 of what `ten_bits` packs."""
+    """Unpacks `ten_bits` to values 0..255.75."""
     if data.size % 5:
         raise ProjectError(f"{data.size} bytes are no groups of 5, as ten bits need")
     wide = np.zeros((data.size // 5, 8), np.uint8)
@@ -143,5 +141,5 @@ UNPACKED: Mapping[str, Callable[[Codes, int, int], Codes]] = {
     "nv21": partial(_of_semiplanar, order=slice(None, None, -1)),
     "nv15": partial(_of_semiplanar, order=slice(None)),
 }
-# Values in two pixels.
+# Values per two pixels.
 SAMPLES = {"rgb": 6, "bgr": 6, "rgbp": 6, "bgra": 8, "gray": 2, "nv12": 3, "nv21": 3, "nv15": 3}

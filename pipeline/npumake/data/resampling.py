@@ -1,6 +1,6 @@
-"""Images resized, along one axis after the other; nothing but elementwise sums, on any machine.
+"""Resizes images axis by axis, with elementwise sums only: equal results on every machine.
 
-Output pixel i of n, made from m input pixels, stands at x = (i + 1/2) * m / n - 1/2. There
+Output pixel i of n, from m input pixels, lies at x = (i + 1/2) * m / n - 1/2. Its value is
 
     spline of order k    sum over j of c[j] * B_k(x - j)    k + 1 terms; 0 is nearest, 1 linear
     cubic (a = -3/4)     sum over j of p[j] * h(x - j)      4 terms: OpenCV's INTER_CUBIC
@@ -10,12 +10,12 @@ B_k is the centred B-spline: B_0 = 1 on [-1/2, 1/2), and with r = (k + 1) / 2
 
     B_k(t) = ((r + t) * B_{k-1}(t + 1/2) + (r - t) * B_{k-1}(t - 1/2)) / k
 
-From order 2 on c is not p but p filtered so that the spline goes through the pixels (Unser,
-Aldroubi, Eden: B-spline signal processing, IEEE Trans. SP 41, 1993). Beyond the border an image
-is continued by its edge (OpenCV), mirrored about its edge pixel (scikit-image), or zero.
+From order 2 on, c is p filtered so that the spline passes through the pixels (Unser, Aldroubi,
+Eden: B-spline signal processing, IEEE Trans. SP 41, 1993). Beyond the border an image repeats its
+edge (OpenCV), is mirrored about its edge pixel (scikit-image), or is zero.
 
-scikit-image smooths before it shrinks by f = m / n: Gaussian of sigma (f - 1) / 2, to 4 sigma;
-OpenCV's Gaussian goes to 3.
+Before it shrinks by f = m / n, scikit-image smooths with a Gaussian of sigma (f - 1) / 2, cut at
+4 sigma; OpenCV cuts at 3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from npumake.errors import ProjectError
 
 MAX_PIXELS = 1 << 26  # of a resized image
 Border = Literal["edge", "mirror", "zero"]
-# The poles of the filter that turns pixels into spline coefficients, by order.
+# Poles of the filter from pixels to spline coefficients, by order.
 POLES: dict[int, tuple[float, ...]] = {
     0: (),
     1: (),
@@ -67,7 +67,7 @@ def cubic(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 def area(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """(H, W, C) → (*size, C) as OpenCV's INTER_AREA, in float32.
 
-    Where a side grows, both are made by its own kind of linear interpolation.
+    If one side grows, both use INTER_AREA's variant of linear interpolation.
     """
     shrinks = image.shape[0] >= size[0] and image.shape[1] >= size[1]
     return _resized(image, size, _area_taps if shrinks else _growing_taps)
@@ -88,8 +88,8 @@ def spline(image: np.ndarray, size: tuple[int, int], order: int) -> np.ndarray:
         factor = image.shape[axis] / size[axis]
         if order and factor > 1:
             sigma = (factor - 1) / 2
-            taken = _gaussian_taps(image.shape[axis], sigma, int(4 * sigma + 0.5))
-            image = along(image, axis, taken)
+            kernel = _gaussian_taps(image.shape[axis], sigma, int(4 * sigma + 0.5))
+            image = along(image, axis, kernel)
         for pole in POLES[order]:
             image = _filtered(image, axis, pole)
     image = _resized(image, size, lambda x, m: taps(x, m, order, "mirror"))
@@ -97,7 +97,7 @@ def spline(image: np.ndarray, size: tuple[int, int], order: int) -> np.ndarray:
 
 
 def along(image: np.ndarray, axis: int, through: ResamplingTaps) -> np.ndarray:
-    """`image` with `axis` made anew through taps, in float32."""
+    """`image` resampled along `axis` by the taps, in float32."""
     spread = [-1 if n == axis else 1 for n in range(image.ndim)]
     total = np.zeros((), np.float32)
     for index, weight in zip(through.places.T, through.weight.T, strict=True):
@@ -108,7 +108,7 @@ def along(image: np.ndarray, axis: int, through: ResamplingTaps) -> np.ndarray:
 
 
 def taps(x: np.ndarray, size: int, order: int, border: Border) -> ResamplingTaps:
-    """Of the spline of `order` at the coordinates x (out,), among `size` pixels."""
+    """The taps of the spline of `order` at the coordinates x (out,), for `size` pixels."""
     first = np.floor(x + (0.0 if order % 2 else 0.5)).astype(np.int64) - order // 2
     index = first[:, None] + np.arange(order + 1)
     weight = _b_spline(x[:, None] - index, order)

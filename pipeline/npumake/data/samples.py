@@ -1,7 +1,7 @@
-"""Samples: feeds for the model, one by one, in one `.npz` that stock NumPy opens.
+"""Samples: feeds for the model in one `.npz` that stock NumPy opens.
 
-Nothing is compressed, so that a sample is read straight from its place in the file; and a sample
-is made when it is asked for, so that a set larger than memory can be written.
+Nothing is compressed, so that samples are read directly from their offset. Samples are computed on
+demand, so that a set larger than memory can be written.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import numpy as np
 from npumake.digest import Json, canonical
 from npumake.errors import CacheError
 
-# What another file makes zipfile and NumPy raise.
+# Exceptions of zipfile and NumPy for other files.
 _DAMAGE = (OSError, KeyError, RuntimeError, SyntaxError, TokenError, ValueError, zipfile.BadZipFile)
 
 Feed = Mapping[str, np.ndarray]
-NAMES = "sample names"  # no model input is called that: a space cannot be in one
-ORIGIN = "samples origin"  # nor that
-MADE_UP = "made up"  # how noise is called that stands where no samples were given
+NAMES = "sample names"  # the space keeps it apart from names of model inputs
+ORIGIN = "samples origin"  # likewise
+MADE_UP = "made up"  # prefix of the names of noise in place of missing samples
 
 
 @dataclass(frozen=True)
 class Samples:
-    """`names[i]` is the i-th sample's name, `read(i)` its arrays by model input. `origin` is what a
-    converter records of the file that held them all, in its words."""
+    """`names[i]` is the i-th sample's name, `read(i)` its arrays by graph input. `origin` is the
+    converter's record of the snapshot file, if the samples came from one."""
 
     names: tuple[str, ...]
     read: Callable[[int], Feed]
@@ -48,8 +48,7 @@ class Samples:
         return (self.read(index) for index in range(len(self)))
 
     def save(self, path: Path) -> None:
-        """Members: the sample names, their origin if there is one, and per input an array of
-        (samples, *shape); of no samples, the names alone."""
+        """Writes the names, the origin if any, and per input an array (samples, *shape)."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             _write(archive, NAMES, (len(self),), [np.array(self.names)])
             if self.origin:
@@ -65,8 +64,8 @@ class Samples:
         """Raises CacheError for a file that `save` did not write."""
         try:
             arrays = dict(_members(path))
-            given = arrays.pop(NAMES)
-            names = tuple(str(given.read(index)) for index in range(given.shape[0]))
+            name_rows = arrays.pop(NAMES)
+            names = tuple(str(name_rows.read(index)) for index in range(name_rows.shape[0]))
             text = arrays.pop(ORIGIN, None)
             origin = json.loads(text.read(0).tobytes()) if text else {}
         except _DAMAGE as error:
@@ -79,7 +78,7 @@ class Samples:
 
 
 def made_up(samples: Samples) -> bool:
-    """Whether nobody gave these: they serve for timing, and for nothing else."""
+    """Whether these are noise in place of missing samples, which serves for timing only."""
     return bool(samples.names) and samples.names[0].startswith(MADE_UP)
 
 
@@ -89,7 +88,7 @@ def _write(
     shape: tuple[int, ...],
     parts: Sequence[np.ndarray] | Iterator[np.ndarray],
 ) -> None:
-    """One `.npy` member of `shape`, its bytes given part by part."""
+    """Writes one `.npy` member of `shape`, part by part."""
     entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980-01-01: the same bytes every time
     entry.create_system = 3
     with archive.open(entry, "w", force_zip64=True) as member:
@@ -101,7 +100,7 @@ def _write(
 
 
 class _Rows(NamedTuple):
-    """An array in a file, read row by row. Not mapped: what was read of a mapping stays in memory,
+    """An array in a file, read row by row. It is not mapped, because mapped pages stay in memory
     and a thousand images do not fit."""
 
     path: Path
@@ -116,7 +115,7 @@ class _Rows(NamedTuple):
 
 
 def _members(path: Path) -> Iterator[tuple[str, _Rows]]:
-    """Each member and where it is in the file, nothing read yet."""
+    """Each member with its offset in the file; reads only the headers."""
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         for entry in archive.infolist():
             file.seek(entry.header_offset)

@@ -1,14 +1,13 @@
-"""EdgeFirst's calibration snapshot: every sample of a model in one `.safetensors` file.
+"""EdgeFirst's calibration snapshot: all samples of a model in one `.safetensors` file.
 
-One uint8 tensor (N, C, H, W) per model input, 0..255, already in the model's geometry and colours;
-normalisation is recorded, not applied:
+Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colours. The
+normalization is recorded, not applied:
 
     x = (code * scale - mean) / std = (code - mean / scale) * (scale / std)
 
-Checked in the documented order, and the first thing wrong is the error: the parameters fit the
-model, before any tensor is looked at; then the tensors fit the parameters, the geometry and its
-full frames fit the model's tiling, and the hashes fit what they were made of. Tensors stay in the
-file until a sample is asked for.
+Checks run in the documented order and stop at the first error. The parameters must fit the model,
+the tensors the parameters, geometry and full frames the model's tiling, and the hashes the data.
+Tensors stay in the file until a sample is read.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ from npumake.digest import Json
 from npumake.errors import ProjectError
 from npumake.project.sections import PerChannel
 
-AS_WRITTEN = " params"  # the text itself; no key of the file is called that
+AS_WRITTEN = " params"  # the original text of `params`; no key of the file starts with a space
 
-LARGE = 1 << 32  # bytes; its producers warn above
+WARNING_BYTES = 1 << 32  # of a file: the converters of EdgeFirst warn above it
 NEEDED = (
     *("params", "param_hash", "tensor_names", "dtype", "value_range", "layout", "normalization"),
     *("count_requested", "count_actual", "selection", "seed", "content_sha256", "producer"),
 )
 FIXED = {"dtype": "uint8", "layout": "NCHW", "value_range": [0, 255]}
-# What the file says twice: its key → the key of `params`.
+# Keys that occur twice: in the file → in `params`.
 TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "seed")} | {
     "count_requested": "count"
 }
-# What samples do nothing with, and why.
+# Keys without effect on the samples, and why.
 CARRIED = {
     "producer": "who made the file",
     "studio_instance": "where the pictures come from",
@@ -71,19 +70,19 @@ CARRIED = {
 
 @dataclass(frozen=True)
 class Normalization:
-    """What the model expects of a code: (code * scale - mean) / std, one value per channel."""
+    """The model's normalization, (code * scale - mean) / std, with one value per channel."""
 
     scale: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
     def is_that_of(self, mean: PerChannel, scale: PerChannel) -> bool:
-        """Whether (code - mean) * scale, as a project says it, gives the same."""
+        """Whether the project's (code - mean) * scale is the same."""
         means, stds = np.array(self.mean), np.array(self.std)
         try:
             same = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
             return same and np.allclose(self.scale / stds, scale, 1e-5, 0)
-        except ValueError:  # of another number of channels
+        except ValueError:  # another number of channels
             return False
 
     def __str__(self) -> str:
@@ -93,7 +92,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An open file. `remarks` are what a person should hear and nothing fails for."""
+    """A checked snapshot. `remarks` are notes for the user."""
 
     path: Path
     names: tuple[str, ...]
@@ -103,67 +102,67 @@ class Snapshot:
     remarks: tuple[str, ...] = ()
 
     def sample(self, name: str, index: int) -> np.ndarray:
-        """(C, H, W) of uint8."""
+        """(C, H, W), uint8."""
         with safetensors.safe_open(self.path, framework="numpy") as file:
             return np.asarray(file.get_slice(name)[index])
 
     @property
     def origin(self) -> dict[str, Json]:
-        """What a converter's block says of the samples."""
+        """The entries about the samples in a converter's block."""
         return {"calibration": self.path.name, "calibration_geometry": self.geometry}
 
     @property
     def geometry(self) -> dict[str, Json]:
         """`calibration_geometry` of a converter's block."""
-        found = {key: self.params[key] for key in ("resize", "input_shape")}
-        return found | ({"full_frame": True} if self.params.get("full_frame") else {})
+        document = {key: self.params[key] for key in ("resize", "input_shape")}
+        return document | ({"full_frame": True} if self.params.get("full_frame") else {})
 
 
 def read_snapshot(path: Path, size: tuple[int, int], tiling: Tiling | None = None) -> Snapshot:
-    """The snapshot for a model whose input is of this (height, width).
+    """The snapshot for a model with input size (height, width).
 
-    Raises ProjectError naming the file, or its key, for the first thing that is wrong with it.
+    Raises ProjectError with the file or its key for the first error.
     """
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            said = MetadataEntry(_said(file.metadata() or {}, path.name), path.name)
-            params = _fitting_params(said, size)
-            shapes = _shapes(file, said)
+            metadata = MetadataEntry(_metadata(file.metadata() or {}, path.name), path.name)
+            params = _fitting_params(metadata, size)
+            shapes = _shapes(file, metadata)
             _check_sizes(shapes, params, size)
             _check_geometry(params, tiling)
             _check_full_frame(params, tiling)
-            _check_hash(said, path.name)
-            _check_facts(said, params, shapes)
-            _check_content(file, said, tuple(shapes))
+            _check_hash(metadata, path.name)
+            _check_facts(metadata, params, shapes)
+            _check_content(file, metadata, tuple(shapes))
     except (safetensors.SafetensorError, OSError) as error:
         raise ProjectError(f"not a .safetensors file: {error}", path.name) from error
-    large = path.stat().st_size > LARGE
+    large = path.stat().st_size > WARNING_BYTES
     return Snapshot(
         path=path,
         names=tuple(shapes),
         count=next(iter(shapes.values()))[0],
-        normalization=_normalization(said.entry("normalization")),
+        normalization=_normalization(metadata.entry("normalization")),
         params=params.data,
         remarks=(f"{path.name} has more than 4 GiB: fewer samples would do",) if large else (),
     )
 
 
-def _said(metadata: Mapping[str, str], name: str) -> dict[str, Json]:
-    """`__metadata__`, whose values are JSON in a text, or plain text. Raises ProjectError."""
-    found: dict[str, Json] = {**metadata, AS_WRITTEN: metadata.get("params", "")}
+def _metadata(metadata: Mapping[str, str], name: str) -> dict[str, Json]:
+    """`__metadata__` with its JSON values parsed. Raises ProjectError."""
+    document: dict[str, Json] = {**metadata, AS_WRITTEN: metadata.get("params", "")}
     for key in ("params", "normalization"):
-        if key in found:
-            found[key] = read_object(found[key], f"{name}: {key}")
+        if key in document:
+            document[key] = read_object(document[key], f"{name}: {key}")
     for key in ("tensor_names", "value_range", "count_requested", "count_actual", "seed"):
-        if key in found:
-            found[key] = read_json(found[key], f"{name}: {key}")
-    return found
+        if key in document:
+            document[key] = read_json(document[key], f"{name}: {key}")
+    return document
 
 
-def _fitting_params(said: MetadataEntry, size: tuple[int, int]) -> MetadataEntry:
-    """Rule 1: the parameters are there, and made for an input of this size."""
-    said.need("params", OBJECT)
-    params = said.entry("params")
+def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataEntry:
+    """Rule 1: the parameters exist and are for an input of this size."""
+    metadata.need("params", OBJECT)
+    params = metadata.entry("params")
     shape = params.need("input_shape", SIZES)
     params.need("resize", TEXT)
     if len(shape) != 2:
@@ -174,23 +173,23 @@ def _fitting_params(said: MetadataEntry, size: tuple[int, int]) -> MetadataEntry
     return params
 
 
-def _shapes(file: safetensors.safe_open, said: MetadataEntry) -> dict[str, tuple[int, ...]]:
-    """By name of the model's input, in the order of `tensor_names`."""
+def _shapes(file: safetensors.safe_open, metadata: MetadataEntry) -> dict[str, tuple[int, ...]]:
+    """The shapes by model input, in the order of `tensor_names`."""
     for key in NEEDED:
-        if key not in said.data:
-            raise ProjectError(f"`{key}` is missing", said.where)
-    names = said.need("tensor_names", TEXTS)
+        if key not in metadata.data:
+            raise ProjectError(f"`{key}` is missing", metadata.where)
+    names = metadata.need("tensor_names", TEXTS)
     absent = [name for name in names if name not in set(file.keys())]
     if not names or absent or len(set(names)) < len(names):
         what = f"no tensor `{absent[0]}`" if absent else "`tensor_names` must name tensors, once"
-        raise ProjectError(what, said.below("tensor_names"))
+        raise ProjectError(what, metadata.below("tensor_names"))
     return {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
 
 def _check_sizes(
     shapes: Mapping[str, Sequence[int]], params: MetadataEntry, size: tuple[int, int]
 ) -> None:
-    """Rule 2: samples are (C, H, W) of that size."""
+    """Rule 2: samples are (C, H, W) of this size."""
     for name, shape in shapes.items():
         if len(shape) != 4:
             raise ProjectError(f"tensor `{name}` has rank {len(shape)}, not 4", params.where)
@@ -200,7 +199,7 @@ def _check_sizes(
 
 
 def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
-    """Rule 3: the pictures were brought to that size as the model will see them."""
+    """Rule 3: the pictures were resized as the model's tiling requires."""
     mode = tiling.mode if tiling else None
     resize = params.data["resize"]
     allowed = {"tiled": ("tiled",), "whole_frame": ("letterbox",)}.get(
@@ -216,48 +215,48 @@ def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
 
 
 def _check_full_frame(params: MetadataEntry, tiling: Tiling | None) -> None:
-    """Rule 4: whole frames are among the tiles if the model is given any."""
-    held, wanted = params.get("full_frame", FLAG, False), bool(tiling and tiling.full_frame)
-    if held != wanted:
-        what = f"`full_frame` is {str(held).lower()}, the model's is {str(wanted).lower()}"
+    """Rule 4: the tiles include whole frames if and only if the model's tiling does."""
+    in_file, in_model = params.get("full_frame", FLAG, False), bool(tiling and tiling.full_frame)
+    if in_file != in_model:
+        what = f"`full_frame` is {str(in_file).lower()}, the model's is {str(in_model).lower()}"
         raise ProjectError(what, params.below("full_frame"))
 
 
-def _check_hash(said: MetadataEntry, name: str) -> None:
-    """`param_hash`, of sixteen digits or of eight as older files have it, is that of `params`."""
-    given = said.need("param_hash", TEXT)
-    if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", given):
-        raise ProjectError(f"`{given}` is no hash", said.below("param_hash"))
-    if given not in {of[: len(given)] for of in _hashes(said.data)}:
-        raise ProjectError("`param_hash` is not that of `params`", said.below("param_hash"))
+def _check_hash(metadata: MetadataEntry, name: str) -> None:
+    """`param_hash` must match `params`; it has sixteen digits, in older files eight."""
+    param_hash = metadata.need("param_hash", TEXT)
+    if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", param_hash):
+        raise ProjectError(f"`{param_hash}` is no hash", metadata.below("param_hash"))
+    if param_hash not in {of[: len(param_hash)] for of in _hashes(metadata.data)}:
+        raise ProjectError("`param_hash` is not that of `params`", metadata.below("param_hash"))
     named = re.fullmatch(r"calibration-.+-([0-9a-f]{8,16})\.safetensors", name)
-    if named and named[1] != given:
-        raise ProjectError(f"the file's name speaks of other parameters: {named[1]}", name)
+    if named and named[1] != param_hash:
+        raise ProjectError(f"the file's name has the hash of other parameters: {named[1]}", name)
 
 
-def _hashes(said: Mapping[str, Json]) -> tuple[str, ...]:
-    """SHA-256 of the parameters: as written, and with sorted keys in JSON's two usual spellings."""
-    spaced = json.dumps(said["params"], sort_keys=True)
-    written = (text.encode() for text in (said[AS_WRITTEN], spaced))
-    return (digest.of_document(said["params"]), *map(digest.of_bytes, written))
+def _hashes(metadata: Mapping[str, Json]) -> tuple[str, ...]:
+    """SHA-256 of the parameters: original text, and sorted keys in two common JSON forms."""
+    spaced = json.dumps(metadata["params"], sort_keys=True)
+    written = (text.encode() for text in (metadata[AS_WRITTEN], spaced))
+    return (digest.of_document(metadata["params"]), *map(digest.of_bytes, written))
 
 
 def _check_facts(
-    said: MetadataEntry, params: MetadataEntry, shapes: Mapping[str, Sequence[int]]
+    metadata: MetadataEntry, params: MetadataEntry, shapes: Mapping[str, Sequence[int]]
 ) -> None:
-    """What the file says of itself is so, and is said alike in both places."""
+    """The file's facts must be true, and equal where they occur twice."""
     for key, expected in FIXED.items():
-        if said.data[key] != expected:
-            raise ProjectError(f"`{key}` must be {expected}", said.below(key))
+        if metadata.data[key] != expected:
+            raise ProjectError(f"`{key}` must be {expected}", metadata.below(key))
     for key, other in TWICE.items():
-        if other in params.data and said.data[key] != params.data[other]:
-            what = f"`{key}` is {said.data[key]}, in `params` {params.data[other]}"
-            raise ProjectError(what, said.below(key))
-    count = said.need("count_actual", WHOLE)
+        if other in params.data and metadata.data[key] != params.data[other]:
+            what = f"`{key}` is {metadata.data[key]}, in `params` {params.data[other]}"
+            raise ProjectError(what, metadata.below(key))
+    count = metadata.need("count_actual", WHOLE)
     for name, shape in shapes.items():
         if shape[0] != count or count < 1:
             what = f"{shape[0]} samples for `{name}`, `count_actual` says {count}"
-            raise ProjectError(what, said.below("count_actual"))
+            raise ProjectError(what, metadata.below("count_actual"))
         channels = params.get("channels", WHOLE, shape[1])
         if shape[1] != channels:
             what = f"{shape[1]} channels in `{name}`, `params` say {channels}"
@@ -272,17 +271,17 @@ def _check_letterbox(params: MetadataEntry) -> None:
         raise ProjectError(what, params.below("letterbox"))
 
 
-def _check_content(file: safetensors.safe_open, said: MetadataEntry, names: Sequence[str]) -> None:
-    """Every byte of every sample, one sample in memory at a time."""
-    found = hashlib.sha256()
+def _check_content(file: safetensors.safe_open, entry: MetadataEntry, names: Sequence[str]) -> None:
+    """`content_sha256` must match the samples; reads one sample at a time."""
+    checksum = hashlib.sha256()
     for name in names:
         tensor = file.get_slice(name)
         if tensor.get_dtype() != "U8":
-            raise ProjectError(f"tensor `{name}` is {tensor.get_dtype()}, not uint8", said.where)
+            raise ProjectError(f"tensor `{name}` is {tensor.get_dtype()}, not uint8", entry.where)
         for index in range(tensor.get_shape()[0]):
-            found.update(np.ascontiguousarray(tensor[index]).data)
-    if found.hexdigest() != said.data["content_sha256"]:
-        raise ProjectError("the samples are not those of `content_sha256`", said.where)
+            checksum.update(np.ascontiguousarray(tensor[index]).data)
+    if checksum.hexdigest() != entry.data["content_sha256"]:
+        raise ProjectError("the samples are not those of `content_sha256`", entry.where)
 
 
 def _normalization(entry: MetadataEntry) -> Normalization:

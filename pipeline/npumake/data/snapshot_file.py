@@ -1,14 +1,14 @@
-"""A calibration snapshot written: the samples of a project in EdgeFirst's contract.
+"""Writes a project's samples as a calibration snapshot of EdgeFirst.
 
     calibration-local-<param_hash>.safetensors      param_hash = SHA-256(canonical params)[:16]
 
-Normalisation is recorded, not applied. The project's (x - m) * s is the contract's
+The normalization is recorded, not applied. The project's (x - m) * s equals the snapshot's
 
     (x * scale - mean) / std    with    scale = 1/255    mean = m / 255    std = 1 / (255 * s)
 
-The samples are all that were given, in order: `selection` says so, and they are stretched, since
-nobody says that they were letterboxed. Neither date nor path is in the file: the same samples are
-the same bytes. Source: the calibration snapshot of EdgeFirst Studio.
+The file holds all samples in order; `selection` records that. `resize` is `stretch`, because the
+project does not record a letterbox. The file has no date and no path, so the same samples give the
+same bytes. Source: the calibration snapshot of EdgeFirst Studio.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from npumake import digest
 from npumake.data.input_samples import InputSamples, ModelInput
 from npumake.digest import Json
 
-ALIGNMENT = 8  # of the bytes behind a header of .safetensors
+ALIGNMENT = 8  # bytes; of the data behind the header
 UNIT = 1 / 255
 
 
@@ -35,38 +35,42 @@ class SnapshotFile(NamedTuple):
 
 
 def snapshot_file(sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """The samples of every input; None where they are no pixels of 0..255, or are pictures of
-    several sizes or normalizations, which one such file cannot tell. Raises ProjectError."""
-    held = {}
-    for given in sets:
-        codes = _pictures(given)
-        if codes is None or not np.all(given.input.said.scale):
+    """The samples of all inputs as one file. Raises ProjectError.
+
+    Returns None if values are not pixels 0..255, or if inputs differ in size or normalization: one
+    snapshot cannot hold them."""
+    codes_by_name = {}
+    for samples in sets:
+        codes = _pictures(samples)
+        if codes is None or not np.all(samples.input.section.scale):
             return None
-        held[given.input.name] = codes
-    params = [_params(given.input, held[given.input.name]) for given in sets]
-    if any(one != params[0] for one in params):
+        codes_by_name[samples.input.name] = codes
+    params = [_params(samples.input, codes_by_name[samples.input.name]) for samples in sets]
+    if any(other != params[0] for other in params):
         return None
-    return _written(held, params[0])
+    return _written(codes_by_name, params[0])
 
 
-def _pictures(given: InputSamples) -> np.ndarray | None:
+def _pictures(samples: InputSamples) -> np.ndarray | None:
     """(N, C, H, W) of uint8."""
-    if len(given.input.taken.shape) != 4:
+    if len(samples.input.spec.shape) != 4:
         return None
-    found = []
-    for item in given.items():
-        x = np.asarray(given.values(item)).reshape(given.input.taken.shape)
+    pictures = []
+    for item in samples.items():
+        x = np.asarray(samples.values(item)).reshape(samples.input.spec.shape)
         if len(x) != 1 or not ((x >= 0) & (x <= 255) & (x == np.floor(x))).all():
             return None
         codes = x.astype(np.uint8)
-        found.append(codes.transpose(0, 3, 1, 2) if given.input.said.layout == "NHWC" else codes)
-    return np.concatenate(found) if found else None
+        pictures.append(
+            codes.transpose(0, 3, 1, 2) if samples.input.section.layout == "NHWC" else codes
+        )
+    return np.concatenate(pictures) if pictures else None
 
 
-def _params(given: ModelInput, pictures: np.ndarray) -> Json:
-    said = given.said
+def _params(model_input: ModelInput, pictures: np.ndarray) -> Json:
+    section = model_input.section
     count, channels, *size = pictures.shape
-    mean, scale = (np.broadcast_to(x, (channels,)) for x in (said.mean, said.scale))
+    mean, scale = (np.broadcast_to(x, (channels,)) for x in (section.mean, section.scale))
     return {
         "dataset_id": None,
         "annotation_set_id": None,
@@ -76,7 +80,7 @@ def _params(given: ModelInput, pictures: np.ndarray) -> Json:
         "layout": "NCHW",
         "dtype": "uint8",
         "resize": "stretch",
-        "color": said.type,
+        "color": section.type,
         "normalization": {
             "scale": UNIT,
             "mean": [float(m) * UNIT for m in mean],
@@ -90,7 +94,7 @@ def _params(given: ModelInput, pictures: np.ndarray) -> Json:
 
 def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
     content = b"".join(np.ascontiguousarray(codes).tobytes() for codes in tensors.values())
-    said = {
+    metadata = {
         "params": digest.canonical(params).decode(),
         "param_hash": digest.of_document(params)[:16],
         "tensor_names": json.dumps(list(tensors)),
@@ -113,8 +117,8 @@ def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
             "data_offsets": [start, start + codes.nbytes],
         }
         start += codes.nbytes
-    # Our own few lines: the library writes the metadata in another order each time.
-    header = json.dumps({"__metadata__": said, **entries}, separators=(",", ":")).encode()
+    # Written by hand: the library orders the metadata differently each time.
+    header = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
     header += b" " * (-len(header) % ALIGNMENT)
-    name = f"calibration-local-{said['param_hash']}.safetensors"
+    name = f"calibration-local-{metadata['param_hash']}.safetensors"
     return SnapshotFile(name, struct.pack("<Q", len(header)) + header + content)

@@ -1,4 +1,4 @@
-"""The samples of one model input that a calibration snapshot holds."""
+"""The samples of one model input in a calibration snapshot."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from npumake.project.sections import Input
 def opened(
     file: SourceFile, shape: tuple[int, ...], layout: str, tiling: Tiling | None
 ) -> Snapshot:
-    """The snapshot for an input of this trained shape. Raises ProjectError; CacheError where the
-    file is not the one its digest names."""
+    """The snapshot for an input of this trained shape. Raises ProjectError, and CacheError if the
+    file's digest changed."""
     if len(shape) != 4 or shape[0] != 1:
         raise ProjectError(f"a snapshot for an input of shape {list(shape)}", file.name)
     size = (shape[1], shape[2]) if layout == "NHWC" else (shape[2], shape[3])
@@ -28,13 +28,13 @@ def opened(
     return read_snapshot(Path(file.path), size, tiling)
 
 
-def require_input(snapshot: Snapshot, name: str, given: Input, route: str) -> None:
-    """Raises ProjectError where the snapshot has no samples for the input, or speaks of another
-    normalisation than the project: it records one and applies none."""
+def require_input(snapshot: Snapshot, name: str, section: Input, route: str) -> None:
+    """Raises ProjectError if the snapshot has no samples for the input, or records another
+    normalization than the project."""
     if name not in snapshot.names:
         hint = did_you_mean(name, snapshot.names)
         raise ProjectError(f"the snapshot holds no samples for `{name}`", Route(route), hint)
-    if not snapshot.normalization.is_that_of(given.mean, given.scale):
+    if not snapshot.normalization.is_that_of(section.mean, section.scale):
         what = f"the snapshot was made for another normalization than `inputs: {name}` says"
         hint = f"write  {name}: {snapshot.normalization}"
         raise ProjectError(what, Route(f"inputs.{name}"), hint)
@@ -43,7 +43,7 @@ def require_input(snapshot: Snapshot, name: str, given: Input, route: str) -> No
 def stored(
     snapshot: Snapshot, name: str, layout: str
 ) -> tuple[tuple[str, ...], Callable[[int], np.ndarray]]:
-    """What its samples are called, and the i-th as the input takes it: one picture of codes."""
+    """The names of the samples, and a function that reads the i-th in the input's layout."""
 
     def read(index: int) -> np.ndarray:
         picture = snapshot.sample(name, index)

@@ -1,7 +1,7 @@
-"""Feeds kept aside: written once as they are made, read again as often as need be.
+"""A disk buffer of feeds: written once, read repeatedly.
 
-They lie in a temporary file that has no name and is gone with the last who reads it, so that a
-set larger than memory can be looked at before it is used.
+It is an unnamed temporary file that disappears with its last reader. It lets us check a set larger
+than memory before use.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from npumake.errors import CacheError
 class Spool:
     """The feeds of one input; all have the same names, shapes and types."""
 
-    def __init__(self, made: Iterable[PreparedSample]) -> None:
-        """Every feed of `made`, and its facts. Raises CacheError when the disk is full."""
+    def __init__(self, samples: Iterable[PreparedSample]) -> None:
+        """Stores the feeds and facts of all samples. Raises CacheError if the disk is full."""
         self.facts: list[Fact] = []
         self._like: Feed = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # as long as there is a reader
         weakref.finalize(self, self._file.close)
-        for fact, feed in made:
+        for fact, feed in samples:
             self.facts.append(fact)
             self._like = self._like or feed
             self._keep(feed)
@@ -41,12 +41,12 @@ class Spool:
         """The feed at `index`."""
         size = sum(array.nbytes for array in self._like.values())
         data = bytearray(os.pread(self._file.fileno(), size, index * size))
-        found, start = {}, 0
+        feed, start = {}, 0
         for name, array in self._like.items():
             flat = np.frombuffer(data, array.dtype, array.size, start)
-            found[name] = flat.reshape(array.shape)
+            feed[name] = flat.reshape(array.shape)
             start += array.nbytes
-        return found
+        return feed
 
     def _keep(self, feed: Feed) -> None:
         try:

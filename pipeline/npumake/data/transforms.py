@@ -1,7 +1,7 @@
-"""What the steps of `data.<input>.transforms` compute; their arguments: project/transforms.py.
+"""Computes the steps of `data.<input>.transforms`; project/transforms.py has their arguments.
 
-An image is (H, W, C) for all that resizes, crops or pads (geometry.py), and has its channels where
-the step's `data_format` says for all that changes colours (colors.py).
+Steps that resize, crop or pad (geometry.py) take (H, W, C). Colour steps (colors.py) take the
+layout of their `data_format`.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, Literal
 import numpy as np
 
 from npumake.data import colors, geometry
-from npumake.data.geometry import as_image, pair, told
+from npumake.data.geometry import as_image, pair, shape_text
 from npumake.errors import ProjectError, Route
 from npumake.project import transforms as steps
 
 Change = Callable[[np.ndarray], np.ndarray]
-_FITTING = ("target_size", "crop_size", "size")  # the input's height and width when left out
+_FITTING = ("target_size", "crop_size", "size")  # default to the input's height and width
 
 
 def transformed(
     array: np.ndarray,
-    wanted: Sequence[steps.Transform],
+    transforms: Sequence[steps.Transform],
     size: tuple[int, int],
     route: str,
     file: str,
 ) -> np.ndarray:
-    """The array of `file` through every step; `size` is the input's height and width.
+    """The array of `file` after all steps; `size` is the input's (height, width).
 
-    Raises ProjectError for a step that its array does not suit; `route` names the steps' key.
+    Raises ProjectError if an array does not fit its step; `route` is the key of the steps.
     """
-    for number, step in enumerate(wanted):
+    for number, step in enumerate(transforms):
         ((name, arguments),) = step.items()
         try:
             array = TRANSFORMS[name](array, _fitted(arguments, size))
@@ -43,18 +43,18 @@ def transformed(
     return array
 
 
-def taken_order(wanted: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | None:
-    """The order of colours that an image is to have for the first step that minds it."""
-    for step in wanted:
+def color_order(transforms: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | None:
+    """The channel order that the first colour step takes; None without one."""
+    for step in transforms:
         ((name, arguments),) = step.items()
-        said = arguments.color_sequence if isinstance(arguments, steps.Yuv) else name
-        if said[:3].lower() in ("rgb", "bgr"):
-            return "rgb" if said[0] in "rR" else "bgr"
+        order = arguments.color_sequence if isinstance(arguments, steps.Yuv) else name
+        if order[:3].lower() in ("rgb", "bgr"):
+            return "rgb" if order[0] in "rR" else "bgr"
     return None
 
 
-def makes_yuv(wanted: Sequence[steps.Transform]) -> bool:
-    return any("yuv" in name or "nv12" in name for step in wanted for name in step)
+def makes_yuv(transforms: Sequence[steps.Transform]) -> bool:
+    return any("yuv" in name or "nv12" in name for step in transforms for name in step)
 
 
 def _fitted(arguments: Any, size: tuple[int, int]) -> Any:
@@ -73,7 +73,7 @@ def mean(array: np.ndarray, to: steps.Mean) -> np.ndarray:
     try:
         return array - means
     except ValueError:
-        raise ProjectError(f"{means.size} means for {told(array)}") from None
+        raise ProjectError(f"{means.size} means for {shape_text(array)}") from None
 
 
 def normalize(array: np.ndarray, to: steps.Normalize) -> np.ndarray:
@@ -84,7 +84,7 @@ def normalize(array: np.ndarray, to: steps.Normalize) -> np.ndarray:
 
 def transpose(array: np.ndarray, to: steps.Transpose) -> np.ndarray:
     if sorted(to.order) != list(range(array.ndim)):
-        raise ProjectError(f"{list(to.order)} is no order of the axes of {told(array)}")
+        raise ProjectError(f"{list(to.order)} is no order of the axes of {shape_text(array)}")
     return array.transpose(to.order)
 
 
@@ -97,8 +97,8 @@ def _color(change: Change, order: str, shift: float = 0) -> Callable[[np.ndarray
     """A step that takes images in `order` ("rgb" or "bgr") through `change`, then adds `shift`."""
 
     def changed(image: np.ndarray, to: steps.Colors | steps.Nv12) -> np.ndarray:
-        made = change(_rgb(image, to.data_format, order)) + np.float32(shift)
-        return made.transpose(2, 0, 1) if made.ndim == 3 and to.data_format == "CHW" else made
+        output = change(_rgb(image, to.data_format, order)) + np.float32(shift)
+        return output.transpose(2, 0, 1) if output.ndim == 3 and to.data_format == "CHW" else output
 
     return changed
 
@@ -120,8 +120,8 @@ def _nv12(order: str) -> Callable[[np.ndarray, Any], np.ndarray]:
 
 
 def nv12_to_yuv444(array: np.ndarray, to: steps.Nv12ToYuv444) -> np.ndarray:
-    made = colors.yuv_of_nv12(array, *pair(to.target_size))
-    return made.transpose(2, 0, 1) if to.yuv444_output_layout == "CHW" else made
+    image = colors.yuv_of_nv12(array, *pair(to.target_size))
+    return image.transpose(2, 0, 1) if to.yuv444_output_layout == "CHW" else image
 
 
 def _rgb(image: np.ndarray, axes: str, order: str) -> np.ndarray:

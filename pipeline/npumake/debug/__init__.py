@@ -1,6 +1,6 @@
-"""How close an artifact stays to the float model, node by node, and which node is to blame.
+"""How close an artifact stays to the float model, node by node, and where an error comes from.
 
-It refuses to judge: cosines are reported, gates decide elsewhere. The functions here are those that
+This package reports figures; gates decide in `evaluate`. The exported functions are those that
 D-Robotics and Horizon document for their debuggers.
 """
 

@@ -1,11 +1,11 @@
-"""Calibration nodes: the Q/DQ pairs of a calibrated graph, each of which can be left out.
+"""Calibration nodes: the Q/DQ pairs of a calibrated graph; any of them can be left out.
 
-    weight        the pair behind a constant that a node holds
-    activation    the pair behind what a node makes, or behind what is fed
+    weight        the pair behind a constant
+    activation    the pair behind a node's output or a model input
 
-A pair is called after its QuantizeLinear. It belongs to the node that reads the constant or makes
-the tensor; behind a model input, to the nodes that read it. A clamp counts with its node. Without
-all of its pairs a calibrated graph is a float model.
+A pair has the name of its QuantizeLinear. It belongs to the node that reads the constant or
+produces the tensor; for a model input, to the nodes that read it. A fused clamp counts with its
+node. Without any pair, a calibrated graph is the float model.
 """
 
 from __future__ import annotations
@@ -25,150 +25,154 @@ Kind = Literal["weight", "activation"]
 
 
 class CalibrationNode(NamedTuple):
-    """`tensor` is what is quantized; who reads it so, by node and input, and as which answers the
-    world does."""
+    """A Q/DQ pair on `tensor`. `reads` are the readers of its output as (node, input index);
+    `outputs` the indices of the model outputs that it is."""
 
     name: str
     kind: Kind
     tensor: str
-    real: str  # in the calibrated graph, what its readers get
+    real: str  # its dequantized output in the calibrated graph
     reads: tuple[tuple[str, int], ...]
     answers: tuple[int, ...]
     owners: tuple[str, ...]
-    scale: np.ndarray  # one, or one per channel
+    scale: np.ndarray  # a scalar, or one per channel
     zero_point: np.ndarray
-    axis: int | None  # of the channels, where there is a scale for each
+    axis: int | None  # of the channels, if per-channel
 
     @property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest value that it holds, of each channel."""
+        """The smallest and the largest value of the grid, per channel."""
         limits, zero = np.iinfo(self.zero_point.dtype), self.zero_point.astype(np.int64)
         return (limits.min - zero) * self.scale, (limits.max - zero) * self.scale
 
     @property
     def threshold(self) -> float:
-        """The largest magnitude that some channel holds."""
+        """The largest magnitude of any channel's grid."""
         return float(max(np.max(np.abs(limit)) for limit in self.limits))
 
     def on_grid(self, values: np.ndarray) -> np.ndarray:
-        """The values as it holds them. Raises ValueError on NaN."""
+        """The values quantized and dequantized. Raises ValueError on NaN."""
         return on_grid(values, Grid(self.scale, self.zero_point), self.axis)
 
 
 def calibration_nodes(calibrated: Graph) -> tuple[CalibrationNode, ...]:
-    """In the order of the graph. Codes that are answers, or that the model brings, are no pair."""
-    answers = [str(value.name) for value in calibrated.outputs]
-    return tuple(_calibration_node(found, answers) for found in _pairs(calibrated))
+    """In graph order. Quantized inputs and outputs of the model are not pairs."""
+    outputs = [str(value.name) for value in calibrated.outputs]
+    return tuple(_calibration_node(qdq, outputs) for qdq in _pairs(calibrated))
 
 
 def by_owner(nodes: Collection[CalibrationNode]) -> dict[str, tuple[str, ...]]:
-    """The names of the calibration nodes of every regular node that has any."""
-    found: dict[str, list[str]] = {}
+    """Regular node -> the names of its calibration nodes."""
+    names_by_owner: dict[str, list[str]] = {}
     for node in nodes:
         for owner in node.owners:
-            found.setdefault(owner, []).append(node.name)
-    return {owner: tuple(names) for owner, names in found.items()}
+            names_by_owner.setdefault(owner, []).append(node.name)
+    return {owner: tuple(names) for owner, names in names_by_owner.items()}
 
 
 def without(calibrated: Graph) -> Graph:
-    """A copy that quantizes nowhere; what has the same name in both graphs is the same."""
+    """A float copy without any pair; tensors of the same name are the same tensors."""
     graph = calibrated.copy()
-    tensor = {found.real: _root(found.given) for found in _pairs(graph)}
-    for real, given in tensor.items():
-        graph.replace_readers(real, given, [use.node for use in tuple(real.uses())])
-    graph.expose([str(tensor.get(value, value).name) for value in graph.outputs])
+    sources = {qdq.real: _root(qdq.tensor) for qdq in _pairs(graph)}
+    for real, source in sources.items():
+        graph.replace_readers(real, source, [use.node for use in tuple(real.uses())])
+    graph.expose([str(sources.get(value, value).name) for value in graph.outputs])
     graph.drop_unused()
     return graph
 
 
 def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
-    """Put these into `graph`, which is `without` them or a part of that, where their readers are
-    in it. Gives the name of what each makes, by its name; the outputs stay."""
-    found: dict[str, str] = {}
+    """Insert the pairs into `graph`, a float copy (`without`) or a part of one.
+
+    Returns pair name -> name of its output. Pairs without a reader in the graph are skipped; the
+    graph's outputs do not change.
+    """
+    outputs: dict[str, str] = {}
     by_name = {str(node.name): node for node in graph.nodes()}
     values = graph.values()
-    for one in nodes:
-        places = [(by_name[name], index) for name, index in one.reads if name in by_name]
-        if not places and one.tensor not in values:
+    for place in nodes:
+        places = [(by_name[name], index) for name, index in place.reads if name in by_name]
+        if not places and place.tensor not in values:
             continue
         # A pair may stand behind another.
-        given = places[0][0].inputs[places[0][1]] if places else values[one.tensor]
-        assert given is not None
-        before = places[0][0] if one.kind == "weight" else None
-        grid = Grid(one.scale, one.zero_point)
-        real = pair(graph, given, grid, one.tensor, axis=one.axis, before=before).real
+        source = places[0][0].inputs[places[0][1]] if places else values[place.tensor]
+        assert source is not None
+        before = places[0][0] if place.kind == "weight" else None
+        grid = Grid(place.scale, place.zero_point)
+        real = pair(graph, source, grid, place.tensor, axis=place.axis, before=before).real
         for node, index in places:
             graph.set_inputs(node, {index: real})
-        found[one.name] = str(real.name)
-    return found
+        outputs[place.name] = str(real.name)
+    return outputs
 
 
 def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:
-    """A copy of `real`, which is `without` any, that quantizes at these nodes."""
+    """A copy of the float graph `real` with only these pairs."""
     graph, chosen = real.copy(), tuple(nodes)
     names = [str(value.name) for value in graph.outputs]
-    made = quantize(graph, chosen)
-    for one in chosen:
-        for index in one.answers:
-            names[index] = made[one.name]
+    outputs = quantize(graph, chosen)
+    for node in chosen:
+        for index in node.answers:
+            names[index] = outputs[node.name]
     graph.expose(names)
     return graph
 
 
 def whole(node: Node) -> Node:
-    """The node that a clamp counts with; any other is itself."""
+    """The node that a fused clamp belongs to; any other node is returned as it is."""
     before = producer(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
     return before if before is not None and absorbed(before) is node else node
 
 
 class _Pair(NamedTuple):
     quantizer: Node
-    given: Value
+    tensor: Value
     scale: np.ndarray
     zero_point: np.ndarray
     real: Value
 
 
 def _pairs(graph: Graph) -> list[_Pair]:
-    found = (_pair(node) for node in graph.nodes(Q))
-    return [one for one in found if one is not None]
+    pairs = (_pair(node) for node in graph.nodes(Q))
+    return [qdq for qdq in pairs if qdq is not None]
 
 
 def _pair(quantizer: Node) -> _Pair | None:
-    """Of a constant grid, its codes read by one DequantizeLinear and nobody else."""
-    codes, given = quantizer.outputs[0], quantizer.inputs[0]
+    """The pair of a QuantizeLinear with constant parameters and one DequantizeLinear as only
+    reader; else None."""
+    codes, tensor = quantizer.outputs[0], quantizer.inputs[0]
     readers = [use.node for use in codes.uses()]
-    if given is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
+    if tensor is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
         return None
     if [reader.op_type for reader in readers] != [DQ]:
         return None
     scale, zero_point = array(quantizer.inputs[1]), array(quantizer.inputs[2])
     if scale is None or zero_point is None:
         return None
-    return _Pair(quantizer, given, scale, zero_point, readers[0].outputs[0])
+    return _Pair(quantizer, tensor, scale, zero_point, readers[0].outputs[0])
 
 
-def _calibration_node(found: _Pair, answers: Sequence[str]) -> CalibrationNode:
-    tensor = _root(found.given)
+def _calibration_node(qdq: _Pair, outputs: Sequence[str]) -> CalibrationNode:
+    tensor = _root(qdq.tensor)
     kind: Kind = "activation" if array(tensor) is None else "weight"
-    maker, read = producer(tensor), tuple(_read(found.real))
+    maker, read = producer(tensor), tuple(_read(qdq.real))
     owners = [whole(node) for node, _ in read] if maker is None else [whole(maker)]
     return CalibrationNode(
-        str(found.quantizer.name),
+        str(qdq.quantizer.name),
         kind,
         str(tensor.name),
-        str(found.real.name),
+        str(qdq.real.name),
         tuple((str(node.name), index) for node, index in read),
-        tuple(index for index, name in enumerate(answers) if name == found.real.name),
+        tuple(index for index, name in enumerate(outputs) if name == qdq.real.name),
         tuple(dict.fromkeys(str(owner.name) for owner in owners)),
-        found.scale,
-        found.zero_point,
-        attribute(found.quantizer, "axis", 1) if found.scale.size > 1 else None,
+        qdq.scale,
+        qdq.zero_point,
+        attribute(qdq.quantizer, "axis", 1) if qdq.scale.size > 1 else None,
     )
 
 
 def _root(value: Value) -> Value:
-    """What a pair was put behind, through the pairs before it; codes that are fed end the way."""
+    """The tensor that a chain of pairs starts from; a quantized model input ends the chain."""
     dequantizer = producer(value)
     while dequantizer is not None and dequantizer.op_type == DQ:
         codes = dequantizer.inputs[0]
@@ -181,7 +185,7 @@ def _root(value: Value) -> Value:
 
 
 def _read(value: Value) -> Iterator[tuple[Node, int]]:
-    """Who reads the value, and as which input, through the pairs behind it."""
+    """The readers of the value as (node, input index), looking through pairs."""
     waiting = [*value.uses()]
     while waiting:
         use = waiting.pop(0)

@@ -1,6 +1,6 @@
-"""Notes on a calibration: too few samples for its method, and outputs that its ranges cut off.
+"""Notes on a calibration: too few samples for its method, and outputs that its ranges clip.
 
-They need no run: the statistics hold the extremes of every output in every sample.
+The statistics hold the extremes of every output in every sample, so nothing is run again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ CUT_SHARE = 0.25  # of the samples
 def calibration_notes(
     quantized: Graph, statistics: Statistics, samples: Samples, calibration: Calibration
 ) -> tuple[str, ...]:
-    """A line each."""
+    """One line per finding."""
     if not len(samples) or made_up(samples):
         return ()
-    found = [*_few(len(samples), calibration), *_cut_outputs(quantized, statistics, samples.names)]
-    return tuple(found)
+    notes = [*_few(len(samples), calibration), *_cut_outputs(quantized, statistics, samples.names)]
+    return tuple(notes)
 
 
 def _few(count: int, calibration: Calibration) -> Iterator[str]:
@@ -50,12 +50,12 @@ def _few(count: int, calibration: Calibration) -> Iterator[str]:
     if count < needed:
         yield (
             f"{count} calibration sample{'s' * (count != 1)}; `{method}` needs {needed} or more: "
-            "with fewer its ranges depend on which samples these are"
+            "with fewer, its ranges depend on the choice of samples"
         )
 
 
 def _cut_outputs(graph: Graph, statistics: Statistics, names: Sequence[str]) -> Iterator[str]:
-    """Outputs whose range ends far below what the float model gives in many samples."""
+    """Outputs that the float model exceeds far beyond their range in many samples."""
     for value in graph.outputs:
         maker, extremes = dequantizer(value), statistics.samples.get(str(value.name))
         if maker is None or maker.inputs[0] is None or extremes is None:

@@ -1,7 +1,7 @@
-"""Every node of the float graph against the same node calibrated and quantized.
+"""Compares every node of the float graph with the same node calibrated and quantized.
 
-Sums are taken sample by sample (npumake.kernels.measure), so memory does not grow with samples,
-and rounded to DIGITS when they are written: the last bits of a float engine are not a result.
+Sums accumulate sample by sample (npumake.kernels.measure), so memory does not grow with samples.
+Figures are rounded to DIGITS: the last bits of a float engine are not a result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from npumake.targets.target import Target
 
 
 class _Sums(NamedTuple):
-    """Of one tensor: float against calibrated and against quantized."""
+    """One tensor: float against calibrated, float against quantized."""
 
     calibrated: Agreement = Agreement()
     quantized: Agreement = Agreement()
@@ -51,8 +51,8 @@ class _Sums(NamedTuple):
 
 
 class _Engines(NamedTuple):
-    """The float model, the same with Q/DQ, and the exact integers; the first two give the watched
-    tensors as their outputs."""
+    """The float model, the float model with Q/DQ, and the integer engine; the first two have the
+    compared tensors as outputs."""
 
     real: FloatSession
     fake: FloatSession
@@ -67,7 +67,8 @@ def compare(
     target: Target,
     operators: Operators = NO_OPERATORS,
 ) -> Comparison:
-    """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
+    """Compare over `feeds`; each of the three engines runs each feed once. Raises GraphError, and
+    StageError if quantization produces NaN."""
     optimized_float = in_form(optimized_float, target)
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
@@ -77,17 +78,17 @@ def compare(
         _watching(calibrated, [view.calibrated for view in views.values()], operators),
         ExactSession(program, operators, 1, [view.program for view in views.values()]),
     )
-    answers = [str(value.name) for value in optimized_float.outputs]
+    output_names = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
     _refuse_nan(nodes, sums)
     unit = _in_integers(optimized_float, program) | _in_float16(optimized_float, calibrated)
     numbers = subgraphs(optimized_float, unit)
-    known = ((node, tensor_of(node)) for node in nodes)
+    node_tensors = ((node, tensor_of(node)) for node in nodes)
     rows = tuple(
         _row(node, sums[name], views[name], program, target, numbers.get(node))
-        for node, name in known
+        for node, name in node_tensors
     )
-    outputs = tuple(_output(name, sums[name]) for name in answers)
+    outputs = tuple(_output(name, sums[name]) for name in output_names)
     notes = (*annotations_of(calibrated), *beyond_documented(optimized_float, target))
     listing = listing_of(optimized_float, target, rows, views, program)
     listed_rows = rows if listing is None else listed(listing, rows)
@@ -96,7 +97,7 @@ def compare(
 
 
 def _in_integers(graph: Graph, program: Program) -> set[Node]:
-    """The nodes that the program does not leave to the CPU, absorbed ones among them."""
+    """The nodes that the program runs on the unit, fused ones included."""
     left = {step.name for step in program.instructions if step.op == "onnx"}
     return {node for node in graph.nodes() if str(node.name) not in left}
 
@@ -110,30 +111,30 @@ def _in_float16(graph: Graph, calibrated: Graph) -> set[Node]:
 def _summed(
     engines: _Engines, views: Mapping[str, View], feeds: Iterable[Feeds]
 ) -> tuple[dict[str, _Sums], int]:
-    """The agreement of each tensor over all feeds, and how many feeds there were."""
+    """The agreement of each tensor over all feeds, and the number of feeds."""
     real, fake, exact = engines
     codes = [view.program for view in views.values()]
     grids = [exact.program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Sums]:
-        shown = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
-        made = zip(*shown, strict=True)
+        runs = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
+        outputs = zip(*runs, strict=True)
         with NUMPY:
             return [
                 _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
-                for (a, b, c), grid in zip(made, grids, strict=True)
+                for (a, b, c), grid in zip(outputs, grids, strict=True)
             ]
 
     sums = [_Sums()] * len(views)
     count = 0
-    for found in side_by_side(compared, feeds):
-        sums = [total.plus(one) for total, one in zip(sums, found, strict=True)]
+    for sample_sums in side_by_side(compared, feeds):
+        sums = [total.plus(more) for total, more in zip(sums, sample_sums, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
 
 
 def _run(exact: ExactSession, names: list[str], feed: Feeds) -> list[np.ndarray]:
-    """Raises StageError that names the node where the integers have come to NaN."""
+    """Raises StageError naming the node that produces NaN in the integer engine."""
     try:
         return exact.run(names, feed)
     except GraphError as error:
@@ -144,18 +145,15 @@ def _run(exact: ExactSession, names: list[str], feed: Feeds) -> list[np.ndarray]
 
 
 def not_a_number(node: str) -> StageError:
-    hint = (
-        "rounding takes what it reads out of its domain: in the model, a Clip in front of it keeps"
-    )
-    hint += " it inside"
-    return StageError("quantized, it makes NaN of what is a number in float", node, hint)
+    hint = "rounding moves its input out of its domain: add a Clip in front of it in the model"
+    return StageError("it produces NaN when quantized, but not in float", node, hint)
 
 
 def _refuse_nan(nodes: Iterable[Node], sums: Mapping[str, _Sums]) -> None:
     """Raises StageError for the first node whose values cannot be compared."""
     for node in nodes:
-        found = sums[tensor_of(node)]
-        if math.isnan(found.calibrated.cosine) or math.isnan(found.quantized.cosine):
+        node_sums = sums[tensor_of(node)]
+        if math.isnan(node_sums.calibrated.cosine) or math.isnan(node_sums.quantized.cosine):
             raise not_a_number(str(node.name))
 
 
@@ -166,14 +164,14 @@ def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSess
 
 
 def real_numbers(values: np.ndarray, tensor: Tensor) -> np.ndarray:
-    """What codes on the grid of `tensor` stand for; real numbers as they are."""
+    """Dequantize values on the grid of `tensor`; floats are returned as they are."""
     if tensor.scale is None or values.dtype.kind == "f":
         return values
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 
 
 def _types(grids: list[Tensor], view: View, gives: str) -> str:
-    """What a node of the unit reads and makes; what moves sums reads sums."""
+    """Input and output type of a node on the unit; data movement of int32 sums reads sums."""
     if grids:
         return f"{grids[0].dtype}/{gives}"
     return f"{SUMS}/{SUMS}" if view.sums else "float/float"
@@ -190,10 +188,10 @@ def _row(
     clamp = absorbed(node)
     read = (program.tensors.get(name) for name in view.read)
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
-    made = program.tensors[view.program]
-    in_integers = subgraph is not None and (view.sums or made.scale is not None)
+    output = program.tensors[view.program]
+    in_integers = subgraph is not None and (view.sums or output.scale is not None)
     on_the_chip = in_integers or view.half
-    gives = SUMS if view.sums else made.dtype
+    gives = SUMS if view.sums else output.dtype
     types = _types(grids, view, gives) if in_integers else "float/float"
     return NodeRow(
         str(node.name),
@@ -211,7 +209,7 @@ def _row(
 
 
 def _threshold(tensor: Tensor) -> float:
-    """The largest magnitude the grid holds: T, for a symmetric grid."""
+    """The largest magnitude of the grid: T, for a symmetric grid."""
     limits = np.iinfo(tensor.dtype)
     steps = max(limits.max - tensor.zero_point, min(tensor.zero_point - limits.min, limits.max))
     return float(steps * (tensor.scale or 0.0))

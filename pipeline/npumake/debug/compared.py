@@ -1,10 +1,10 @@
-"""What a comparison tells: of every node and every output how close it stays to the float model."""
+"""The result of a comparison: how close every node and output stays to the float model."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,11 +17,11 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a tensor is from the float one, over all samples (npumake.kernels.measure)."""
+    """Error of a tensor against the float one, over all samples (npumake.kernels.measure)."""
 
     mse: float
     mre: float | None
-    sqnr_db: float | None  # None where there is no error, or no signal
+    sqnr_db: float | None  # None without an error or without a signal
     chebyshev: float
     l1: float
     l2: float
@@ -29,8 +29,8 @@ class Distance:
 
 @dataclass(frozen=True)
 class NodeRow:
-    """A node: where it runs, the threshold of what it reads, and how close what it makes is; None
-    of what only the vendor's tool has a row for."""
+    """A node: the unit it runs `on`, the threshold of its inputs, and the error of its output.
+    Figures are None in rows that only the vendor's tool has."""
 
     node: str
     on: str
@@ -42,7 +42,7 @@ class NodeRow:
     dtype: str
     calibrated: Distance
     quantized: Distance
-    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
+    origin: tuple[str, ...] = ()  # the nodes of the trained model that it computes
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,12 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class WorstNode:
-    """The node that loses most itself, not what it inherits (diagnosis.rank_causes): the noise
-    that it adds to the worst answer, as a share of that one's energy; what its grids do to it; and
-    a line of YAML that was tried, empty where none helped, with the cosines without it and with it
-    (npumake.debug.diagnosis.suggestions); and one to try next, where that is not enough."""
+    """The node with the largest error of its own (diagnosis.rank_causes).
+
+    `lost` is the noise that it adds to the worst output, as a share of that output's energy;
+    `cause` a remark on its grids. `remedy` is a line of YAML, empty if none helped, and `tried`
+    its cosines without and with it (diagnosis.suggestions). `search` is YAML to try next.
+    """
 
     node: str
     lost: float
@@ -70,19 +72,21 @@ class WorstNode:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
-    fed: str = ""  # where a vendor's file says what the inputs are fed
+    # The key of a vendor's file that says what the inputs are fed.
+    input_settings: str = field(default="", metadata={"key": "fed"})
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`rows` are those of the vendor's tool, `nodes` those of the graph where they are others."""
+    """`rows` are those that the vendor's tool lists; `nodes` those of the graph, if they differ."""
 
     target: str
     samples: int
     rows: tuple[NodeRow, ...]
     outputs: tuple[OutputRow, ...]
-    notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
-    guilty: WorstNode | None = None  # only where an output is far off
+    notes: tuple[str, ...] = ()  # e.g. limits of the vendor's own tool
+    # Only if an output's cosine is low.
+    worst_node: WorstNode | None = field(default=None, metadata={"key": "guilty"})
     nodes: tuple[NodeRow, ...] = ()
 
     suffix: ClassVar[str] = ".json"
@@ -101,17 +105,14 @@ class Comparison:
         try:
             document = json.loads(path.read_bytes())
             rows, nodes = (tuple(map(_row, document[name])) for name in ("rows", "nodes"))
-            outputs = tuple(OutputRow(**_told(output)) for output in document["outputs"])
-            said = document["guilty"]
-            lists = {} if said is None else {n: tuple(said[n]) for n in ("origin", "tried")}
-            guilty = None if said is None else WorstNode(**said | lists)
+            outputs = tuple(OutputRow(**_distances(output)) for output in document["outputs"])
             return cls(
                 document["target"],
                 document["samples"],
                 rows,
                 outputs,
                 tuple(document["notes"]),
-                guilty,
+                _worst_node(document["guilty"]),
                 nodes,
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -119,7 +120,7 @@ class Comparison:
 
 
 def distance(sums: Agreement) -> Distance:
-    """The figures of these sums, to so many digits as mean something."""
+    """The figures of these sums, rounded to DIGITS significant digits."""
     return Distance(
         rounded(sums.mse),
         _finite(sums.mre),
@@ -139,8 +140,18 @@ def _finite(value: float) -> float | None:
 
 
 def _row(document: dict[str, Any]) -> NodeRow:
-    return NodeRow(**_told(document) | {"origin": tuple(document["origin"])})
+    return NodeRow(**_distances(document) | {"origin": tuple(document["origin"])})
 
 
-def _told(document: dict[str, Any]) -> dict[str, Any]:
+def _worst_node(document: dict[str, Any] | None) -> WorstNode | None:
+    if document is None:
+        return None
+    lists: dict[str, Any] = {name: tuple(document[name]) for name in ("origin", "tried")}
+    words: dict[str, Any] = {
+        name: document[name] for name in ("node", "lost", "cause", "remedy", "search")
+    }
+    return WorstNode(**words, **lists, input_settings=document["fed"])
+
+
+def _distances(document: dict[str, Any]) -> dict[str, Any]:
     return document | {name: Distance(**document[name]) for name in ("calibrated", "quantized")}

@@ -1,4 +1,4 @@
-"""What a check of the compiled file found: per output, beside the float model and the integers."""
+"""The result of running a compiled file: per output, against the float model and the integers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from npumake.errors import CacheError
 
 @dataclass(frozen=True)
 class CheckedOutput:
-    """`cosine` is to the float model, over all samples. The largest difference to the integer
-    engine is in `codes` for what is on a grid, else `relative` to the largest magnitude."""
+    """`cosine` is against the float model, over all samples. The largest difference to the integer
+    engine is in `codes` for a quantized output, else `relative` to the largest magnitude."""
 
     name: str
     cosine: float
@@ -27,7 +27,7 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CompiledCheck:
-    """`skipped` says why the file was not run, and is empty where it was."""
+    """`skipped` is the reason why the file was not run; empty if it was."""
 
     target: str
     runtime: str
@@ -40,7 +40,7 @@ class CompiledCheck:
 
     @property
     def lines(self) -> list[str]:
-        """What is said below a table."""
+        """The lines below the table."""
         if self.skipped:
             return [f"the compiled file was not run: {self.skipped}"]
         return list(self.notes)
@@ -71,4 +71,4 @@ class CompiledCheck:
             notes = tuple(document["notes"])
             return cls(**{**document, "outputs": outputs, "notes": notes})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CacheError(f"no check of a compiled file: {error}", str(path)) from error
+            raise CacheError(f"not a check of a compiled file: {error}", str(path)) from error

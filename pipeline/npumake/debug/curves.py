@@ -1,4 +1,4 @@
-"""Curves: how the error grows from node to node, when these places quantize and no others."""
+"""Cumulative error from node to node, with only a chosen set of tensors quantized."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ from npumake.kernels.measure import Agreement, agreements
 
 
 def curves(
-    patient: ModelUnderTest, places: Mapping[str, Sequence[CalibrationNode]], by: str
+    calibrated_model: ModelUnderTest, places: Mapping[str, Sequence[CalibrationNode]], by: str
 ) -> dict[str, dict[str, float]]:
-    """For each set of places the figure of every node of the graph, in order, as its readers see
-    it: float against partly quantized. Raises ProjectError for a metric that nobody knows."""
-    chosen, real = metric(by), without(patient.calibrated)
+    """For each set of `places`, the figure of every node in graph order: float against partly
+    quantized, as the node's readers get it. Raises ProjectError for an unknown metric."""
+    chosen, real = metric(by), without(calibrated_model.calibrated)
     nodes = [(str(node.name), str(result(node).name)) for node in compared_nodes(real)]
     tensors = [tensor for _, tensor in nodes]
-    float_model = _watching(real, tensors, (), patient.operators)
-    models = [_watching(real, tensors, each, patient.operators) for each in places.values()]
+    float_model = _watching(real, tensors, (), calibrated_model.operators)
+    models = [
+        _watching(real, tensors, each, calibrated_model.operators) for each in places.values()
+    ]
 
     def compared(feed: Feed) -> list[list[Agreement]]:
         meant = float_model.run(None, feed)
-        made = zip(*(model.run(None, feed) for model in models), strict=True)
+        outputs = zip(*(model.run(None, feed) for model in models), strict=True)
         with NUMPY:
-            return [agreements(a, each) for a, each in zip(meant, made, strict=True)]
+            return [agreements(a, each) for a, each in zip(meant, outputs, strict=True)]
 
     sums = [[Agreement()] * len(models) for _ in nodes]
-    for found in side_by_side(compared, patient.samples):
+    for node_sums in side_by_side(compared, calibrated_model.samples):
         sums = [
-            [total + one for total, one in zip(totals, ones, strict=True)]
-            for totals, ones in zip(sums, found, strict=True)
+            [total + agreement for total, agreement in zip(totals, row, strict=True)]
+            for totals, row in zip(sums, node_sums, strict=True)
         ]
     return {
         name: {
@@ -52,10 +54,12 @@ def curves(
 
 
 def averaged(curve: Mapping[str, float]) -> dict[str, float]:
-    """The n-th figure is the mean of the first n; of the finite ones, as the SQNR of nodes without
-    an error is none. NaN before the first."""
+    """The running mean over the finite figures: nodes without an error have no SQNR. NaN before
+    the first finite one."""
     finite = [math.isfinite(figure) for figure in curve.values()]
-    sums = accumulate(v if known else 0.0 for v, known in zip(curve.values(), finite, strict=True))
+    sums = accumulate(
+        v if is_finite else 0.0 for v, is_finite in zip(curve.values(), finite, strict=True)
+    )
     means = (t / n if n else math.nan for t, n in zip(sums, accumulate(finite), strict=True))
     return dict(zip(curve, means, strict=True))
 
@@ -64,7 +68,9 @@ def _watching(
     real: Graph, tensors: Sequence[str], places: Sequence[CalibrationNode], operators: Operators
 ) -> FloatSession:
     graph = real.copy()
-    made = quantize(graph, places)
-    seen = {one.tensor: made[one.name] for one in reversed(places) if one.name in made}
-    graph.expose([seen.get(tensor, tensor) for tensor in tensors])
+    outputs = quantize(graph, places)
+    quantized = {
+        place.tensor: outputs[place.name] for place in reversed(places) if place.name in outputs
+    }
+    graph.expose([quantized.get(tensor, tensor) for tensor in tensors])
     return float_session(graph, operators, fusion="floats")

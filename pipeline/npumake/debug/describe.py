@@ -1,4 +1,4 @@
-"""What is in an artifact, as data: facts, interface and one table, whatever its type."""
+"""Describes an artifact of any type as data: facts, interface and one table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import LIST
 from npumake.data.samples import Samples
 from npumake.debug.describe_documents import DOCUMENTS, ArtifactDescription, loaded, notes_of
-from npumake.debug.handover_report import AS_WRITTEN, handed_over
+from npumake.debug.handover_report import AS_WRITTEN, handover_parts
 from npumake.digest import Json
 from npumake.errors import CacheError, GraphError
 from npumake.frontends.tflite.flatbuffer import MalformedError
@@ -30,22 +30,22 @@ with when_used("npumake.bundle.certificates", "npumake.bundle.secure"):  # for s
 
 
 def describe(path: Path) -> ArtifactDescription:
-    """The description of the artifact at `path`. Raises PipelineError when it is not one."""
+    """The description of the artifact at `path`. Raises PipelineError for any other file."""
     if path.is_dir():
         return _handover(path)
     refuse_long(path)
     for of_suffix in DESCRIBERS.get(path.suffix, ()):
-        found = of_suffix(path)
-        if found is not None:
-            return found
-    known = ", ".join(sorted(DESCRIBERS))
-    raise GraphError("not an artifact", str(path), f"an artifact is one of {known}")
+        description = of_suffix(path)
+        if description is not None:
+            return description
+    suffixes = ", ".join(sorted(DESCRIBERS))
+    raise GraphError("not an artifact", str(path), f"an artifact is one of {suffixes}")
 
 
 def _graph(path: Path) -> ArtifactDescription:
     graph = parse(model_bytes(path), path.name)
     constants = [array(value) for value in graph.values().values()]
-    weights = sum(found.nbytes for found in constants if found is not None)
+    weights = sum(values.nbytes for values in constants if values is not None)
     types = Counter(node.op_type for node in graph.nodes())
     return ArtifactDescription(
         "graph",
@@ -67,13 +67,13 @@ def _node_row(node: Node) -> tuple[Json, ...]:
     value = node.outputs[0]
     shape = [] if value.shape is None else [str(dim) for dim in value.shape]
     quantizes = node.op_type in ("QuantizeLinear", "DequantizeLinear")
-    grid = [_summary(array(given)) for given in node.inputs[1:3]] if quantizes else []
+    grid = [_summary(array(parameter)) for parameter in node.inputs[1:3]] if quantizes else []
     scale, zero_point = (*grid, None, None)[:2]
     return (node.name, node.op_type, "x".join(shape), _type(value), scale, zero_point)
 
 
 def _summary(values: np.ndarray | None) -> Json:
-    """One number, or the range of several."""
+    """One number, or the range of an array."""
     if values is None:
         return None
     low, high = values.min(), values.max()
@@ -92,7 +92,7 @@ def _type(value: Value) -> str:
 
 
 def _secure(path: Path) -> ArtifactDescription | None:
-    """What the seal says; whether the vendor stands by it is another question."""
+    """The contents of the seal. Its signature is not verified here."""
     with path.open("rb") as file:
         if not is_secure(file):
             return None
@@ -104,7 +104,7 @@ def _secure(path: Path) -> ArtifactDescription | None:
             "cipher": seal.cipher or "none, only signed",
             "signed by": certificates.called(signer.subject),
             "issued by": certificates.called(signer.issuer),
-            "checked": "no, anybody may say this: --vendor-certificate FILE checks it",
+            "checked": "no; --vendor-certificate FILE verifies the signature",
             "valid": f"{signer.not_valid_before_utc:%F} to {signer.not_valid_after_utc:%F}",
         },
         columns=("Role", "Tensor", "Security"),
@@ -118,10 +118,12 @@ def describe_bundle(bundle: Bundle) -> ArtifactDescription:
     program = bundle.program
     rows = []
     for step in program.instructions:
-        made = program.tensors[step.outputs[0]]
+        output = program.tensors[step.outputs[0]]
         weights = sum(values.nbytes for values in step.constants.values())
-        shape = "x".join(str(dim) for dim in made.shape)
-        rows.append((step.name, step.op, shape, made.dtype, made.scale, made.zero_point, weights))
+        shape = "x".join(str(dim) for dim in output.shape)
+        rows.append(
+            (step.name, step.op, shape, output.dtype, output.scale, output.zero_point, weights)
+        )
 
     def interface(names: tuple[str, ...]) -> tuple[str, ...]:
         tensors = [(name, program.tensors[name]) for name in names]
@@ -144,21 +146,21 @@ def describe_bundle(bundle: Bundle) -> ArtifactDescription:
 
 
 def _tflite(path: Path) -> ArtifactDescription:
-    """One row per operator, called after what it makes."""
+    """One row per operator, with the name of its output."""
     try:
         network = read_network(model_bytes(path))
     except MalformedError as error:
-        raise GraphError(f"not a TFLite model that can be read: {error}", path.name) from error
+        raise GraphError(f"not a readable TFLite model: {error}", path.name) from error
     rows = []
     for operator in network.operators:
-        made = operator.output
+        output = operator.output
         weights = sum(
-            given.values.nbytes
-            for given in operator.inputs
-            if given is not None and given.values is not None
+            operand.values.nbytes
+            for operand in operator.inputs
+            if operand is not None and operand.values is not None
         )
-        shape = "x".join(map(str, made.shape))
-        rows.append((made.name, operator.type, shape, made.dtype, weights))
+        shape = "x".join(map(str, output.shape))
+        rows.append((output.name, operator.type, shape, output.dtype, weights))
 
     def interface(tensors: tuple[TFLiteTensor, ...]) -> tuple[str, ...]:
         return tuple(f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}" for tensor in tensors)
@@ -179,8 +181,8 @@ def _samples(path: Path) -> ArtifactDescription | None:
         return None
     first = samples.read(0)
     rows = tuple(
-        (name, str(fed.dtype), "x".join(str(dim) for dim in fed.shape))
-        for name, fed in first.items()
+        (name, str(values.dtype), "x".join(str(dim) for dim in values.shape))
+        for name, values in first.items()
     )
     facts = {"samples": len(samples), "first": samples.names[0], "last": samples.names[-1]}
     return ArtifactDescription("samples", facts, columns=("Input", "DataType", "Shape"), rows=rows)
@@ -189,16 +191,16 @@ def _samples(path: Path) -> ArtifactDescription | None:
 def _statistics(path: Path) -> ArtifactDescription:
     tensors = Statistics.load(path).tensors
     rows = tuple(
-        (name, found.low, found.high, found.count, f"2^{found.exponent}")
-        for name, found in tensors.items()
+        (name, histogram.low, histogram.high, histogram.count, f"2^{histogram.exponent}")
+        for name, histogram in tensors.items()
     )
     columns = ("Tensor", "Min", "Max", "Values", "Bin width")
     return ArtifactDescription("statistics", {"tensors": len(tensors)}, columns=columns, rows=rows)
 
 
 def _handover(path: Path) -> ArtifactDescription:
-    """Not what a vendor's tool made of it in there, which its list does not have."""
-    parts = handed_over(path)
+    """Only files in its list; output of a vendor's tool in the same folder is left out."""
+    parts = handover_parts(path)
     files, size = (sum(each) for each in zip(*(part[1:3] for part in parts), strict=True))
     changed = sum(part.files for part in parts if part.state != AS_WRITTEN)
     facts = {"files": files, "content bytes": size, "not as written": changed}
@@ -208,12 +210,12 @@ def _handover(path: Path) -> ArtifactDescription:
 
 
 def _archive(path: Path) -> ArtifactDescription | None:
-    """Of a ZIP that is no hand-over: SyNAP's listings, or a compiler's files."""
+    """A ZIP that is not a hand-over: SyNAP's listings, or a compiler's files."""
     try:
         with zipfile.ZipFile(path) as archive:
             rows = tuple((entry.filename, entry.file_size) for entry in archive.infolist())
     except DAMAGE as error:
-        raise CacheError(f"no ZIP that can be read: {error}", str(path)) from error
+        raise CacheError(f"not a readable ZIP: {error}", str(path)) from error
     facts = {"files": len(rows), "content bytes": sum(size for _, size in rows)}
     if any(name == LIST for name, _ in rows):
         return None

@@ -1,4 +1,4 @@
-"""What is in an artifact that is a JSON document, as data."""
+"""Describes artifacts that are JSON documents, as data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A = TypeVar("A", CompiledCheck, Recipe, Samples)
 
 @dataclass(frozen=True)
 class ArtifactDescription:
-    """`facts` by name; the interface of what can be run; `rows` of `columns` in order."""
+    """`facts` by name; `inputs` and `outputs` of a model; `rows` in the order of `columns`."""
 
     kind: str
     facts: Mapping[str, Json]
@@ -31,7 +31,7 @@ class ArtifactDescription:
 
 
 def loaded(kind: type[A], path: Path) -> A | None:
-    """None for the file of another kind."""
+    """None for a file of another kind."""
     try:
         return kind.load(path)
     except CacheError:
@@ -43,64 +43,64 @@ def notes_of(notes: tuple[str, ...]) -> dict[str, Json]:
 
 
 def _recipe(path: Path) -> ArtifactDescription | None:
-    if (found := loaded(Recipe, path)) is None:
+    if (recipe := loaded(Recipe, path)) is None:
         return None
     rows = tuple(
-        (name, low, high, found.methods.get(name, found.method))
-        for name, (low, high) in found.ranges.items()
+        (name, low, high, recipe.methods.get(name, recipe.method))
+        for name, (low, high) in recipe.ranges.items()
     )
-    facts = {"method": found.method, "symmetric": found.symmetric, "tried": found.lines}
+    facts = {"method": recipe.method, "symmetric": recipe.symmetric, "tried": recipe.lines}
     return ArtifactDescription(
         "recipe", facts, columns=("Tensor", "Low", "High", "Method"), rows=rows
     )
 
 
 def _comparison(path: Path) -> ArtifactDescription:
-    found = Comparison.load(path)
+    comparison = Comparison.load(path)
     rows = tuple(
         (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
-        for row in found.rows
+        for row in comparison.rows
     )
     outputs = {
-        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
+        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in comparison.outputs
     }
     cosines = "Calibrated Cosine", "Quantized Cosine"
     columns = ("Node", "ON", "Type", *cosines, "Threshold", "DataType")
-    facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
-    facts |= notes_of(found.notes)
+    facts = {"target": comparison.target, "samples": comparison.samples, "outputs": outputs}
+    facts |= notes_of(comparison.notes)
     return ArtifactDescription("comparison", facts, columns=columns, rows=rows)
 
 
 def _compiled_check(path: Path) -> ArtifactDescription | None:
-    if (found := loaded(CompiledCheck, path)) is None:
+    if (check := loaded(CompiledCheck, path)) is None:
         return None
     columns = ("Output", "Compiled Cosine", "Codes", "Relative")
-    return ArtifactDescription("compiled check", found.facts, columns=columns, rows=found.rows)
+    return ArtifactDescription("compiled check", check.facts, columns=columns, rows=check.rows)
 
 
 def _findings(path: Path) -> ArtifactDescription | None:
-    """What the report is made of: here, who loses most."""
+    """The data of the report: here, the nodes with the largest losses."""
     try:
-        found = json.loads(path.read_bytes())
-        rows = tuple((each["node"], each["lost"]) for each in found["losses"])
-        facts = {"target": found["target"], "samples": found["compared"]}
+        document = json.loads(path.read_bytes())
+        rows = tuple((each["node"], each["lost"]) for each in document["losses"])
+        facts = {"target": document["target"], "samples": document["compared"]}
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
-    return ArtifactDescription("findings", facts, columns=("Node", "Loses itself"), rows=rows)
+    return ArtifactDescription("findings", facts, columns=("Node", "Own error"), rows=rows)
 
 
 def _figures(path: Path) -> ArtifactDescription | None:
-    """Of a score, an evaluation or a verdict, which are their own description."""
+    """A score, an evaluation or a verdict: its own description."""
     try:
-        found = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or "outputs" in found:
+    if not isinstance(document, dict) or "outputs" in document:
         return None
-    return ArtifactDescription("figures", found)
+    return ArtifactDescription("figures", document)
 
 
-# In this order: each knows its own, the last takes what is left.
+# Tried in this order: each recognizes its own kind, the last takes the rest.
 DOCUMENTS: tuple[Callable[[Path], ArtifactDescription | None], ...] = (
     _recipe,
     _findings,

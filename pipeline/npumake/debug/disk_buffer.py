@@ -1,6 +1,6 @@
-"""Kept aside: what a model makes of each sample, in a file without a name, read tensor by tensor.
+"""A temporary file for the tensors of all samples, read tensor by tensor.
 
-Memory so does not grow with samples; the disk does, and gives all back when the last reader goes.
+Memory does not grow with samples. The disk space is freed with the last reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DiskBuffer:
         return len(self._samples)
 
     def keep(self, values: Mapping[str, np.ndarray]) -> None:
-        """The tensors of the next sample. Raises CacheError when the disk is full."""
+        """Append the tensors of the next sample. Raises CacheError on a full disk."""
         spots = {}
         try:
             for name, array in values.items():
@@ -48,7 +48,7 @@ class DiskBuffer:
         self._samples.append(spots)
 
     def at(self, index: int) -> Mapping[str, np.ndarray]:
-        """The tensors of a sample, each read when it is asked for. For many threads at once."""
+        """The tensors of a sample, read lazily. Thread-safe."""
         return _At(self._file.fileno(), self._samples[index])
 
 

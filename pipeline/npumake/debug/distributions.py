@@ -1,7 +1,7 @@
-"""Spread: how the numbers of a tensor are distributed, in all and channel by channel.
+"""Distributions of a tensor's values, per tensor and per channel.
 
-What is counted is bins, so that memory does not grow with samples. A quantile of a channel is exact
-to 1 / CHANNEL_BINS of what the channel spans.
+Values are counted in bins, so memory does not grow with samples. A channel's quantiles are exact
+to 1 / CHANNEL_BINS of its range.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Bars(NamedTuple):
-    """`counts[i]` numbers lie between `edges[i]` and `edges[i + 1]`; the largest magnitude."""
+    """`counts[i]` values lie between `edges[i]` and `edges[i + 1]`; `largest` is a magnitude."""
 
     edges: Floats
     counts: Floats
@@ -30,7 +30,7 @@ class Bars(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """Of every channel: the extremes, the quartiles and the mean."""
+    """Extremes, quartiles and mean of every channel; arrays of shape (channels,)."""
 
     low: Floats
     quarter: Floats
@@ -49,7 +49,7 @@ def counted(array: np.ndarray) -> Histogram:
 
 
 def bars(total: Histogram) -> Bars:
-    """As few as can be drawn, over what there is."""
+    """At most BARS bars per sign over the range of the values."""
     used = np.flatnonzero(total.counts.any(axis=0))
     last = int(used[-1]) + 1 if used.size else 1
     width = -(-last // BARS)
@@ -62,8 +62,9 @@ def bars(total: Histogram) -> Bars:
 
 
 def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int | None = None) -> Boxes:
-    """Channel by channel along `axis`, by default the second, or the only one; a single number is
-    one channel. `arrays` is gone through twice. Raises GraphError for an axis that there is not."""
+    """Boxes per channel along `axis`, by default the second axis, or the only one; a scalar is one
+    channel. `arrays` is called twice. Raises GraphError for a missing axis and for values that
+    are not finite."""
     low = high = total = np.zeros(0)
     count = 0
     for number, rows in enumerate(_channels(arrays(), axis)):
@@ -73,7 +74,7 @@ def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int | None = None) -
         low, high = np.minimum(low, rows.min(axis=1)), np.maximum(high, rows.max(axis=1))
         total, count = total + rows.sum(axis=1), count + rows.shape[1]
     if not np.isfinite(low).all() or not np.isfinite(high).all():
-        raise GraphError("numbers that are not finite")
+        raise GraphError("values that are not finite")
     width = np.where(high > low, high - low, 1.0) / CHANNEL_BINS
     starts = np.arange(len(low))[:, None] * CHANNEL_BINS
     counts = np.zeros(len(low) * CHANNEL_BINS, np.int64)
@@ -90,7 +91,7 @@ def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int | None = None) -
 
 
 def _channels(arrays: Iterable[np.ndarray], axis: int | None) -> Iterator[Floats]:
-    """(channels, numbers) of each."""
+    """Each array as (channels, values)."""
     for array in map(np.atleast_1d, arrays):
         at = min(1, array.ndim - 1) if axis is None else axis
         if not -array.ndim <= at < array.ndim:
@@ -100,7 +101,7 @@ def _channels(arrays: Iterable[np.ndarray], axis: int | None) -> Iterator[Floats
 
 
 def _wide(row: np.ndarray, width: int) -> np.ndarray:
-    """Every `width` neighbouring bins as one."""
+    """Sums of `width` neighbouring bins."""
     padded = np.zeros(width * BARS, row.dtype)
     padded[: len(row)] = row
     return padded.reshape(BARS, width).sum(axis=1)

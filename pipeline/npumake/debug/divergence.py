@@ -1,11 +1,12 @@
-"""Which node of a compiled file is the first to compute something else than the integer engine.
+"""The first node of a compiled file that differs from the integer engine.
 
-inside    the tensors of that very file, where its runtime hands them out: LiteRT, onnxruntime, ours
-cutting   else the graph is ended at a node, compiled and run, again and again: bisection over the
-          nodes that the output depends on, then over the makers of what the node reads
+inside    compares the inner tensors of the file, if its runtime exposes them: LiteRT, onnxruntime
+          and our own
+cutting   else ends the graph at a node, compiles and runs it: bisection over the nodes that the
+          output depends on, then over the producers of the node's inputs
 
-The first also finds what was done to a file after it was compiled; the second what a compiler does,
-and where a file ends the process that runs it.
+The first also finds changes made to a file after compilation; the second finds compiler errors and
+nodes that crash the runtime.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from npumake.bundle.program import Instruction, Program
 from npumake.compilers.backends import built
 from npumake.compilers.tflite import drawing
 from npumake.custom.operators import Operators
-from npumake.debug.file_runs import CompiledPart, answers, job_of
+from npumake.debug.file_runs import CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
 from npumake.engine.fusion import result
@@ -34,29 +35,29 @@ from npumake.graph import Graph, Node, Value, is_float, origin, parse, producer,
 from npumake.runtime.isolated import Isolated, RunError
 
 Arrays = Mapping[str, np.ndarray]
-MOST_CUTS = 24  # files compiled to find one node
+MAX_CUTS = 24  # files compiled to find one node
 
 
 class Fault(NamedTuple):
-    """The node, what it computes, the nodes of the trained model it stands for, and how far its
-    tensor is off; empty where the process ended."""
+    """`node` computes `op_type` for the nodes `origin` of the trained model; `error` says how far
+    its tensor is off, or how the process ended."""
 
     node: str
     op_type: str
     origin: tuple[str, ...]
-    said: str
+    error: str
 
     def __str__(self) -> str:
-        known = ", ".join(name for name in self.origin if name != self.node)
-        named = f" ({known} in the trained model)" if known else ""
-        return f"`{self.node}` ({self.op_type}){named}: {self.said}"
+        trained = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({trained} in the trained model)" if trained else ""
+        return f"`{self.node}` ({self.op_type}){named}: {self.error}"
 
 
 def first_node(
     part: CompiledPart, feed: Feeds, output: str | None, operators: Operators
 ) -> Fault | None:
-    """The first node that differs, fed `feed`; `output` is one that does, None where the process
-    ended. None where no node is found."""
+    """The first node that differs for `feed`; None if none is found. `output` is a differing
+    output, None if the process ended instead."""
     inner = None if output is None else _inside(part, feed)
     if inner is not None and output is not None:
         return _first_inside(part, feed, output, inner, operators)
@@ -64,20 +65,20 @@ def first_node(
 
 
 def first_infinite(program: Program, feed: Feeds, operators: Operators) -> str:
-    """In words, the first node of the program that makes NaN or infinity."""
+    """A phrase that names the first node of the program producing NaN or infinity."""
     values = _exact(program, feed, operators)
     for step in program.instructions:
-        made = (values[name] for name in step.outputs)
-        if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in made):
-            return f"`{step.name}` makes them first"
-    return "no node inside makes them"
+        outputs = (values[name] for name in step.outputs)
+        if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in outputs):
+            return f"the first node to produce them is `{step.name}`"
+    return "no inner node produces them"
 
 
 # -- inside ----------------------------------------------------------------------------------
 
 
 def _inside(part: CompiledPart, feed: Feeds) -> Arrays | None:
-    """The tensors of the file by name in the program, their axes as the program has them."""
+    """The inner tensors of the file, by the program's names and in its axis order."""
     if part.target.backend not in INSIDE:
         return None
     try:
@@ -88,16 +89,16 @@ def _inside(part: CompiledPart, feed: Feeds) -> Arrays | None:
 
 def _of_tflite(part: CompiledPart, feed: Feeds) -> Arrays:
     draft = drawing(part.program, part.graph).draft
-    (made,) = _run(part, feed, every=True)
-    found = {}
+    (tensors,) = _run(part, feed, every=True)
+    arrays = {}
     for index, (name, order) in sorted(draft.laid().items()):
-        array, shape = made.get(str(index)), draft.grid(name).shape
-        if name in found or array is None or name not in part.program.tensors:
+        array, shape = tensors.get(str(index)), draft.grid(name).shape
+        if name in arrays or array is None or name not in part.program.tensors:
             continue
         is_laid = array.shape == tuple(shape[axis] for axis in order)
         laid = array.transpose(np.argsort(order)) if is_laid and order else array
-        found[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
-    return found
+        arrays[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
+    return arrays
 
 
 def _of_bundle(part: CompiledPart, feed: Feeds) -> Arrays:
@@ -125,39 +126,39 @@ def _run(part: CompiledPart, feed: Feeds, every: bool = False) -> Iterator[Array
 def _first_inside(
     part: CompiledPart, feed: Feeds, output: str, inner: Arrays, operators: Operators
 ) -> Fault:
-    program, wanted = part.program, _exact(part.program, feed, operators)
+    program, expected = part.program, _exact(part.program, feed, operators)
     nodes = {str(node.name): node for node in part.graph.nodes()}
     for step in program.instructions:
         for name in step.outputs:
             if name not in inner:
                 continue
-            found = tensor_agreement(wanted[name], inner[name], program.tensors[name])
-            if not found.within(part.target.compiled_bound):
-                return _fault(step, nodes, f"its result is off by {found}")
+            agreement = tensor_agreement(expected[name], inner[name], program.tensors[name])
+            if not agreement.within(part.target.compiled_bound):
+                return _fault(step, nodes, f"its result is off by {agreement}")
     maker = _maker(program, output)
-    return _fault(maker, nodes, "what it reads is right, what it gives is not")
+    return _fault(maker, nodes, "its inputs are right, its output is not")
 
 
 def _maker(program: Program, name: str) -> Instruction:
-    """The step that computes what a tensor shows, as codes or in real numbers."""
-    made = {output: step for step in program.instructions for output in step.outputs}
-    step = made[name]
-    while step.op in ("dequantize", "quantize") and step.inputs[0] in made:
-        step = made[step.inputs[0]]
+    """The step that computes a tensor, looking through quantize and dequantize."""
+    makers = {output: step for step in program.instructions for output in step.outputs}
+    step = makers[name]
+    while step.op in ("dequantize", "quantize") and step.inputs[0] in makers:
+        step = makers[step.inputs[0]]
     return step
 
 
-def _fault(step: Instruction, nodes: Mapping[str, Node], said: str) -> Fault:
+def _fault(step: Instruction, nodes: Mapping[str, Node], error: str) -> Fault:
     node = nodes.get(step.name)
     kind = step.op if node is None else node.op_type
-    return Fault(step.name, kind, step.origin or (() if node is None else origin(node)), said)
+    return Fault(step.name, kind, step.origin or (() if node is None else origin(node)), error)
 
 
 def _exact(program: Program, feed: Feeds, operators: Operators) -> Arrays:
     """Every tensor of the program."""
     names = [name for step in program.instructions for name in step.outputs]
-    made = ReferenceSession(program, operators).run(names, feed)
-    return dict(zip(names, made, strict=True))
+    arrays = ReferenceSession(program, operators).run(names, feed)
+    return dict(zip(names, arrays, strict=True))
 
 
 # -- cutting ---------------------------------------------------------------------------------
@@ -171,16 +172,16 @@ class _Cutting:
     cuts: int = 0
 
     def first(self, output: str | None) -> Fault | None:
-        """None where no file that ends earlier is wrong."""
+        """The first wrong node; None if no shortened file is wrong."""
         graph = self.part.graph
         ends = [v for v in graph.outputs if output is None or str(v.name) == output]
         nodes = [node for node in _before(ends) if _is_end(node)]
-        known: dict[Node, str] = {}
+        errors: dict[Node, str] = {}
 
         def wrong(node: Node) -> str:
-            if node not in known:
-                known[node] = self._wrong(node)
-            return known[node]
+            if node not in errors:
+                errors[node] = self._error_at(node)
+            return errors[node]
 
         low, high = -1, len(nodes) - 1
         if not nodes or not wrong(nodes[high]):
@@ -188,57 +189,59 @@ class _Cutting:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if wrong(nodes[middle]) else (middle, high)
-        found = nodes[high]
-        while earlier := next((n for n in _makers(found, nodes) if wrong(n)), None):
-            found = earlier
-        return Fault(str(found.name), found.op_type, origin(found), known[found])
+        first_wrong = nodes[high]
+        while earlier := next((n for n in _makers(first_wrong, nodes) if wrong(n)), None):
+            first_wrong = earlier
+        return Fault(
+            str(first_wrong.name), first_wrong.op_type, origin(first_wrong), errors[first_wrong]
+        )
 
-    def _wrong(self, node: Node) -> str:
-        """What is wrong with the file that ends at the node; empty where nothing is, or it cannot
-        be compiled, or enough have been."""
-        if self.cuts >= MOST_CUTS:
+    def _error_at(self, node: Node) -> str:
+        """What is wrong with the file that ends at the node; empty if nothing is, if it does not
+        compile, or after MAX_CUTS files."""
+        if self.cuts >= MAX_CUTS:
             return ""
         self.cuts += 1
         try:
-            return self._judged(_ended_at(self.part.graph, node))
+            return self._error_of(_ended_at(self.part.graph, node))
         except RunError as error:
             return f"a file that ends there {error.what}"
         except PipelineError:
             return ""
 
-    def _judged(self, graph: Graph) -> str:
+    def _error_of(self, graph: Graph) -> str:
         target = self.part.target
         program = lowered(graph, target.rounding, target.runnable)
         data = _compiled(graph, program, self.part)
         part = self.part._replace(graph=graph, program=program, data=data)
         feed = {name: self.feed[name] for name in program.inputs}
-        (wanted,) = ExactSession(program, self.operators).run(None, feed)
-        (made,) = answers(part, _run(part, feed))
+        (expected,) = ExactSession(program, self.operators).run(None, feed)
+        (actual,) = model_outputs(part, _run(part, feed))
         name = program.outputs[0]
-        found = tensor_agreement(wanted, made[name], output_grid(program, name))
-        if found.within(target.compiled_bound):
+        agreement = tensor_agreement(expected, actual[name], output_grid(program, name))
+        if agreement.within(target.compiled_bound):
             return ""
-        return f"a file that ends there is off by {found}"
+        return f"a file that ends there is off by {agreement}"
 
 
 def _compiled(graph: Graph, program: Program, part: CompiledPart) -> bytes:
     if part.target.backend == "hybrid":
         return Bundle(part.target.name, program, {}).to_bytes()
     if part.target.backend == "vela":
-        return b""  # what is run is the file before
+        return b""  # the .tflite before Vela is run instead
     return built(program, graph, part.target, {})
 
 
 def _before(ends: list[Value]) -> list[Node]:
-    """The nodes that these values depend on, in the order of the graph."""
-    found: dict[Node, None] = {}
+    """The nodes that these values depend on, in graph order."""
+    nodes: dict[Node, None] = {}
     waiting = [maker for value in ends if (maker := producer(value)) is not None]
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found[node] = None
+        if node not in nodes:
+            nodes[node] = None
             waiting += [m for value in reads(node) if (m := producer(value)) is not None]
-    return sorted(found, key=lambda node: node.graph.index(node) if node.graph else 0)
+    return sorted(nodes, key=lambda node: node.graph.index(node) if node.graph else 0)
 
 
 def _is_end(node: Node) -> bool:
@@ -246,20 +249,20 @@ def _is_end(node: Node) -> bool:
 
 
 def _makers(node: Node, nodes: list[Node]) -> list[Node]:
-    """The nearest of `nodes` that make what the node reads."""
-    found: list[Node] = []
+    """The nearest of `nodes` that the node depends on."""
+    makers: list[Node] = []
     waiting = [m for value in reads(node) if (m := producer(value)) is not None]
     while waiting:
         maker = waiting.pop()
         if maker in nodes:
-            found.append(maker)
+            makers.append(maker)
         else:
             waiting += [m for value in reads(maker) if (m := producer(value)) is not None]
-    return found
+    return makers
 
 
 def _ended_at(graph: Graph, node: Node) -> Graph:
-    """The graph that ends with what the node makes: behind its Q/DQ, where it has any."""
+    """The graph cut behind the node, and behind its Q/DQ if it has any."""
     value = result(node)
     for kind in (Q, DQ):
         reader = next((use.node for use in value.uses() if use.node.op_type == kind), None)
@@ -267,6 +270,6 @@ def _ended_at(graph: Graph, node: Node) -> Graph:
     copy = graph.copy()
     copy.expose([str(value.name)])
     copy.drop_unused()
-    for unread in [given for given in copy.inputs if not given.uses()]:
+    for unread in [graph_input for graph_input in copy.inputs if not graph_input.uses()]:
         copy.drop_input(unread)
     return copy

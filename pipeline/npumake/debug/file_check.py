@@ -1,8 +1,8 @@
-"""The compiled file, run on samples and held to the integer engine.
+"""Runs the compiled file on samples and compares it with the integer engine.
 
-It runs in a process of its own (npumake.runtime.isolated) while this one computes the same samples
-in exact integers and in float. What goes beyond the target's bound is an error that names the first
-node that differs (npumake.debug.divergence).
+The file runs in a process of its own (npumake.runtime.isolated) while this one computes the same
+samples in exact integers and in float. A difference above the target's bound is an error that
+names the first differing node (npumake.debug.divergence).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.debug.compare import real_numbers
 from npumake.debug.compared import DIGITS, rounded
 from npumake.debug.compiled_check import CheckedOutput, CompiledCheck
 from npumake.debug.divergence import Fault, first_infinite, first_node
-from npumake.debug.file_runs import RUNTIMES, CompiledPart, answers, job_of
+from npumake.debug.file_runs import RUNTIMES, CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import TensorAgreement, output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import float_session
@@ -30,7 +30,7 @@ from npumake.kernels.measure import Alignment, alignments
 from npumake.progress import track
 from npumake.runtime.isolated import Isolated, RunError
 
-AT_ONCE = 64  # samples of one process: what lies in its folder is bounded
+MAX_SAMPLES_PER_PROCESS = 64  # bounds the files in the process's folder
 UNCHECKED = 'comparison: {compiled: "off"} leaves the file as it is, unchecked'
 
 
@@ -42,136 +42,146 @@ class NamedSample(NamedTuple):
 
 
 class _Output(NamedTuple):
-    """What was found of one output so far."""
+    """The figures of one output so far."""
 
     aligned: Alignment = Alignment()
     codes: int = 0
     relative: float = 0.0
     dtype: str = ""
 
-    def plus(self, aligned: Alignment, found: TensorAgreement, dtype: str) -> _Output:
-        codes = max(self.codes, found.codes or 0)
-        relative = max(self.relative, found.relative or 0.0)
+    def plus(self, aligned: Alignment, agreement: TensorAgreement, dtype: str) -> _Output:
+        codes = max(self.codes, agreement.codes or 0)
+        relative = max(self.relative, agreement.relative or 0.0)
         return _Output(self.aligned + aligned, codes, relative, dtype)
 
 
 def check_file(
-    real: Graph, part: CompiledPart, fed: Sequence[NamedSample], operators: Operators = NO_OPERATORS
+    real: Graph,
+    part: CompiledPart,
+    samples: Sequence[NamedSample],
+    operators: Operators = NO_OPERATORS,
 ) -> CompiledCheck:
-    """Run the file of `part` on all that is `fed`; `real` is the float model.
+    """Run the file of `part` on all `samples`; `real` is the float model.
 
-    Raises StageError for a file that cannot be run to its end, and for an output that is further
-    from the integer engine than `target.compiled_bound` allows.
+    Raises StageError if the file's process ends early, or if an output differs from the integer
+    engine by more than `target.compiled_bound`.
     """
     sums = dict.fromkeys(part.program.outputs, _Output())
     check = _Check(real, part, operators)
-    for start in range(0, len(fed), AT_ONCE):
-        check.add(fed[start : start + AT_ONCE], sums)
+    for start in range(0, len(samples), MAX_SAMPLES_PER_PROCESS):
+        check.add(samples[start : start + MAX_SAMPLES_PER_PROCESS], sums)
     runtime = RUNTIMES[part.target.backend]
     outputs = tuple(
-        _told(name, sums[name], output_grid(part.program, name)) for name in part.program.outputs
+        _checked_output(name, sums[name], output_grid(part.program, name))
+        for name in part.program.outputs
     )
-    notes = (f"what was run is {runtime.note}",) if runtime.note else ()
-    return CompiledCheck(part.target.name, runtime.name, len(fed), outputs, notes)
+    notes = (f"the file that was run is {runtime.note}",) if runtime.note else ()
+    return CompiledCheck(part.target.name, runtime.name, len(samples), outputs, notes)
 
 
 class _Check:
     def __init__(self, real: Graph, part: CompiledPart, operators: Operators) -> None:
         self._real, self._part, self._operators = real, part, operators
 
-    def add(self, fed: Sequence[NamedSample], sums: dict[str, _Output]) -> None:
-        """What these samples tell. Raises StageError."""
+    def add(self, samples: Sequence[NamedSample], sums: dict[str, _Output]) -> None:
+        """Run these samples and add their figures. Raises StageError."""
         names = self._part.program.outputs
-        with Isolated(job_of(self._part, [each.feed for each in fed])) as process:
-            computed = list(self._computed(fed))
-            made = answers(self._part, process.outputs())
-            for one, (floats, exact) in zip(fed, computed, strict=True):
-                found = self._next(made, one, fed)
+        with Isolated(job_of(self._part, [each.feed for each in samples])) as process:
+            computed = list(self._computed(samples))
+            outputs = model_outputs(self._part, process.outputs())
+            for sample, (floats, exact) in zip(samples, computed, strict=True):
+                arrays = self._next(outputs, sample, samples)
                 for name, a, b in zip(names, floats, exact, strict=True):
-                    self._add(name, (a, b, found[name]), one, sums)
+                    self._add(name, (a, b, arrays[name]), sample, sums)
 
     def _computed(
-        self, fed: Sequence[NamedSample]
+        self, samples: Sequence[NamedSample]
     ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Of each sample, the outputs in float and in exact integers."""
+        """The outputs of each sample in float and in exact integers."""
         exact = ExactSession(self._part.program, self._operators, 1)
         floats = float_session(self._real, self._operators)
 
-        def both(one: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        def both(sample: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
             with NUMPY:
-                return floats.run(None, one.feed), exact.run(None, one.feed)
+                return floats.run(None, sample.feed), exact.run(None, sample.feed)
 
-        yield from side_by_side(both, track(fed, "compiled_check", len(fed)))
+        yield from side_by_side(both, track(samples, "compiled_check", len(samples)))
 
     def _next(
-        self, made: Iterator[Mapping[str, np.ndarray]], one: NamedSample, fed: Sequence[NamedSample]
+        self,
+        outputs: Iterator[Mapping[str, np.ndarray]],
+        sample: NamedSample,
+        samples: Sequence[NamedSample],
     ) -> Mapping[str, np.ndarray]:
         try:
-            return next(made)
+            return next(outputs)
         except RunError as error:
-            raise self._aborted(error, fed) from error
+            raise self._aborted(error, samples) from error
 
     def _add(
         self,
         name: str,
         arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
-        one: NamedSample,
+        sample: NamedSample,
         sums: dict[str, _Output],
     ) -> None:
-        floats, exact, made = arrays
+        floats, exact, compiled = arrays
         grid = output_grid(self._part.program, name)
         if not np.isfinite(real_numbers(exact, grid)).all():
-            raise self._infinite(name, one)
-        found = tensor_agreement(exact, made, grid)
-        if not found.within(self._part.target.compiled_bound):
-            raise self._beyond(name, found, one)
-        (aligned,) = alignments(floats, [real_numbers(made, grid)])
-        sums[name] = sums[name].plus(aligned, found, str(made.dtype))
+            raise self._infinite(name, sample)
+        agreement = tensor_agreement(exact, compiled, grid)
+        if not agreement.within(self._part.target.compiled_bound):
+            raise self._beyond(name, agreement, sample)
+        (aligned,) = alignments(floats, [real_numbers(compiled, grid)])
+        sums[name] = sums[name].plus(aligned, agreement, str(compiled.dtype))
 
     # -- errors ----------------------------------------------------------------------------
 
-    def _beyond(self, name: str, found: TensorAgreement, one: NamedSample) -> StageError:
+    def _beyond(self, name: str, agreement: TensorAgreement, sample: NamedSample) -> StageError:
         bound = self._part.target.compiled_bound
-        fault = first_node(self._part, one.feed, name, self._operators)
-        allowed = "" if found.problem else f", more than {_allowed(found, bound)}"
+        fault = first_node(self._part, sample.feed, name, self._operators)
+        allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
         what = (
-            f"the compiled file computes something else than the integer engine: output `{name}` "
-            f"is {'wrong: ' if found.problem else 'off by '}{found}{allowed}, fed `{one.name}`"
+            f"the compiled file differs from the integer engine: output `{name}` "
+            f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, "
+            f"fed `{sample.name}`"
         )
-        return StageError(f"{what}; {_blamed(fault)}", None, UNCHECKED)
+        return StageError(f"{what}; {_first_difference(fault)}", None, UNCHECKED)
 
-    def _infinite(self, name: str, one: NamedSample) -> StageError:
-        who = first_infinite(self._part.program, one.feed, self._operators)
-        what = f"output `{name}` is NaN or infinite in the integer engine, fed `{one.name}`; {who}"
+    def _infinite(self, name: str, sample: NamedSample) -> StageError:
+        who = first_infinite(self._part.program, sample.feed, self._operators)
+        what = (
+            f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
+        )
         return StageError(what)
 
-    def _aborted(self, error: RunError, fed: Sequence[NamedSample]) -> StageError:
+    def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name
-        during = "while it is opened" if error.run is None else f"fed `{fed[error.run].name}`"
-        fault = first_node(self._part, fed[error.run or 0].feed, None, self._operators)
-        said = "".join(f"\n  {line}" for line in error.lines)
-        what = f"the compiled file in {runtime}: {error.what}, {during}; {_blamed(fault)}{said}"
-        return StageError(what, None, UNCHECKED)
+        during = "while it is opened" if error.run is None else f"fed `{samples[error.run].name}`"
+        fault = first_node(self._part, samples[error.run or 0].feed, None, self._operators)
+        log = "".join(f"\n  {line}" for line in error.lines)
+        what = f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
+        return StageError(what + log, None, UNCHECKED)
 
 
-def _told(name: str, found: _Output, grid: Tensor) -> CheckedOutput:
+def _checked_output(name: str, output: _Output, grid: Tensor) -> CheckedOutput:
     is_on_grid = grid.scale is not None or np.dtype(grid.dtype).kind != "f"
     return CheckedOutput(
         name,
-        round(found.aligned.cosine, DIGITS),
-        found.codes if is_on_grid else None,
-        None if is_on_grid else rounded(found.relative),
-        found.dtype,
+        round(output.aligned.cosine, DIGITS),
+        output.codes if is_on_grid else None,
+        None if is_on_grid else rounded(output.relative),
+        output.dtype,
         grid.shape,
     )
 
 
-def _allowed(found: TensorAgreement, bound: object) -> str:
-    unit = "codes" if found.codes is not None else "relative"
+def _allowed(agreement: TensorAgreement, bound: object) -> str:
+    unit = "codes" if agreement.codes is not None else "relative"
     return f"{getattr(bound, unit)}"
 
 
-def _blamed(fault: Fault | None) -> str:
+def _first_difference(fault: Fault | None) -> str:
     if fault is None:
-        return "no node of it, compiled alone, shows that: is the file the one that was compiled?"
+        return "no node, compiled alone, differs: was the file changed after compilation?"
     return f"the first node that differs is {fault}"

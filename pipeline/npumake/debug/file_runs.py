@@ -1,12 +1,12 @@
-"""RUNTIMES: by Target.backend, what runs the compiled file on this machine, and how.
+"""RUNTIMES: how this machine runs a compiled file, by Target.backend.
 
     .hybrid              our own runtime, from the bytes of the file
-    .tflite              LiteRT; of an Ethos-U the file that Vela was given
-    .vmfb                IREE, where the code is for this processor
+    .tflite              LiteRT; for an Ethos-U, Vela's input file
+    .vmfb                IREE, if the code is for this processor
     .onnx                onnxruntime
     OpenVINO's IR        OpenVINO, in the interpreter that NPUMAKE_OPENVINO_PYTHON names
 
-What is not listed runs on its chip alone.
+Files of other backends run on their chip only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPENVINO = "openvino"
 
 
 class CompiledPart(NamedTuple):
-    """A quantized graph, its program, and the file that a compiler made of them."""
+    """A quantized graph, its program, and the compiled file as bytes."""
 
     graph: Graph
     program: Program
@@ -44,8 +44,8 @@ class CompiledPart(NamedTuple):
 
 
 class Runtime(NamedTuple):
-    """`distribution` is what must be installed, empty where it always is; `job` of a file, what it
-    is fed, and whether every tensor is wanted."""
+    """`distribution` is the Python package it needs, empty if always installed. `job` takes the
+    file, the feeds, and whether to return every inner tensor."""
 
     name: str
     distribution: str
@@ -54,13 +54,13 @@ class Runtime(NamedTuple):
 
 
 def why_not_run(target: Target) -> str:
-    """Why no file for the target is run on this machine; empty where it is."""
+    """Why this machine does not run files for the target; empty if it does."""
     runtime = RUNTIMES.get(target.backend)
     if runtime is None:
-        return f"a file for {target.name} runs on its chip alone"
+        return f"a file for {target.name} runs only on its chip"
     if target.backend == OPENVINO:
         adapter = ADAPTERS[OPENVINO]
-        return "" if versions(adapter) else f"{adapter.variable} names no interpreter that has it"
+        return "" if versions(adapter) else f"{adapter.variable} names no interpreter with OpenVINO"
     if runtime.distribution and not _is_installed(runtime.distribution):
         return f"{runtime.name} is not installed: {install_line(runtime.distribution)}"
     processor = target.iree
@@ -70,19 +70,19 @@ def why_not_run(target: Target) -> str:
 
 
 def job_of(part: CompiledPart, feeds: Sequence[Feeds], every: bool = False) -> Job:
-    """The file of `part` and what it is fed, laid out as the file takes it."""
+    """The file of `part` and its feeds, in the file's axis order."""
     return RUNTIMES[part.target.backend].job(part, feeds, every)
 
 
-def answers(part: CompiledPart, made: Iterator[Arrays]) -> Iterator[Arrays]:
-    """By the names of the model's outputs, per feed, its axes in the order of the model's."""
+def model_outputs(part: CompiledPart, outputs: Iterator[Arrays]) -> Iterator[Arrays]:
+    """The outputs per feed, by the model's names and in its axis order."""
     size = batch(part.graph) if part.target.backend == "hybrid" else 1
     if part.target.backend in ("tflite", "vela", "iree"):
-        drawn = drawing(part.program, part.graph)
-        for arrays in made:
-            yield _laid_back(drawn, part.program, arrays)
+        network = drawing(part.program, part.graph)
+        for arrays in outputs:
+            yield _laid_back(network, part.program, arrays)
         return
-    for arrays in made:
+    for arrays in outputs:
         if size == 1:
             yield arrays
             continue
@@ -129,22 +129,22 @@ def _openvino(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
 
 
 def _laid(part: CompiledPart, feeds: Sequence[Feeds]) -> list[Arrays]:
-    """Images NHWC, where the file takes them so."""
-    drawn = drawing(part.program, part.graph)
-    orders = {n: o for n, (_, o) in zip(part.program.inputs, drawn.inputs, strict=True)}
+    """The feeds in the file's axis order: images as NHWC if it takes them so."""
+    network = drawing(part.program, part.graph)
+    orders = {n: o for n, (_, o) in zip(part.program.inputs, network.inputs, strict=True)}
     return [
         {n: np.array(feed[n].transpose(o), order="C") for n, o in orders.items()} for feed in feeds
     ]
 
 
-def _laid_back(drawn: TFLiteNetwork, program: Program, arrays: Arrays) -> Arrays:
-    """What has another shape than the file is to give stays as it is."""
-    found: dict[str, np.ndarray] = {}
-    for name, (index, order) in zip(program.outputs, drawn.outputs, strict=True):
-        made = arrays[name]
-        is_laid = made.shape == drawn.draft.tensors[index].shape
-        found[name] = made.transpose(np.argsort(order)) if is_laid and order else made
-    return found
+def _laid_back(network: TFLiteNetwork, program: Program, arrays: Arrays) -> Arrays:
+    """Outputs in the model's axis order; one of an unexpected shape stays as it is."""
+    outputs: dict[str, np.ndarray] = {}
+    for name, (index, order) in zip(program.outputs, network.outputs, strict=True):
+        array = arrays[name]
+        is_laid = array.shape == network.draft.tensors[index].shape
+        outputs[name] = array.transpose(np.argsort(order)) if is_laid and order else array
+    return outputs
 
 
 def _is_installed(distribution: str) -> bool:
@@ -161,5 +161,5 @@ RUNTIMES: Mapping[str, Runtime] = {
     "onnx": Runtime("onnxruntime", "", _onnx),
     "openvino": Runtime("OpenVINO", "", _openvino),
     "tflite": Runtime("LiteRT", "ai-edge-litert", _tflite),
-    "vela": Runtime("LiteRT", "ai-edge-litert", _before_vela, "the .tflite that Vela was given"),
+    "vela": Runtime("LiteRT", "ai-edge-litert", _before_vela, "Vela's input, the .tflite"),
 }

@@ -1,4 +1,4 @@
-"""Where NaN and infinity come from: the first node that makes them of finite numbers."""
+"""Finds the source of NaN and infinity: the first node that makes them from finite numbers."""
 
 from __future__ import annotations
 
@@ -17,60 +17,60 @@ from npumake.graph import Graph, Node, array, is_float, origin, reads
 
 
 class NonFiniteSource(NamedTuple):
-    """A node, the first sample of which it makes such numbers, and what it makes."""
+    """The node, the first sample it fails on, and the `value`: "NaN" or "infinity"."""
 
     node: str
     op_type: str
     origin: tuple[str, ...]
     sample: str
-    made: str
-    infinite: str = ""  # what it reads is not finite before: "its own constants", "what is fed"
+    value: str
+    infinite: str = ""  # an input that is not finite: "its own constants", "what is fed"
 
     @property
     def hint(self) -> str:
         if self.infinite:
-            return "a mask of -infinity: a large negative number does the same, -1e9 for one"
-        return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
+            return "replace -infinity in a mask with a large negative number such as -1e9"
+        return "it may divide by zero or take the logarithm of zero: add an epsilon"
 
     def __str__(self) -> str:
-        known = ", ".join(name for name in self.origin if name != self.node)
-        named = f" ({known} in the trained model)" if known else ""
+        trained = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({trained} in the trained model)" if trained else ""
         who = f"{self.op_type} `{self.node}`{named}"
         what = self.infinite or "finite numbers"
-        return f"{who} makes {self.made} of {what}, of sample {self.sample}"
+        return f"{who} makes {self.value} of {what}, of sample {self.sample}"
 
 
 def source_of_infinite(
     graph: Graph, samples: Samples, operators: Operators = NO_OPERATORS
 ) -> NonFiniteSource | None:
-    """None where every number is finite. Raises GraphError."""
+    """None if every value is finite. Raises GraphError."""
     watched = graph.copy()
-    made = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
-    watched.expose([str(value.name) for value in made])
+    float_values = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
+    watched.expose([str(value.name) for value in float_values])
     session = float_session(watched, operators)
     for name, feed in zip(samples.names, samples, strict=True):
         values = dict(zip(session.output_names, session.run(None, feed), strict=True))
-        wrong = {n: _told(value) for n, value in values.items() if not np.isfinite(value).all()}
+        wrong = {n: _kind_of(value) for n, value in values.items() if not np.isfinite(value).all()}
         for node in graph.nodes() if wrong else ():
-            found = next((str(v.name) for v in node.outputs if v.name in wrong), "")
-            if found and not _is_handed_on(node, wrong):
+            tensor = next((str(v.name) for v in node.outputs if v.name in wrong), "")
+            if tensor and not _is_handed_on(node, wrong):
                 who = (str(node.name), node.op_type, origin(node))
-                return NonFiniteSource(*who, name, wrong[found], _infinite(node, feed))
+                return NonFiniteSource(*who, name, wrong[tensor], _infinite(node, feed))
     return None
 
 
 def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
-    """The first instruction that makes NaN of numbers; None where none does."""
+    """The first instruction that makes NaN from numbers; None if none does."""
     engine = ReferenceSession(program, operators)
     values = dict(engine.checked(feed))
     for step in program.instructions:
         read = [values[name] for name in step.inputs]
         if any(_has_nan(x) for x in read):
             return None  # it was fed
-        made = list(engine.execute(step, read))
-        if any(map(_has_nan, made)):
+        outputs = list(engine.execute(step, read))
+        if any(map(_has_nan, outputs)):
             return step.name
-        values.update(zip(step.outputs, made, strict=True))
+        values.update(zip(step.outputs, outputs, strict=True))
     return None
 
 
@@ -83,16 +83,16 @@ def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:
 
 
 def _infinite(node: Node, feed: Feeds) -> str:
-    """What of that it reads is not finite before any node."""
+    """Which of the node's inputs is not finite already: constants or model inputs."""
     if any(_is_infinite(array(value)) for value in reads(node)):
         return "its own constants"
-    fed = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
-    return "what is fed" if fed else ""
+    is_input = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
+    return "what is fed" if is_input else ""
 
 
 def _is_infinite(x: np.ndarray | None) -> bool:
     return x is not None and x.dtype.kind == "f" and not np.isfinite(x).all()
 
 
-def _told(values: np.ndarray) -> str:
+def _kind_of(values: np.ndarray) -> str:
     return "NaN" if np.isnan(values).any() else "infinity"

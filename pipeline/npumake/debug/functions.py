@@ -1,9 +1,9 @@
-"""The debugger's functions, under the names, parameters and results that D-Robotics and Horizon
-document; the plots are SVG files.
+"""The debugger's functions, with the names, parameters and results that D-Robotics and Horizon
+document; plots are SVG files.
 
-A calibrated model is a file, a graph or a `Patient`; calibrated data a folder `<input>/*.npy`, the
-samples file of a build, or feeds. Names are those of nodes in the calibrated model; of the trained
-model, and of tensors, they are understood too.
+A calibrated model is a file, a graph or a `ModelUnderTest`. Calibrated data is a folder
+`<input>/*.npy`, the samples file of a build, or feeds. Node names may be those of the calibrated
+model, of the trained model, or of tensors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from npumake.cache.publish import replacing
 from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.curves import averaged, curves
-from npumake.debug.debug_feeds import Data, fed
+from npumake.debug.debug_feeds import Data, samples_for
 from npumake.debug.metrics import metric
 from npumake.debug.sensitivity import (
     ModelUnderTest,
@@ -37,8 +37,8 @@ from npumake.project.files import model_bytes
 Model = str | Path | Graph | ModelUnderTest
 Names = str | Sequence[str]
 Groups = Sequence[str] | Sequence[Sequence[str]]
-KINDS = ("weight", "activation")
-SHORTEST = 16  # characters of a node's name, however narrow the terminal
+NODE_KINDS = ("weight", "activation")
+MIN_NAME_CHARACTERS = 16  # of a node's name, in narrow terminals
 LOG = logging.getLogger("npumake.debug")
 
 
@@ -52,24 +52,24 @@ def get_sensitivity_of_nodes(
     verbose: bool = False,
     interested_nodes: Names | None = None,
 ) -> dict[str, dict[str, str]]:
-    """What the answers lose when each node alone is quantized, the worst by the first metric first:
-    {node: {metric: figure}}. With `verbose` it is logged too, as INFO.
+    """The output error when each node alone is quantized: {node: {metric: figure}}, worst first by
+    the first metric. With `verbose` it is logged as INFO too.
 
-    `interested_nodes` are looked at and no others, whatever `node_type` says. Raises ProjectError
-    for a name or a number that fits nothing, GraphError for a model that does not run.
+    `interested_nodes` replaces `node_type`. Raises ProjectError for an unknown name or an invalid
+    number, GraphError for a model that does not run.
     """
-    patient = examined(model_or_file, calibrated_data, data_num)
+    model = model_under_test(model_or_file, calibrated_data, data_num)
     chosen = listed(metrics, "metrics")
     for name in chosen:
         metric(name)
     if interested_nodes is not None:
-        groups, node_type = named(patient, listed(interested_nodes)), "node"
+        groups, node_type = named(model, listed(interested_nodes)), "node"
     else:
-        groups = groups_of(patient, node_type)
-    found = sensitivities(patient, groups, output_node)
+        groups = groups_of(model, node_type)
+    sums = sensitivities(model, groups, output_node)
     table = {
-        name: {by: str(metric(by).figure(found[name])) for by in chosen}
-        for name in ranked(found, chosen[0])
+        name: {by: str(metric(by).figure(sums[name])) for by in chosen}
+        for name in ranked(sums, chosen[0])
     }
     if verbose:
         LOG.info("%s", sensitivity_text(node_type, table))
@@ -85,24 +85,26 @@ def plot_acc_error(
     metric: str = "cosine-similarity",
     average_mode: bool = False,
 ) -> Path:
-    """Plot how the error grows from node to node, a curve for each name of a list, or for each list
-    of a list of lists: of a model that quantizes there and nowhere else, or everywhere but there.
-    'weight' and 'activation' are all constants and all tensors. Raises ProjectError, GraphError."""
+    """Plot the cumulative error over the nodes: one curve per name of a list, or per list of names.
+
+    Each curve quantizes only `quantize_node`, or everything except `non_quantize_node`. 'weight'
+    and 'activation' stand for all of a kind. Raises ProjectError, GraphError.
+    """
     if (quantize_node is None) == (non_quantize_node is None):
-        raise ProjectError("one of quantize_node and non_quantize_node is to be given")
-    patient = examined(model_or_file, calibrated_data)
-    asked = quantize_node if quantize_node is not None else non_quantize_node
-    groups = _groups(asked or (), is_partial=quantize_node is None)
+        raise ProjectError("give either quantize_node or non_quantize_node")
+    model = model_under_test(model_or_file, calibrated_data)
+    selection = quantize_node if quantize_node is not None else non_quantize_node
+    groups = _groups(selection or (), is_partial=quantize_node is None)
     places = {
-        name: _places(patient, group, leave_out=quantize_node is None)
+        name: _places(model, group, leave_out=quantize_node is None)
         for name, group in groups.items()
     }
-    found = curves(patient, places, metric)
+    errors = curves(model, places, metric)
     if average_mode:
-        found = {name: averaged(curve) for name, curve in found.items()}
+        errors = {name: averaged(curve) for name, curve in errors.items()}
     what = "quantized alone" if non_quantize_node is None else "left in float"
     title = f"cumulative {metric}, {what}" + (", averaged" if average_mode else "")
-    return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, found))
+    return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, errors))
 
 
 def plot_distribution(
@@ -111,12 +113,12 @@ def plot_distribution(
     calibrated_data: Data | None,
     nodes_list: Names,
 ) -> list[Path]:
-    """Plot how numbers are distributed: of a regular node what it makes in float and quantized, and
-    the error; of an activation what is quantized; of a weight itself before and after."""
-    patient = examined(model_or_file, calibrated_data)
+    """Plot distributions: for a regular node its output in float and quantized, and the error; for
+    an activation its values; for a weight its values before and after."""
+    model = model_under_test(model_or_file, calibrated_data)
     plots = []
     for name in listed(nodes_list):
-        panels, threshold = node_bars(patient, spots(patient, name), _is_regular(patient, name))
+        panels, threshold = node_bars(model, spots(model, name), _is_regular(model, name))
         plots.append(written(Path(save_dir), name, distributions(name, panels, threshold)))
     return plots
 
@@ -128,47 +130,49 @@ def get_channelwise_data_distribution(
     nodes_list: Names,
     axis: int | None = None,
 ) -> list[Path]:
-    """Plot boxes, channel by channel, of what calibration nodes are given. The channels of a weight
-    are by default those of its scales, else the first axis; of an activation axis 1."""
-    patient = examined(model_or_file, calibrated_data)
+    """Plot box plots per channel of the inputs of calibration nodes. The default `axis` is that of
+    a weight's scales, else 0; for activations 1."""
+    model = model_under_test(model_or_file, calibrated_data)
     return [
-        written(Path(save_dir), one.name, channels(one.name, tensor_boxes(patient, one, axis)))
+        written(Path(save_dir), node.name, channels(node.name, tensor_boxes(model, node, axis)))
         for name in listed(nodes_list)
-        for one in spots(patient, name)
+        for node in spots(model, name)
     ]
 
 
-def examined(model: Model, data: Data | None = None, count: int | None = None) -> ModelUnderTest:
-    """The model with its data, of which the probes run the first `count`. Raises ProjectError,
+def model_under_test(
+    model: Model, data: Data | None = None, count: int | None = None
+) -> ModelUnderTest:
+    """The model with its data; probes run the first `count` samples. Raises ProjectError and
     GraphError."""
     if isinstance(model, ModelUnderTest):
         return _quantizing(_probing(model, count))
     if data is None:
-        raise ProjectError("calibrated_data is to be given")
+        raise ProjectError("calibrated_data is missing")
     graph = model if isinstance(model, Graph) else _read(Path(model))
-    return _quantizing(_probing(ModelUnderTest(graph, fed(data, graph)), count))
+    return _quantizing(_probing(ModelUnderTest(graph, samples_for(data, graph)), count))
 
 
-def _probing(patient: ModelUnderTest, count: int | None) -> ModelUnderTest:
-    """Raises ProjectError for a count of samples that there is not."""
+def _probing(model: ModelUnderTest, count: int | None) -> ModelUnderTest:
+    """The model with `count` probed samples. Raises ProjectError if there are fewer."""
     if count is None:
-        return patient
-    if not 1 <= count <= len(patient.samples):
-        raise ProjectError(f"data_num is {count}, of {len(patient.samples)} samples")
-    known = patient.remembered if count == len(patient.probed) else {}
-    return replace(patient, remembered=known, data_num=count)
+        return model
+    if not 1 <= count <= len(model.samples):
+        raise ProjectError(f"data_num is {count}, but there are {len(model.samples)} samples")
+    probes = model.cache if count == len(model.probed) else {}
+    return replace(model, cache=probes, data_num=count)
 
 
 def sensitivity_text(
     title: str, table: Mapping[str, Mapping[str, str]], within: int | None = None
 ) -> str:
-    """As the vendors' tools print it; `within` so many characters a line, where names can give
-    way: a longer one keeps its end, which tells nodes apart."""
+    """The table as vendors' tools print it. `within` limits the characters per line: long names
+    keep their end, which differs most."""
     columns = ["Node", *next(iter(table.values()), {})]
     rows = [columns, *([name, *figures.values()] for name, figures in table.items())]
     if within is not None:
         figures = (max(len(row[index]) for row in rows) + 2 for index in range(1, len(columns)))
-        most = max(SHORTEST, within - sum(figures))
+        most = max(MIN_NAME_CHARACTERS, within - sum(figures))
         rows = [[_shortened(name, most), *others] for name, *others in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
     lines = ["  ".join(f"{t:<{w}}" for t, w in zip(r, widths, strict=True)).rstrip() for r in rows]
@@ -180,11 +184,11 @@ def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else "..." + name[3 - most :]
 
 
-def _quantizing(patient: ModelUnderTest) -> ModelUnderTest:
-    if not patient.nodes:
-        hint = "the functions look at a calibrated model, one with Q/DQ"
+def _quantizing(model: ModelUnderTest) -> ModelUnderTest:
+    if not model.nodes:
+        hint = "the debugger needs a calibrated model, one with Q/DQ"
         raise ProjectError("nothing in this model is quantized", hint=hint)
-    return patient
+    return model
 
 
 def _read(path: Path) -> Graph:
@@ -195,50 +199,49 @@ def _read(path: Path) -> Graph:
 
 
 def listed(names: Names, of: str = "nodes") -> list[str]:
-    """Raises ProjectError for no names, and for lists of them."""
-    found = [names] if isinstance(names, str) else list(names)
-    if not found:
-        raise ProjectError(f"a list without {of}")
-    if not all(isinstance(name, str) for name in found):
+    """The names as a list. Raises ProjectError for an empty list and for nested lists."""
+    selected = [names] if isinstance(names, str) else list(names)
+    if not selected:
+        raise ProjectError(f"an empty list of {of}")
+    if not all(isinstance(name, str) for name in selected):
         raise ProjectError(f"{of} are names, not lists of names", hint="[A,B]")
-    return found
+    return selected
 
 
-def _groups(asked: Groups | str, is_partial: bool) -> dict[str, list[str]]:
-    """What is quantized, or left out, together, by the name of its curve. Raises ProjectError."""
-    if isinstance(asked, str) or all(isinstance(one, str) for one in asked):
-        groups = {name: [name] for name in listed(asked)}  # type: ignore[arg-type]
+def _groups(selection: Groups | str, is_partial: bool) -> dict[str, list[str]]:
+    """Curve name -> the names that are quantized, or left in float, together. Raises
+    ProjectError."""
+    if isinstance(selection, str) or all(isinstance(item, str) for item in selection):
+        groups = {name: [name] for name in listed(selection)}  # type: ignore[arg-type]
     else:
-        lists = [listed(one) for one in asked]
+        lists = [listed(item) for item in selection]
         groups = {f"partial_qmodel_{number}": group for number, group in enumerate(lists)}
     if not groups:
-        raise ProjectError("a list without nodes")
-    if is_partial and any(name in KINDS for group in groups.values() for name in group):
+        raise ProjectError("an empty list of nodes")
+    if is_partial and any(name in NODE_KINDS for group in groups.values() for name in group):
         raise ProjectError("weight and activation are for quantize_node, not non_quantize_node")
     return groups
 
 
-def _places(
-    patient: ModelUnderTest, group: Sequence[str], leave_out: bool
-) -> list[CalibrationNode]:
-    chosen = {one.name for one in patient.nodes if one.kind in group}
-    others = named(patient, [name for name in group if name not in KINDS])
+def _places(model: ModelUnderTest, group: Sequence[str], leave_out: bool) -> list[CalibrationNode]:
+    chosen = {node.name for node in model.nodes if node.kind in group}
+    others = named(model, [name for name in group if name not in NODE_KINDS])
     chosen |= {name for names in others.values() for name in names}
-    return [one for one in patient.nodes if (one.name in chosen) != leave_out]
+    return [node for node in model.nodes if (node.name in chosen) != leave_out]
 
 
-def spots(patient: ModelUnderTest, name: str) -> list[CalibrationNode]:
-    (names,) = named(patient, [name]).values()
-    return [one for one in patient.nodes if one.name in names]
+def spots(model: ModelUnderTest, name: str) -> list[CalibrationNode]:
+    (names,) = named(model, [name]).values()
+    return [node for node in model.nodes if node.name in names]
 
 
-def _is_regular(patient: ModelUnderTest, name: str) -> bool:
-    found = patient.calibrated.find(name)
-    return any(node.op_type not in (Q, DQ) for node in found)
+def _is_regular(model: ModelUnderTest, name: str) -> bool:
+    nodes = model.calibrated.find(name)
+    return any(node.op_type not in (Q, DQ) for node in nodes)
 
 
 def written(folder: Path, name: str, svg: str) -> Path:
-    """A file called after a node, whatever is in its name."""
+    """Write an SVG named after a node; special characters are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (re.sub(r"[^\w.-]+", "_", name).strip(".")[-120:] + ".svg")
     with replacing(path) as temporary:

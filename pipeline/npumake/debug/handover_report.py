@@ -1,5 +1,5 @@
-"""A hand-over as a person checks it: its parts, how large they are, and whether anything in it is
-other than it was written. A directory, or the ZIP of one."""
+"""The parts of a hand-over, their sizes, and whether they changed since they were written; of a
+directory or its ZIP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AS_WRITTEN, CHANGED, ADDED, GONE = "as written", "changed", "not in the list", "
 
 
 class HandoverPart(NamedTuple):
-    """A file, or all files of a folder below, whose name ends in a slash, in one state."""
+    """A file, or all files of a folder (its name ends in a slash) with the same state."""
 
     name: str
     files: int
@@ -25,18 +25,18 @@ class HandoverPart(NamedTuple):
     state: str
 
 
-def handed_over(path: Path) -> tuple[HandoverPart, ...]:
-    """In the order of their names. Raises CacheError for what is no hand-over."""
-    found = dict(_sizes_and_digests(path))
-    if LIST not in found:
-        raise CacheError(f"no hand-over: it holds no {LIST}", str(path))
-    written = _list(path)
+def handover_parts(path: Path) -> tuple[HandoverPart, ...]:
+    """The parts sorted by name. Raises CacheError for anything but a hand-over."""
+    contents = dict(_sizes_and_digests(path))
+    if LIST not in contents:
+        raise CacheError(f"not a hand-over: {LIST} is missing", str(path))
+    listed = _list(path)
     parts: dict[tuple[str, str], tuple[int, int]] = {}
-    for name in sorted({*found, *written}):
-        size, sha256 = found.get(name, (0, None))
-        said = sha256 if name == LIST else written.get(name)
-        state = GONE if sha256 is None else ADDED if said is None else AS_WRITTEN
-        state = CHANGED if said and sha256 and said != sha256 else state
+    for name in sorted({*contents, *listed}):
+        size, sha256 = contents.get(name, (0, None))
+        expected = sha256 if name == LIST else listed.get(name)
+        state = GONE if sha256 is None else ADDED if expected is None else AS_WRITTEN
+        state = CHANGED if expected and sha256 and expected != sha256 else state
         folder, slash, _ = name.rpartition("/")
         key = folder + slash if slash else name, state
         files, size_before = parts.get(key, (0, 0))
@@ -46,8 +46,8 @@ def handed_over(path: Path) -> tuple[HandoverPart, ...]:
     )
 
 
-def is_handed_over(path: Path) -> bool:
-    """Whether it is a directory that a hand-over was written into."""
+def is_handover(path: Path) -> bool:
+    """Whether the directory contains a hand-over."""
     return (path / LIST).is_file()
 
 

@@ -1,7 +1,6 @@
-"""A head: copies of the pieces that a probe changes first, behind the pairs that are on.
+"""A head: copies of the nodes that a probe changes first, behind its active pairs.
 
-Several lie in one session, each beside the float pieces that it reads from, all under names of
-their own.
+One session holds several heads and the float nodes that they read, each under names of its own.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from npumake.graph import SerializedNode, needed
 
 
 class Head(NamedTuple):
-    """What it changes, by the names of the float model → of its session; and the answers, under
-    the former."""
+    """`changed` maps tensors of the float model to their names in the session; `outputs` are the
+    model outputs by the former names."""
 
     changed: dict[str, str]
-    answers: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 class Heads(NamedTuple):
-    """One for each change. `model` is None where nothing changes."""
+    """One head per change; `model` is None if nothing changes."""
 
     model: bytes | None
     each: tuple[Head, ...]
@@ -38,26 +37,26 @@ def heads(
     stop: int,
     real: Sequence[str] = (),
 ) -> Heads:
-    """Heads of changes whose seeds are pieces from `start` to before `stop`. The session makes
-    what is `real` of the float model's tensors too, which these pieces make."""
+    """The heads of changes whose seeds are in `start`..`stop`. The session also outputs the float
+    tensors `real` of these nodes."""
     mark = network.written.mark()
     copies = [
         _Copies(network, change, f"{mark}{number}", start, stop)
         for number, change in enumerate(changes)
     ]
-    each = tuple(one.head() for one in copies)
-    made = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
-    if not made:
+    each = tuple(copy.head() for copy in copies)
+    outputs = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
+    if not outputs:
         return Heads(None, each)
-    pieces = [piece for one in copies for piece in one.pieces]
-    constants = {name: array for one in copies for name, array in one.constants.items()}
+    pieces = [piece for copy in copies for piece in copy.pieces]
+    constants = {name: array for copy in copies for name, array in copy.constants.items()}
     read = (name for piece in pieces for name in piece.reads)
     floats = needed(network.floats[start:stop], [*real, *read])
-    return Heads(network.written.model([*floats, *pieces], made, constants), each)
+    return Heads(network.written.model([*floats, *pieces], outputs, constants), each)
 
 
 class _Copies:
-    """The copies for one change, in the order they are made in; all their names end in `suffix`."""
+    """The copies for one change, in order; all their names end in `suffix`."""
 
     def __init__(
         self, network: SwitchedNetwork, change: PairChange, suffix: str, start: int, stop: int
@@ -65,7 +64,7 @@ class _Copies:
         self._network, self._change, self._suffix, self._stop = network, change, suffix, stop
         self.pieces: list[SerializedNode] = []
         self.constants: dict[str, np.ndarray] = {}
-        self._made: dict[str, str] = {}  # of the float model's tensors
+        self._copies: dict[str, str] = {}  # float tensor -> its copy
         self._put: set[str] = set()  # pairs
         for number in range(start, stop):
             piece = network.pieces[number]
@@ -76,59 +75,59 @@ class _Copies:
         network, change = self._network, self._change
         changed = {
             tensor: self._source(change.replaced.get(tensor, tensor))
-            for tensor in self._made
+            for tensor in self._copies
             if network.is_read_after(tensor, self._stop)
         }
-        answers = []
-        for name, tensor in zip(network.written.outputs, network.answers, strict=True):
+        outputs = []
+        for name, tensor in zip(network.written.outputs, network.outputs, strict=True):
             if tensor not in change.replaced and network.chain(name, change.on):
                 tensor = self._source(name)
                 changed[tensor] = tensor
-            answers.append(tensor)
-        return Head(changed, tuple(answers))
+            outputs.append(tensor)
+        return Head(changed, tuple(outputs))
 
     def _is_changed(self, name: str) -> bool:
         network = self._network
-        return network.root(name) in self._made or bool(network.chain(name, self._change.on))
+        return network.root(name) in self._copies or bool(network.chain(name, self._change.on))
 
     def _copy(self, piece: SerializedNode) -> None:
-        names = {name: self._held(name) or self._source(name) for name in piece.reads}
-        made = {name: f"{name}{self._suffix}" for name in piece.makes}
-        self.pieces.append(piece.renamed(names | made))
-        self._made |= made
+        names = {name: self._constant(name) or self._source(name) for name in piece.reads}
+        outputs = {name: f"{name}{self._suffix}" for name in piece.makes}
+        self.pieces.append(piece.renamed(names | outputs))
+        self._copies |= outputs
 
     def _source(self, name: str) -> str:
-        """What this reader gets, behind pairs that are put there."""
+        """The tensor for a reader, behind inserted pairs."""
         tensor = self._network.root(name)
-        given = self._made.get(tensor, tensor)
-        for one in self._network.chain(name, self._change.on):
-            given = self._through(one, given)
-        return given
+        source = self._copies.get(tensor, tensor)
+        for place in self._network.chain(name, self._change.on):
+            source = self._through(place, source)
+        return source
 
-    def _held(self, name: str) -> str | None:
-        """A constant as its grid has it, which runs faster than a pair."""
+    def _constant(self, name: str) -> str | None:
+        """A constant quantized in advance, which runs faster than a pair."""
         chain = self._network.chain(name, self._change.on)
         values = self._network.written.array(self._network.root(name)) if len(chain) == 1 else None
         if values is None or values.dtype != np.float32 or not np.isfinite(values).all():
             return None
-        held = f"{chain[0].name}{self._suffix}"
-        if held not in self.constants:
-            self.constants[held] = chain[0].on_grid(values)
-        return held
+        constant = f"{chain[0].name}{self._suffix}"
+        if constant not in self.constants:
+            self.constants[constant] = chain[0].on_grid(values)
+        return constant
 
-    def _through(self, one: CalibrationNode, given: str) -> str:
-        real = f"{one.real}{self._suffix}"
-        if one.name not in self._put:
-            self._put.add(one.name)
-            grid = {f"{real}_scale": one.scale, f"{real}_zero": one.zero_point}
+    def _through(self, place: CalibrationNode, source: str) -> str:
+        real = f"{place.real}{self._suffix}"
+        if place.name not in self._put:
+            self._put.add(place.name)
+            grid = {f"{real}_scale": place.scale, f"{real}_zero": place.zero_point}
             self.constants |= grid
             codes = f"{real}_codes"
-            pair = self._network.pairs[one.name]
-            self.pieces.append(_fed(pair.quantizer, [given, *grid], codes))
-            self.pieces.append(_fed(pair.dequantizer, [codes, *grid], real))
+            pair = self._network.pairs[place.name]
+            self.pieces.append(_rewired(pair.quantizer, [source, *grid], codes))
+            self.pieces.append(_rewired(pair.dequantizer, [codes, *grid], real))
         return real
 
 
-def _fed(piece: SerializedNode, given: Sequence[str], made: str) -> SerializedNode:
-    names: Mapping[str, str] = dict(zip(piece.proto.input, given, strict=False))
-    return piece.renamed({**names, piece.makes[0]: made})
+def _rewired(piece: SerializedNode, sources: Sequence[str], output: str) -> SerializedNode:
+    names: Mapping[str, str] = dict(zip(piece.proto.input, sources, strict=False))
+    return piece.renamed({**names, piece.makes[0]: output})

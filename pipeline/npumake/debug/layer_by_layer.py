@@ -1,7 +1,7 @@
-"""Every tensor of codes that LiteRT's reference kernels make of a .tflite, against our own engine.
+"""Compares every quantized tensor of a .tflite in LiteRT's reference kernels with our engine.
 
-A tensor of the file lies in some order of the axes of ours; it is the same where one of the orders
-that give its shape makes the codes equal.
+The file may order axes differently; a tensor is equal if any axis order of its shape makes the
+values equal.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ CODES = (np.int8, np.int16)
 
 
 class Layers(NamedTuple):
-    """How many tensors were compared, and by how many codes those differ that do, by name."""
+    """The number of `compared` tensors, and the largest difference of the `wrong` ones by name."""
 
     compared: int
     wrong: Mapping[str, int]
 
 
 def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
-    """Of the `model` that was written of a `program`, for one set of real numbers. Raises
-    GraphError where LiteRT is not installed."""
+    """Compare `model`, the .tflite of `program`, for one set of float feeds. Raises GraphError
+    without LiteRT."""
     names = [name for step in program.instructions for name in step.outputs]
     ours = dict(zip(names, ReferenceSession(program).run(names, feeds), strict=True))
     codes = {name: ours.get(_codes_of(program, name), feeds[name]) for name in feeds}
-    shown = {s.outputs[0]: s.inputs[0] for s in program.instructions if s.op == "dequantize"}
+    codes_of = {s.outputs[0]: s.inputs[0] for s in program.instructions if s.op == "dequantize"}
     compared, wrong = 0, dict[str, int]()
     for name, values in litert_tensors(model, codes, feeds).items():
-        wanted = ours.get(shown.get(name, name) if values.dtype in CODES else name)
-        if wanted is None or wanted.dtype != values.dtype or values.dtype not in CODES:
+        expected = ours.get(codes_of.get(name, name) if values.dtype in CODES else name)
+        if expected is None or expected.dtype != values.dtype or values.dtype not in CODES:
             continue
         compared += 1
         off = min(
-            int(np.abs(wanted.transpose(order).astype(int) - values).max(initial=0))
-            for order in permutations(range(wanted.ndim))
-            if wanted.transpose(order).shape == values.shape
+            int(np.abs(expected.transpose(order).astype(int) - values).max(initial=0))
+            for order in permutations(range(expected.ndim))
+            if expected.transpose(order).shape == values.shape
         )
         wrong |= {name: off} if off else {}
     return Layers(compared, wrong)
@@ -54,13 +54,13 @@ def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
 def litert_tensors(
     model: bytes, codes: Mapping[str, np.ndarray], feeds: Feeds
 ) -> dict[str, np.ndarray]:
-    """Every tensor of the file by name; its inputs by name, codes or real numbers as it takes
-    them. Raises GraphError where LiteRT is not installed."""
+    """Every tensor of the file by name; inputs are quantized or float as the file takes them.
+    Raises GraphError without LiteRT."""
     try:
         litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
     except ImportError as error:
         hint = install_line("ai-edge-litert")
-        raise GraphError("a .tflite runs in LiteRT, which is not here", None, hint) from error
+        raise GraphError("a .tflite needs LiteRT, which is not installed", None, hint) from error
     interpreter = litert.Interpreter(
         model_content=model,
         experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
@@ -68,8 +68,8 @@ def litert_tensors(
     )
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
-        given = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
-        laid = given if _same_shape(given, detail) else given.transpose(0, 2, 3, 1)
+        array = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
+        laid = array if _same_shape(array, detail) else array.transpose(0, 2, 3, 1)
         interpreter.set_tensor(detail["index"], np.array(laid, order="C"))
     interpreter.invoke()
     return {
@@ -84,7 +84,7 @@ def _same_shape(values: np.ndarray, detail: Mapping[str, Any]) -> bool:
 
 
 def _codes_of(program: Program, name: str) -> str:
-    """The codes of an input, behind a Transpose or not."""
+    """The quantized tensor of an input, looking through a Transpose."""
     for step in program.instructions:  # in order
         if name in step.inputs:
             name = step.outputs[0]

@@ -1,4 +1,4 @@
-"""The rows of a comparison as the vendor's tool lists them, each with what is known of its node."""
+"""The rows of a comparison as the vendor's tool lists them, with the figures of their nodes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def listing_of(
     views: Mapping[str, View],
     program: Program,
 ) -> Listing | None:
-    """What decides the rows of a float graph in the target's form; None where nothing is known of
-    the vendor's tool. `rows` are those of the nodes."""
+    """The data behind a vendor's rows, for a float graph in the target's form and its node `rows`;
+    None if the vendor's listing is unknown."""
     if target.form is None:
         return None
     nodes = compared_nodes(graph)
@@ -38,13 +38,13 @@ def listing_of(
 
 
 def listed(listing: Listing, rows: Sequence[NodeRow]) -> tuple[NodeRow, ...]:
-    """`rows` has those of the nodes of the graph that make floats."""
-    known = {row.node: row for row in rows}
-    return tuple(_row(entry, known) for entry in listing.entries() if entry.node in known)
+    """The vendor's rows, with the figures of the nodes' `rows`."""
+    by_node = {row.node: row for row in rows}
+    return tuple(_row(entry, by_node) for entry in listing.entries() if entry.node in by_node)
 
 
 def _requantized(node: Node, view: View, program: Program) -> list[str]:
-    """Of what a Concat joins, the tensors that are on another grid than the whole."""
+    """The inputs of a Concat with another grid than its output."""
     whole = program.tensors[view.program]
     if node.op_type != "Concat" or whole.scale is None:
         return []

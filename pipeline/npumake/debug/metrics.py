@@ -1,5 +1,4 @@
-"""The figures the debugger ranks by, under the names of the vendors' tools; of several outputs that
-of the worst."""
+"""The metrics that the debugger ranks by, with the vendors' names; the worst output counts."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ class RankingMetric(NamedTuple):
     worst: Callable[[Sequence[float]], float]  # min or max
 
     def figure(self, sums: Sequence[Agreement]) -> float:
-        """NaN where one is."""
-        figures = [self.of(one) for one in sums]
+        """The figure of the worst output; NaN if any is."""
+        figures = [self.of(agreement) for agreement in sums]
         return math.nan if any(map(math.isnan, figures)) else self.worst(figures)
 
     def loss(self, figure: float) -> float:
-        """The larger, the worse; what is no number is worst."""
+        """The figure as a loss: larger is worse, NaN is worst."""
         if math.isnan(figure):
             return math.inf
         return -figure if self.worst is min else figure
@@ -37,7 +36,7 @@ METRICS = {
 
 
 def metric(name: str) -> RankingMetric:
-    """Raises ProjectError for one that nobody knows."""
+    """The metric of this name. Raises ProjectError for an unknown one."""
     if name not in METRICS:
         raise ProjectError(f"unknown metric `{name}`", hint=did_you_mean(name, METRICS))
     return METRICS[name]

@@ -1,5 +1,5 @@
-"""A model against one target: the placement that a build would have, the vendor's documented
-limits, and the rewrites that bring nodes back onto the unit.
+"""Checks a model against one target: the placement of its nodes, the vendor's documented limits,
+and rewrites that move nodes from the CPU to the unit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from npumake.custom.operators import NO_OPERATORS, require
 from npumake.debug.node_table import Entry, Listing
-from npumake.debug.placement_report import FLOAT, NodePlacement, placed, unsupported
+from npumake.debug.placement_report import FLOAT, NodePlacement, node_placements, unsupported
 from npumake.digest import Json, plain
 from npumake.graph import Graph, producer, upgraded
 from npumake.graph.domains import refuse_strange_inputs
@@ -17,18 +17,23 @@ from npumake.passes import REWRITES, optimized
 from npumake.project.sections import Quantization
 from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import activations
-from npumake.quant.precision.precision_plan import NARROW, OVER, PrecisionPlan, planned
+from npumake.quant.precision.precision_plan import (
+    NARROW,
+    REASON_LIMIT,
+    PrecisionPlan,
+    plan_precision,
+)
 from npumake.quant.precision.type_propagation import WIDE
-from npumake.quant.precision.type_requests import asked
+from npumake.quant.precision.type_requests import requested_types
 from npumake.targets.form import Form
 from npumake.targets.onnx_limits import NOTE, beyond_documented, mark_format
 from npumake.targets.target import Target
 
 
 @dataclass(frozen=True)
-class Checked:
-    """`network` is what the subgraphs are called after, `nodes` are those of the graph and `rows`
-    those of the vendor's table; `unsupported` are names by operator."""
+class ModelCheck:
+    """`network` is the prefix of the subgraphs' names; `nodes` are those of the graph, `rows` those
+    of the vendor's table; `unsupported` are node names by operator."""
 
     target: str
     network: str
@@ -43,12 +48,12 @@ class Checked:
 
     @property
     def subgraphs(self) -> tuple[str, ...]:
-        """Their names, as the vendors' tools write them."""
+        """The subgraphs' names, as in the vendors' tools."""
         numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
         return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
 
-    def in_words(self, words: Callable[[str], str]) -> Checked:
-        """The same, its reasons and notes in the words of a vendor's file."""
+    def in_words(self, words: Callable[[str], str]) -> ModelCheck:
+        """A copy with reasons and notes in the terms of a vendor's file."""
         nodes, rows = (
             tuple(replace(row, why=words(row.why)) for row in each)
             for each in (self.nodes, self.rows)
@@ -56,7 +61,7 @@ class Checked:
         return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
 
     def document(self) -> Json:
-        """For machines."""
+        """The check as JSON."""
         return {
             "target": self.target,
             "subgraphs": list(self.subgraphs),
@@ -78,26 +83,30 @@ def _row(row: NodePlacement) -> Json:
     return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
 
 
-OLDEST = 7  # the opset since when operators broadcast as they do now
+MIN_OPSET = 7  # broadcasting rules changed in this opset
 ROW = ("node", "on", "subgraph", "type", "dtype", "documented", "why")
 
 
-def checked(graph: Graph, target: Target, quantization: Quantization | None = None) -> Checked:
-    """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
-    in the project's `quantization` that means nothing."""
-    wishes = quantization or Quantization()
+def check_model(
+    graph: Graph, target: Target, quantization: Quantization | None = None
+) -> ModelCheck:
+    """The check of an optimized float graph for `target`. Raises ProjectError for an unknown name
+    in the project's `quantization`."""
+    requests = quantization or Quantization()
     graph = in_form(graph, target)
-    plan = planned(graph, wishes, target)
-    rows = _typed(placed(graph, target, plan.unit, asked(graph, wishes).npu), plan)
-    wished = (note for note in plan.notes if not note.startswith(OVER))
-    notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
+    plan = plan_precision(graph, requests, target)
+    rows = _typed(
+        node_placements(graph, target, plan.unit, requested_types(graph, requests).npu), plan
+    )
+    requested = (note for note in plan.notes if not note.startswith(REASON_LIMIT))
+    notes = (*beyond_documented(graph, target), *requested, *_notes(rows, target))
     listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
     lacking = unsupported(graph, target)
-    return Checked(target.name, _network(graph), rows, lacking, notes, listed)
+    return ModelCheck(target.name, _network(graph), rows, lacking, notes, listed)
 
 
 def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePlacement, ...]:
-    """With the types that the nodes of the unit read; sums are int8 to a checker."""
+    """The rows with input types of the unit's nodes; int32 sums count as int8."""
     types = {str(node.name): NARROW for node in plan.unit}
     types |= {str(n.name): "float16" for n in plan.half}
     for (node, _), type in reversed([*plan.reads.items()]):
@@ -108,9 +117,9 @@ def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePl
 def _listed(
     graph: Graph, form: Form, rows: tuple[NodePlacement, ...], plan: PrecisionPlan
 ) -> tuple[NodePlacement, ...]:
-    """The rows of the vendor's table, of a model whose thresholds are all alike: requantized is
-    what was made as int16 in another subgraph."""
-    known = {row.node: row for row in rows}
+    """The rows of the vendor's table. Ranges are not known yet, so only int16 tensors from another
+    subgraph count as requantized."""
+    by_node = {row.node: row for row in rows}
     listing = Listing(
         graph,
         form,
@@ -122,14 +131,14 @@ def _listed(
                 str(value.name)
                 for value in activations(node)
                 if (maker := producer(value)) is not None
-                and _crosses(known.get(str(maker.name)), known.get(str(node.name)))
+                and _crosses(by_node.get(str(maker.name)), by_node.get(str(node.name)))
             ]
             for node in graph.nodes("Concat")
         },
     )
-    found = [_row_of(entry, known[entry.node]) for entry in listing.entries()]
+    entries = [_row_of(entry, by_node[entry.node]) for entry in listing.entries()]
     names = {str(node.name) for node in graph.nodes()}
-    return (*found, *(row for row in rows if row.node not in names))
+    return (*entries, *(row for row in rows if row.node not in names))
 
 
 def _crosses(maker: NodePlacement | None, reader: NodePlacement | None) -> bool:
@@ -144,16 +153,17 @@ def _row_of(entry: Entry, row: NodePlacement) -> NodePlacement:
 
 
 def _network(graph: Graph) -> str:
-    """An ONNX file's is called so whatever it says; a Caffe network has its own name."""
+    """The vendors' name of the network: fixed for ONNX files, its own for Caffe."""
     name = graph.model.graph.name
     return name if name and NOTE not in graph.metadata else "main_graph"
 
 
 def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
-    """What is documented of the operators on the unit and cannot be checked, or is not at all."""
+    """Notes on operators on the unit: undocumented ones, and documented limits that cannot be
+    checked."""
     there = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
     unknown = sorted(op_type for op_type, row in there.items() if not row.documented)
-    doubt = f"not documented for {target.name}, taken as run by its {target.unit}: "
+    doubt = f"not documented for {target.name}, assumed to run on its {target.unit}: "
     remarks = [
         f"{', '.join(named)}: {remark.text}"
         for remark in target.remarks
@@ -168,39 +178,39 @@ def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
 
 
 def prepared(model: Graph, is_onnx: bool) -> Graph:
-    """The optimized graph of a model as it was read. Raises GraphError."""
+    """The optimized graph of an imported model. Raises GraphError."""
     require(model, NO_OPERATORS)
     refuse_strange_inputs(model.inputs)
-    said = model.opset, int(model.model.ir_version)
+    versions = model.opset, int(model.model.ir_version)
     graph = upgraded(model.copy()).with_shapes()
     if is_onnx:
-        mark_format(graph, *said)
+        mark_format(graph, *versions)
     return optimized(graph)
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A model rewritten, in its own opset, by the rewrites of these names, and what it is now."""
+class RewrittenModel:
+    """A model in its own opset after the rewrites `applied`, and its check."""
 
     model: Graph
     applied: tuple[str, ...]
-    checked: Checked
+    check: ModelCheck
 
 
-def fixed(model: Graph, target: Target, is_onnx: bool = True) -> Fixed:
-    """`model` with each of REWRITES that leaves the CPU fewer nodes and refuses none that was
-    not; none applied where nothing helps. Raises GraphError."""
+def rewritten(model: Graph, target: Target, is_onnx: bool = True) -> RewrittenModel:
+    """`model` with every rewrite of REWRITES that leaves fewer nodes on the CPU and makes no node
+    unsupported. Raises GraphError."""
     model = model.with_shapes()
-    best = Fixed(model, (), checked(prepared(model, is_onnx), target))
-    for rewrite in REWRITES if model.opset >= OLDEST else ():
+    best = RewrittenModel(model, (), check_model(prepared(model, is_onnx), target))
+    for rewrite in REWRITES if model.opset >= MIN_OPSET else ():
         trial = best.model.copy()
         if not rewrite(trial):
             continue
         trial = trial.with_shapes()
-        found = checked(prepared(trial, is_onnx), target)
-        worse = found.unsupported.keys() - best.checked.unsupported.keys()
-        if found.on_cpu < best.checked.on_cpu and not worse:
-            best = Fixed(trial, (*best.applied, _name(rewrite)), found)
+        check = check_model(prepared(trial, is_onnx), target)
+        worse = check.unsupported.keys() - best.check.unsupported.keys()
+        if check.on_cpu < best.check.on_cpu and not worse:
+            best = RewrittenModel(trial, (*best.applied, _name(rewrite)), check)
     return best
 
 

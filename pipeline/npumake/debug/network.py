@@ -1,10 +1,10 @@
-"""A calibrated graph as a float network whose tensors are read through pairs, each on or off.
+"""A calibrated graph as a float network with Q/DQ pairs that can be switched on and off.
 
-    root     the tensor that pairs were put behind
-    chain    the pairs between it and one who reads it, the nearest to it first
+    root     the tensor in front of a chain of pairs
+    chain    the pairs between a root and one reader, nearest to the root first
 
-With every pair off it is the float model. Which are on says what a reader gets: the tensor itself,
-or what the last of them makes of it.
+With every pair off it is the float model. A reader gets the output of the last active pair in its
+chain, or the root.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class SwitchedPair(NamedTuple):
 
 
 class PairChange(NamedTuple):
-    """What pairs change: `replaced` are the tensors that nobody reads in float any more, and under
-    which name they are read; `seeds` the pieces that change first, by their number."""
+    """The effect of the active pairs `on`. `replaced` maps tensors without float readers left to
+    the name that all read instead; `seeds` are the numbers of the nodes that change first."""
 
     on: Mapping[str, CalibrationNode]
     replaced: Mapping[str, str]
@@ -35,16 +35,16 @@ class PairChange(NamedTuple):
 
 
 class SwitchedNetwork:
-    """`pieces` are the nodes of the float model, in order, as the calibrated graph has them;
-    `floats` the same as they read when every pair is off. Both go by their number."""
+    """`pieces` are the nodes of the float model in order, as serialized in the calibrated graph;
+    `floats` the same with every pair off. Both are indexed by number."""
 
     def __init__(self, calibrated: Graph, nodes: Places) -> None:
         self.written = SerializedGraph(calibrated)
         makers = {name: piece for piece in self.written.pieces for name in piece.makes}
-        self._roots = {one.real: one.tensor for one in nodes}
-        self.pairs = {one.name: _pair(one, makers) for one in nodes}
-        self._chains = {one.real: (*_chain(one.real, makers, self.pairs),) for one in nodes}
-        self.answers = tuple(self.root(name) for name in self.written.outputs)
+        self._roots = {node.real: node.tensor for node in nodes}
+        self.pairs = {node.name: _pair(node, makers) for node in nodes}
+        self._chains = {node.real: (*_chain(node.real, makers, self.pairs),) for node in nodes}
+        self.outputs = tuple(self.root(name) for name in self.written.outputs)
         self.pieces = self._live()
         self.floats = [piece.renamed(self._roots) for piece in self.pieces]
         self.makers = {name: number for number, p in enumerate(self.pieces) for name in p.makes}
@@ -57,17 +57,16 @@ class SwitchedNetwork:
         return self._roots.get(name, name)
 
     def chain(self, name: str, on: Mapping[str, CalibrationNode]) -> list[CalibrationNode]:
-        """The pairs that are on between a tensor and who reads it by this name."""
+        """The active pairs between a tensor and the readers of this name."""
         return [on[pair] for pair in self._chains.get(name, ()) if pair in on]
 
     def is_read_after(self, tensor: str, number: int) -> bool:
-        """Whether a piece from that one on reads it, or the world."""
+        """Whether a node from `number` on reads the tensor, or it is a model output."""
         read = any(reader >= number for reader, _ in self._readers.get(tensor, ()))
-        return read or tensor in self.answers
+        return read or tensor in self.outputs
 
     def crossing(self) -> list[int]:
-        """How many numbers there are, before each piece, that those before it make and one from it
-        on reads."""
+        """For each position, the number of values that cross it: produced before, read after."""
         more = [0] * (len(self.floats) + 1)
         for number, piece in enumerate(self.floats):
             for name in piece.makes:
@@ -77,10 +76,10 @@ class SwitchedNetwork:
         return [*accumulate(more)]
 
     def change(self, places: Places) -> PairChange:
-        on = {one.name: one for one in places}
+        on = {place.name: place for place in places}
         replaced: dict[str, str] = {}
         seeds: set[int] = set()
-        for tensor in dict.fromkeys(one.tensor for one in places):
+        for tensor in dict.fromkeys(place.tensor for place in places):
             if name := self._read_by_all(tensor, on):
                 replaced[tensor] = name
                 seeds.add(self.makers[tensor])
@@ -89,42 +88,44 @@ class SwitchedNetwork:
         return PairChange(on, replaced, frozenset(seeds))
 
     def _read_by_all(self, tensor: str, on: Mapping[str, CalibrationNode]) -> str | None:
-        """The name by which it is read through what everybody reads it through."""
-        names = [name for _, name in self._readers.get(tensor, ())] + self._told(tensor)
-        chains = {tuple(one.name for one in self.chain(name, on)) for name in names}
+        """The name that all readers use, if they share one chain of active pairs; else None."""
+        names = [name for _, name in self._readers.get(tensor, ())] + self._output_names(tensor)
+        chains = {tuple(place.name for place in self.chain(name, on)) for name in names}
         return names[0] if tensor in self.makers and len(chains) == 1 and chains != {()} else None
 
     def _first(self, tensor: str, on: Mapping[str, CalibrationNode]) -> Iterator[int]:
-        """Who changes first where some read it in float: those that do not; its maker, where the
-        world is told something else."""
+        """The nodes that change first if some readers stay in float: the quantized readers, and
+        the producer of a quantized model output."""
         yield from (number for number, n in self._readers.get(tensor, ()) if self.chain(n, on))
-        if tensor in self.makers and any(self.chain(name, on) for name in self._told(tensor)):
+        if tensor in self.makers and any(
+            self.chain(name, on) for name in self._output_names(tensor)
+        ):
             yield self.makers[tensor]
 
-    def _told(self, tensor: str) -> list[str]:
-        """The answers that are this tensor, quantized or not."""
+    def _output_names(self, tensor: str) -> list[str]:
+        """The model outputs that are this tensor, quantized or not."""
         return [name for name in self.written.outputs if self.root(name) == tensor]
 
     def _live(self) -> list[SerializedNode]:
-        wanted, found = set(self.answers), []
+        needed, live = set(self.outputs), []
         for piece in reversed(self.written.pieces):
-            if not wanted.isdisjoint(piece.makes):
-                wanted.update(self.root(name) for name in piece.reads)
-                found.append(piece)
-        return found[::-1]
+            if not needed.isdisjoint(piece.makes):
+                needed.update(self.root(name) for name in piece.reads)
+                live.append(piece)
+        return live[::-1]
 
 
-def _pair(one: CalibrationNode, makers: Mapping[str, SerializedNode]) -> SwitchedPair:
-    dequantizer = makers[one.real]
+def _pair(node: CalibrationNode, makers: Mapping[str, SerializedNode]) -> SwitchedPair:
+    dequantizer = makers[node.real]
     return SwitchedPair(makers[dequantizer.proto.input[0]], dequantizer)
 
 
 def _chain(
     real: str, makers: Mapping[str, SerializedNode], pairs: Collection[str]
 ) -> Iterator[str]:
-    found, maker = list[str](), makers.get(real)
+    names, maker = list[str](), makers.get(real)
     while maker is not None and maker.op_type in (Q, DQ):
         if maker.name in pairs:
-            found.append(maker.name)
+            names.append(maker.name)
         maker = makers.get(maker.proto.input[0])
-    yield from reversed(found)
+    yield from reversed(names)

@@ -1,15 +1,15 @@
-"""The rows in which a vendor's tool lists a model: some nodes in several, others in none.
+"""The rows in which a vendor's tool lists a model: some nodes have several, others none.
 
     Slices of one Split           one row, Split
-    Conv + Add                    the row of the Conv, whose sum the other operand is added to
-    moves of sums, NHWC answers   none: they only say in which order the numbers are read
+    Conv + Add                    the row of the Conv, which adds the other operand to its sum
+    data movement of sums, NHWC outputs             none
     Softmax                       its six steps
     a / b                         1 / b and the product; by a constant the product alone
-    Gemm                          a Conv, and the CPU's Reshape of what leaves the unit
-    a part of a Concat that is on another grid      a row of its own, in front of the Concat's
+    Gemm                          a Conv, and a Reshape on the CPU behind the unit
+    an input of a Concat with another grid          a row of its own, before the Concat's
 
-The numbers are those of the graph; where the tool has rows and the graph has no tensors, rows have
-no figures. Which rows there are, logs of the tool show (npumake.targets.form).
+Figures come from the graph; rows without a tensor in the graph have none. The rules follow logs of
+the tool (npumake.targets.form).
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ from npumake.targets.form import Form
 PREPROCESS = ("HZ_PREPROCESS_FOR_", "HzSQuantizedPreprocess")
 REQUANTIZE = "HzRequantize"
 SOFTMAX = "_FROM_QUANTIZED_SOFTMAX"
-STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
-ONE = 1.0  # the threshold of probabilities
-EXP = {"int8": 5.64418, "int16": 11.0903}  # what a step of the exponential reads: 16 ln 2
+SOFTMAX_STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
+PROBABILITY_THRESHOLD = 1.0  # of the tool's probabilities
+EXP_THRESHOLDS = {
+    "int8": 5.64418,
+    "int16": 11.0903,
+}  # input of an exponential step: 16 ln 2
 CHANNELS_LAST = (0, 2, 3, 1)
 VIEWS = ("Flatten", "Reshape")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row: its name and type, and the node of the graph that it is about. `makes` says whether
-    it makes what that node makes, `reads` whether it reads what that one reads. `threshold` where
-    it is no node's; `cpu` of a row that is the CPU's though the node is not."""
+    """A row: name, type, and the `node` of the graph that it describes. `makes`: it has the node's
+    output, `reads`: it has the node's inputs. `threshold` overrides the node's; `cpu`: the row is
+    on the CPU although the node is not."""
 
     name: str
     type: str
@@ -60,8 +63,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Listing:
-    """What decides the rows: the nodes on the unit, those of them that make or move sums, those
-    that are int16, and by Concat the tensors that are requantized for it, all by name."""
+    """The data that decide the rows, all by name: nodes on the unit, those that produce or move
+    int32 sums, those in int16, and per Concat its requantized inputs."""
 
     graph: Graph
     form: Form
@@ -100,7 +103,7 @@ class Listing:
 
 
 def _is_factor(value: Value | None) -> bool:
-    """Whether it is one number, or one for each channel."""
+    """Whether the value is a constant scalar, or one per channel."""
     factor = array(value) if value is not None and is_float(value) else None
     if factor is None:
         return False
@@ -112,8 +115,7 @@ def _plain(listing: Listing, node: Node) -> Iterator[Entry]:
 
 
 def _is_passive(listing: Listing, node: Node) -> bool:
-    """Whether it has no row: it moves sums, says that the channels of an answer are last, or makes
-    a matrix for a Gemm."""
+    """Whether the node has no row: it moves sums, makes an output NHWC, or flattens for a Gemm."""
     if str(node.name) in listing.sums and node.op_type not in listing.form.types:
         return True
     readers = [use.node for value in node.outputs for use in value.uses()]
@@ -124,7 +126,7 @@ def _is_passive(listing: Listing, node: Node) -> bool:
 
 
 def _preprocessing(listing: Listing, node: Node) -> Iterator[Entry]:
-    """The last node in front of the trained model stands for all that is there."""
+    """One row for all preprocessing: that of the last node in front of the trained model."""
     readers = [use.node for use in result(node).uses()]
     source = _input(node)
     if source is not None and any(origin(reader) for reader in readers):
@@ -133,7 +135,7 @@ def _preprocessing(listing: Listing, node: Node) -> Iterator[Entry]:
 
 
 def _input(node: Node) -> Value | None:
-    """The input of the model that the node is behind."""
+    """The model input that the node depends on."""
     value: Value | None = node.inputs[0]
     while value is not None and not value.is_graph_input():
         maker = producer(value)
@@ -142,7 +144,7 @@ def _input(node: Node) -> Value | None:
 
 
 def _add(listing: Listing, node: Node) -> Iterator[Entry]:
-    """None where a Conv adds it to its sum."""
+    """No row if a Conv adds it to its sum."""
     if not any(_adds(listing, node, value) for value in node.inputs):
         prefix = listing.form.unit_conv
         type = listing.form.types["Conv"] if prefix else listing.type_of(node)
@@ -165,7 +167,7 @@ def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
 
 
 def _split(listing: Listing, node: Node) -> Iterator[Entry]:
-    """The first of the Slices of one Split stands for all of them."""
+    """One row for all Slices of a Split: that of the first."""
     assert node.inputs[0] is not None
     beside = (use.node for use in node.inputs[0].uses())
     slices = [each for each in beside if origin(each) == origin(node) and written_for(each)]
@@ -188,11 +190,17 @@ def _softmax(listing: Listing, node: Node) -> Iterator[Entry]:
     form, name = listing.form, str(node.name)
     is_wide = name in listing.wide
     tables = form.wide_table if is_wide and form.wide_table else form.table
-    thresholds = {"Exp": EXP["int16" if is_wide else "int8"], "ReduceSum": ONE, "Mul": ONE}
-    for step in STEPS:
+    thresholds = {
+        "Exp": EXP_THRESHOLDS["int16" if is_wide else "int8"],
+        "ReduceSum": PROBABILITY_THRESHOLD,
+        "Mul": PROBABILITY_THRESHOLD,
+    }
+    for step in SOFTMAX_STEPS:
         type = tables if step in ("Exp", "Reciprocal") and tables else form.types.get(step, step)
-        known, called = thresholds.get(step), f"{name}_{step.lower()}{SOFTMAX}"
-        yield Entry(called, type, name, makes=step == STEPS[-1], threshold=known)
+        threshold_of_step, row_name = thresholds.get(step), f"{name}_{step.lower()}{SOFTMAX}"
+        yield Entry(
+            row_name, type, name, makes=step == SOFTMAX_STEPS[-1], threshold=threshold_of_step
+        )
 
 
 def _gemm(listing: Listing, node: Node) -> Iterator[Entry]:

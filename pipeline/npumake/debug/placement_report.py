@@ -1,4 +1,4 @@
-"""Where every node of a float model runs, and why not on the unit: what a checker tells."""
+"""Where every node of a float model runs, and why a node is not on the unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from npumake.engine.fusion import absorbed
 from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, inside
-from npumake.quant.precision.placement import PASSIVE, subgraphs
+from npumake.quant.precision.placement import MOVE_OPERATORS, subgraphs
 from npumake.targets.limits import Beyond, beyond
 from npumake.targets.target import Target
 
@@ -17,10 +17,10 @@ FLOAT = "float"
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """One node; `subgraph` is None on the CPU. `dtype` is the type of what it reads there.
+    """One node; `subgraph` is None on the CPU. `dtype` is the type of its inputs.
 
-    `why` says what keeps it there, `beyond` which documented limits it breaks. Where the vendor
-    documents nothing of the operator, `documented` is False and the node counts as the unit's.
+    `why` is the reason for the CPU, `beyond` the documented limits that it exceeds. For an operator
+    without documentation, `documented` is False and the node counts as the unit's.
     """
 
     node: str
@@ -33,15 +33,15 @@ class NodePlacement:
     dtype: str = FLOAT
 
 
-def placed(
-    graph: Graph, target: Target, chip: Collection[Node], asked: Collection[Node] = ()
+def node_placements(
+    graph: Graph, target: Target, chip: Collection[Node], requested: Collection[Node] = ()
 ) -> tuple[NodePlacement, ...]:
-    """Every node in graph order, a clamp with the node that absorbs it; those of `chip` run on the
-    unit, and the project asks it to run those in `asked`."""
+    """Every node in graph order, a fused clamp with its node. Nodes in `chip` run on the unit; the
+    project requests the unit for those in `requested`."""
     numbers = subgraphs(graph, set(chip))
     clamps = {absorbed(node) for node in graph.nodes()}
     rows = (
-        (_placed(node, target, numbers.get(node), node in asked), *_within(node, target))
+        (_placement(node, target, numbers.get(node), node in requested), *_within(node, target))
         for node in graph.nodes()
         if node not in clamps
     )
@@ -49,26 +49,28 @@ def placed(
 
 
 def _within(node: Node, target: Target) -> Iterator[NodePlacement]:
-    """The nodes in the bodies of a Loop, If or Scan, which the CPU runs as a whole."""
+    """The nodes in the bodies of a Loop, If or Scan, which run on the CPU."""
     why = f"it is in a body of `{node.name}`, a {node.op_type}"
     for name, inner in inside(node):
         yield NodePlacement(name, "CPU", None, inner.op_type, target.documents(inner.op_type), why)
 
 
-def _placed(node: Node, target: Target, subgraph: int | None, asked: bool) -> NodePlacement:
+def _placement(
+    node: Node, target: Target, subgraph: int | None, is_requested: bool
+) -> NodePlacement:
     clamp = absorbed(node)
     types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
-    name, known = str(node.name), target.documents(node.op_type)
+    name, is_documented = str(node.name), target.documents(node.op_type)
     if subgraph is not None:
-        return NodePlacement(name, target.unit, subgraph, types, known)
+        return NodePlacement(name, target.unit, subgraph, types, is_documented)
     runs = target.runs_when_asked(node.op_type)
     limits = beyond(node, target) if runs else ()
-    why = "beyond a documented limit" if limits else next(_reasons(node, target, asked))
-    return NodePlacement(name, "CPU", None, types, known, why, limits)
+    why = "beyond a documented limit" if limits else next(_reasons(node, target, is_requested))
+    return NodePlacement(name, "CPU", None, types, is_documented, why, limits)
 
 
-def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
-    """Why a node within all limits is the CPU's, the strongest reason first."""
+def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
+    """Why a node within all limits runs on the CPU, strongest reason first."""
     op_type = node.op_type
     if target.operators == ():
         yield f"{target.name} has no NPU"
@@ -76,19 +78,19 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
         yield f"neither the {target.unit} nor the CPU of {target.name} runs {op_type}"
     if not target.runs_when_asked(op_type):
         yield f"the {target.unit} does not run {op_type}"
-    if not asked and not target.runs(op_type):
-        yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
+    if not is_requested and not target.runs(op_type):
+        yield f"the {target.unit} runs {op_type} only if `quantization.npu` lists it"
     if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
-    if op_type in PASSIVE:
-        yield "it only moves values, which no node before it has as codes on the unit"
-    yield "it computes no float tensors, or the project leaves it in float"
+    if op_type in MOVE_OPERATORS:
+        yield "it only moves data, and its input is not quantized on the unit"
+    yield "it has no float output, or the project keeps it in float"
 
 
 def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
-    """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
-    found: dict[str, list[str]] = {}
+    """The nodes that the chip cannot run at all, by operator: the vendor's tool refuses them."""
+    names: dict[str, list[str]] = {}
     for node in graph.nodes():
         for name, each in ((str(node.name), node), *inside(node)):
-            found.setdefault(each.op_type, []).append(name)
-    return {kind: tuple(found[kind]) for kind in sorted(found.keys() & set(target.refused))}
+            names.setdefault(each.op_type, []).append(name)
+    return {kind: tuple(names[kind]) for kind in sorted(names.keys() & set(target.refused))}

@@ -1,19 +1,19 @@
-"""Is a model fed as it was trained? Its first BatchNormalization remembers.
+"""Detects preprocessing that differs from training, by the first BatchNormalization.
 
-A trained model keeps, per channel, the mean mu and the variance var of what that layer saw. Fed
-the same way it sees mean m and variance s again, up to the choice of samples. How far apart two
-such channels are is Jeffreys' divergence of two normal distributions:
+That layer stores, per channel, the mean mu and the variance var of its inputs in training. With the
+same preprocessing, its inputs have mean m and variance s close to them. The distance of a channel
+is Jeffreys' divergence of two normal distributions:
 
     J = ((s + d²) / var + (var + d²) / s) / 2 - 1,  d = m - mu        distance = mean of ln(1 + J)
 
-The distance is measured for the samples as they are, and for each known mistake undone. With
+The distance is measured for the samples as they are, and with each known mistake undone. With
 
-    v = x + offset, the raw value        z = (v - mean) * scale, what the model is given
+    v = x + offset, the raw value        z = (v - mean) * scale, the model's input
 
-a mistake is told when undoing it brings the distance below FITS and below its margin times the
-distance as it is. Measured on detectors and classifiers fed photographs, 16 samples or more, a
-right project stays above 0.65 for another layout and above 0.87 for other channels, while undoing a
-wrong scale or layout gives at most 0.3. A model that hardly sees colour cannot tell RGB from BGR.
+a mistake is reported if undoing it brings the distance below MAX_FIT_DISTANCE and below its margin
+times the original distance. On detectors and classifiers with 16 photographs or more, a correct
+project stays above 0.65 for another layout and above 0.87 for swapped channels; undoing a wrong
+scale or layout gives at most 0.3. A model that hardly uses colour cannot tell RGB from BGR.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from npumake.errors import ProjectError, Route
 from npumake.graph import Graph, array, attribute, is_float, is_foreign, shape
 from npumake.project.sections import Input
 
-FEWEST, MOST = 16, 64  # samples: fewer decide nothing, more decide nothing better
-FITS = 0.5
-TINY = 1e-12  # of a variance
+MIN_SAMPLES, MAX_SAMPLES = 16, 64  # fewer are unreliable, more gain nothing
+MAX_FIT_DISTANCE = 0.5
+VARIANCE_EPSILON = 1e-12  # added to variances
 
 Change = Callable[[np.ndarray, "Normalization"], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """Mean and scale, ready to be broadcast, and the axis of the channels; see above."""
+    """Mean and scale in broadcast shape, the offset of the samples, and the channel axis."""
 
     mean: np.ndarray
     scale: np.ndarray
     offset: float
     axis: int
 
-    def given(self, v: np.ndarray) -> np.ndarray:
+    def normalized(self, v: np.ndarray) -> np.ndarray:
         return (v - self.mean) * self.scale
 
     def raw(self, z: np.ndarray) -> np.ndarray:
@@ -56,7 +56,7 @@ class Normalization:
 
 
 class TrainingStatistics(NamedTuple):
-    """What a BatchNormalization saw in training, per channel, of the tensor `name`."""
+    """Per-channel mean and variance of the tensor `name` in training."""
 
     name: str
     mean: np.ndarray
@@ -64,7 +64,7 @@ class TrainingStatistics(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """`undone` gives, of raw values v, what the model should have been given."""
+    """`undone` computes the correct model input from raw values v."""
 
     what: str
     advice: str
@@ -72,14 +72,14 @@ class Mistake(NamedTuple):
     undone: Change
 
 
-def _other_layout(v: np.ndarray, fed: Normalization) -> np.ndarray:
-    """The values in the order of the file, read with the channels at the other end."""
+def _other_layout(v: np.ndarray, normalization: Normalization) -> np.ndarray:
+    """The file's values read in the other layout, channels first or last."""
     n, *inner = v.shape
-    if fed.axis == 1:
+    if normalization.axis == 1:
         channels, height, width = inner
-        return fed.given(v.reshape(n, height, width, channels).transpose(0, 3, 1, 2))
+        return normalization.normalized(v.reshape(n, height, width, channels).transpose(0, 3, 1, 2))
     height, width, channels = inner
-    return fed.given(v.reshape(n, channels, height, width).transpose(0, 2, 3, 1))
+    return normalization.normalized(v.reshape(n, channels, height, width).transpose(0, 2, 3, 1))
 
 
 MISTAKES = (
@@ -87,13 +87,13 @@ MISTAKES = (
         "the values are 255 times too large",
         "`scale` lacks 1/255, or `mean` is meant for values of 0..1",
         0.5,
-        lambda v, fed: fed.given(v / 255),
+        lambda v, normalization: normalization.normalized(v / 255),
     ),
     Mistake(
         "the values are 255 times too small",
         "samples of 0..1 need `values: 0..255`, or a `scale` that is not divided by 255 again",
         0.5,
-        lambda v, fed: fed.given(v * 255),
+        lambda v, normalization: normalization.normalized(v * 255),
     ),
     Mistake(
         "mean and scale are applied twice",
@@ -117,7 +117,7 @@ MISTAKES = (
         "red and blue are swapped",
         "the other `channels` fit, or `rgb2bgr` among the transforms",
         0.85,
-        lambda v, fed: np.flip(fed.given(v), fed.axis),
+        lambda v, normalization: np.flip(normalization.normalized(v), normalization.axis),
     ),
 )
 
@@ -125,49 +125,56 @@ MISTAKES = (
 def preprocessing_mistake(
     graph: Graph, samples: Samples, name: str, how: Input, offset: float
 ) -> Mistake | None:
-    """What is wrong with how the image input `name` is fed; None when nothing is, or none can tell.
+    """The mistake in the preprocessing of the image input `name`; None if there is none or the
+    model cannot show it.
 
-    `graph` is original_float, with its preprocessing; `offset` is what was taken off the samples.
+    `graph` is original_float, with its preprocessing; `offset` was subtracted from the samples.
     """
     value = next(value for value in graph.inputs if value.name == name)
     memory = _remembered(graph)
-    fed = fed_as(how, offset)
-    if memory is None or len(samples) < FEWEST or len(shape(value)) != 4 or not is_float(value):
+    normalization = normalization_of(how, offset)
+    if (
+        memory is None
+        or len(samples) < MIN_SAMPLES
+        or len(shape(value)) != 4
+        or not is_float(value)
+    ):
         return None
-    if not np.all(fed.scale):
+    if not np.all(normalization.scale):
         return None
-    chosen = np.linspace(0, len(samples) - 1, min(len(samples), MOST)).astype(int)
+    chosen = np.linspace(0, len(samples) - 1, min(len(samples), MAX_SAMPLES)).astype(int)
     feeds = [samples.read(index) for index in chosen]
-    as_it_is, *undone = _distances(graph, memory, feeds, name, fed)
+    as_it_is, *undone = _distances(graph, memory, feeds, name, normalization)
     best = int(np.argmin(undone))
-    is_told = undone[best] < min(FITS, MISTAKES[best].margin * as_it_is)
+    is_told = undone[best] < min(MAX_FIT_DISTANCE, MISTAKES[best].margin * as_it_is)
     return MISTAKES[best] if is_told else None
 
 
-def refuse_mistake(graph: Graph, samples: Samples, given: ModelInput) -> None:
-    """Raises ProjectError for a mistake in how `given` is fed, with what to do about it."""
-    name, offset = given.name, given.taken.offset
+def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> None:
+    """Raises ProjectError for a preprocessing mistake of `model_input`, with a fix as hint."""
+    name, offset = model_input.name, model_input.spec.offset
     if name not in (value.name for value in graph.inputs):
         return  # planes stand in its place
-    mistake = preprocessing_mistake(graph, samples, name, given.said, offset)
+    mistake = preprocessing_mistake(graph, samples, name, model_input.section, offset)
     if mistake is None:
         return
     raise ProjectError(
-        f"input `{name}` is not fed as the model was trained: {mistake.what}",
+        f"the preprocessing of input `{name}` differs from training: {mistake.what}",
         Route(f"inputs.{name}"),
         f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
     )
 
 
 def distance(m: np.ndarray, s: np.ndarray, mu: np.ndarray, var: np.ndarray) -> float:
-    """Of the measured mean and variance per channel from the remembered ones; 0 when equal."""
-    s, var, d2 = s + TINY, var + TINY, np.square(m - mu)
+    """Mean ln(1 + J) between measured (m, s) and training (mu, var) statistics, each (channels,);
+    0 if equal."""
+    s, var, d2 = s + VARIANCE_EPSILON, var + VARIANCE_EPSILON, np.square(m - mu)
     jeffreys = ((s + d2) / var + (var + d2) / s) / 2 - 1
     return float(np.log1p(jeffreys).mean())
 
 
 def _remembered(graph: Graph) -> TrainingStatistics | None:
-    """Of the first BatchNormalization whose memory is in the file."""
+    """The statistics of the first BatchNormalization with constant parameters."""
     before = takewhile(lambda node: not is_foreign(node), graph.nodes())  # runs no user's Python
     for node in before:
         if node.op_type != "BatchNormalization" or node.domain:
@@ -182,42 +189,46 @@ def _remembered(graph: Graph) -> TrainingStatistics | None:
     return None
 
 
-def fed_as(how: Input, offset: float) -> Normalization:
+def normalization_of(how: Input, offset: float) -> Normalization:
     axis = 3 if how.layout == "NHWC" else 1
     spread = [-1 if index == axis else 1 for index in range(4)]
-    mean, scale = (np.asarray(given, np.float64).reshape(-1) for given in (how.mean, how.scale))
+    mean, scale = (np.asarray(vector, np.float64).reshape(-1) for vector in (how.mean, how.scale))
     return Normalization(mean.reshape(spread), scale.reshape(spread), offset, axis)
 
 
 def _distances(
-    graph: Graph, memory: TrainingStatistics, feeds: Sequence[Feed], name: str, fed: Normalization
+    graph: Graph,
+    memory: TrainingStatistics,
+    feeds: Sequence[Feed],
+    name: str,
+    normalization: Normalization,
 ) -> list[float]:
-    """The distance as the samples are, then with each mistake undone."""
+    """The distance of the samples as they are, then with each mistake undone."""
     watched = graph.copy()
     watched.expose([memory.name])
     watched.drop_unused()
     session = OrtSession(watched.to_bytes())
-    found = []
+    distances = []
     for mistake in (None, *MISTAKES):
-        m, s = _moments(session, [_changed(feed, name, mistake, fed) for feed in feeds])
-        found.append(distance(m, s, memory.mean, memory.variance))
-    return found
+        m, s = _moments(session, [_changed(feed, name, mistake, normalization) for feed in feeds])
+        distances.append(distance(m, s, memory.mean, memory.variance))
+    return distances
 
 
-def _changed(feed: Feed, name: str, mistake: Mistake | None, fed: Normalization) -> Feed:
+def _changed(feed: Feed, name: str, mistake: Mistake | None, normalization: Normalization) -> Feed:
     x = feed[name]
     if mistake is None:
         return feed
-    z = mistake.undone(x.astype(np.float64) + fed.offset, fed)
-    return {**feed, name: (fed.raw(z) - fed.offset).astype(x.dtype)}
+    z = mistake.undone(x.astype(np.float64) + normalization.offset, normalization)
+    return {**feed, name: (normalization.raw(z) - normalization.offset).astype(x.dtype)}
 
 
 def _moments(session: OrtSession, feeds: Sequence[Feed]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance per channel (axis 1) of the watched tensor over all feeds."""
+    """Mean and variance per channel (axis 1) of the observed tensor over all feeds."""
     sums = []
     for feed in feeds:
-        (made,) = session.run(None, feed)
-        rows = np.moveaxis(made.astype(np.float64), 1, 0).reshape(made.shape[1], -1)
+        (output,) = session.run(None, feed)
+        rows = np.moveaxis(output.astype(np.float64), 1, 0).reshape(output.shape[1], -1)
         sums.append((rows.mean(1), np.square(rows).mean(1)))
     m, square = (np.mean(part, 0) for part in zip(*sums, strict=True))
     return m, np.maximum(square - np.square(m), 0)

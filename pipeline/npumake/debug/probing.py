@@ -1,25 +1,24 @@
-"""Probing: the answers of a float model of which a few places are quantized, again and again.
+"""Probing: the outputs of a float model with a few tensors quantized, for many such sets.
 
-    segment    some nodes one behind the other, in float: one session for all probes
-    head       what a probe changes inside the segments where its places are: copies of the nodes
-               that it touches, behind the quantized places
-    span       the heads that lie in the same segments, all of them one session
+    segment    consecutive float nodes: one session for all probes
+    head       copies of the nodes that a probe changes, within the segments of its quantized
+               tensors
+    span       the heads in the same segments, in one session
 
-The float model runs once per sample, segment by segment, and what crosses a border is kept on disk.
-A span gives what each of its probes changes at the borders behind it; a probe then runs those
-segments that read something changed. What lies before is never run again, no session is set up for
-a probe alone, and each probe computes exactly what it changes. Threads share a span's samples out
-among them, some at a time, whose small answers are so compared all at once.
+The float model runs once per sample, segment by segment; tensors across borders go to disk. A span
+computes what each of its probes changes at the borders behind it; a probe then runs only segments
+that read a changed tensor. Nothing before a probe runs again, and no probe needs a session of its
+own. Threads split a span's samples into shares.
 
-With n nodes, p probes, m samples and s segments, heads are p * n / 2s nodes to set up; there are 2s
-sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
+With n nodes, p probes, m samples and s segments, heads have p * n / 2s nodes, there are 2s
+sessions, and m * p * s / 2 borders are crossed. The cost is least at
 
     s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
 
-where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Their
-ends are moved to where least crosses, as onnxruntime lays every tensor that does out anew. Of a
-long segment the heads fill several sessions, none of more than about LARGEST nodes: memory and what
-an interrupted run loses so do not grow with the model.
+where a session costs as much as SESSION nodes, and a border as much as BORDER nodes. Borders are
+placed where the fewest values cross, because onnxruntime copies each crossing tensor. Heads of a
+long segment fill several sessions of about MAX_HEAD_NODES nodes, which bounds the memory and the
+work lost by an interruption.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ from npumake.graph import Graph, SerializedNode
 from npumake.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
-LARGEST = 400
-FEW, SHARES = 8, 32  # of the samples: threads end together, and soon where they are stopped
-SMALL = 4  # samples, for which it is worth it to have fewer shares
+MAX_HEAD_NODES = 400
+MIN_SHARES, MAX_SHARES = 8, 32  # many small shares, so that threads end together and stop soon
+MAX_SMALL_SHARE = 4  # samples per share, if there are enough of them
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
-Answers = list[list[np.ndarray]]  # by output: that of the float model, then of each probe
+SampleOutputs = list[list[np.ndarray]]  # by output: the float model's, then each probe's
 
 
 class _Probe(NamedTuple):
-    """Its seeds lie in segments from `first` to `last`."""
+    """A probe whose seeds are in the segments `first`..`last`."""
 
     number: int
     change: PairChange
@@ -65,35 +64,35 @@ class _Probe(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """It and the segments behind it, ready to run; `session` is None where nothing changes."""
+    """The heads and the segments behind them; `session` is None if nothing changes."""
 
     session: FloatSession | None
     heads: tuple[Head, ...]
     behind: Sequence[FloatSession]
 
-    def answers(self, names: Sequence[str], kept: Values) -> Answers:
-        """To one sample; in the float model they go by these names."""
-        made = {} if self.session is None else _run(self.session, kept, {})
-        real = [made[name] if name in made else kept[name] for name in names]
-        found = [real]
+    def outputs(self, names: Sequence[str], buffered: Values) -> SampleOutputs:
+        """The outputs for one sample; `names` are theirs in the float model."""
+        outputs = {} if self.session is None else _run(self.session, buffered, {})
+        real = [outputs[name] if name in outputs else buffered[name] for name in names]
+        rows = [real]
         before: Values = {}
         behind: Values = {}
         for head in self.heads:
-            changed = {name: made[own] for name, own in head.changed.items()}
-            # A pool's answer on the grid of what it pools is that of its maker, already known.
+            changed = {name: outputs[own] for name, own in head.changed.items()}
+            # A pool on its input's grid gives the same result as its producer's probe.
             if not _is_same(changed, before):
-                before, behind = changed, self._behind(changed, kept)
-            each = zip(head.answers, real, strict=True)
-            found.append([behind.get(name, meant) for name, meant in each])
-        return [list(each) for each in zip(*found, strict=True)]
+                before, behind = changed, self._behind(changed, buffered)
+            each = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in each])
+        return [list(each) for each in zip(*rows, strict=True)]
 
-    def _behind(self, changed: Values, kept: Values) -> Values:
-        """And what that changes."""
-        found = dict(changed)
+    def _behind(self, changed: Values, buffered: Values) -> Values:
+        """The changed tensors, and all that change behind them."""
+        values = dict(changed)
         for segment in self.behind:
-            if not found.keys().isdisjoint(segment.input_names):
-                found |= _run(segment, kept, found)
-        return found
+            if not values.keys().isdisjoint(segment.input_names):
+                values |= _run(segment, buffered, values)
+        return values
 
 
 class Probing:
@@ -107,33 +106,35 @@ class Probing:
         operators: Operators = NO_OPERATORS,
         nodes: Places | None = None,
     ) -> None:
-        """`nodes` are all that the graph has, where the caller knows them already."""
+        """`nodes` are the graph's calibration nodes, if the caller has them."""
         self._operators = operators
         self._samples = samples
-        known = calibration_nodes(calibrated) if nodes is None else nodes
-        self._network = SwitchedNetwork(calibrated, known)
+        calibration = calibration_nodes(calibrated) if nodes is None else nodes
+        self._network = SwitchedNetwork(calibrated, calibration)
         pieces = self._network.floats
         count = _segments(len(pieces), len(probes), len(samples))
         bounds = parts(pieces, self._network.crossing(), count)
         self._bounds, self._is_one = bounds, len(bounds) == 1
-        self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
+        self._place = [at for at, bound in enumerate(bounds) for _ in range(*bound)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
 
     def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
-        """The number of each probe and its sums, those of a span together, `at_once` shares of the
-        samples at a time, by default one per core."""
+        """Yields (probe number, sums per output), span by span; `at_once` shares of the samples run
+        in parallel, by default one per core."""
         bounds = [] if self._is_one else self._bounds
-        segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
-        kept = self._float_run(segments, at_once)
-        spans, share = self._spans(), _share(len(kept))
-        shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
+        segments = [*side_by_side(lambda item: self._segment(*item), bounds, at_once)]
+        buffer = self._float_run(segments, at_once)
+        spans, share = self._spans(), _share(len(buffer))
+        shares = [range(len(buffer))[at : at + share] for at in range(0, len(buffer), share)]
         setups = (_once(partial(self._span, probes, segments)) for probes in spans)
         work = ((setup, share) for setup in setups for share in shares)
-        made = side_by_side(lambda one: self._compared(one[0](), one[1], kept), work, at_once)
+        results = side_by_side(
+            lambda item: self._compared(item[0](), item[1], buffer), work, at_once
+        )
         for probes in spans:
-            sums = [(Agreement(),) * len(self._network.answers)] * len(probes)
+            sums = [(Agreement(),) * len(self._network.outputs)] * len(probes)
             for _ in shares:
-                sums = _added(sums, next(made))
+                sums = _added(sums, next(results))
             yield from zip((probe.number for probe in probes), sums, strict=True)
 
     def _session(self, model: bytes) -> FloatSession:
@@ -141,8 +142,8 @@ class Probing:
 
     def _segment(self, start: int, stop: int) -> FloatSession:
         pieces, network = self._network.floats[start:stop], self._network
-        made = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
-        return self._session(network.written.model(pieces, made))
+        outputs = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
+        return self._session(network.written.model(pieces, outputs))
 
     def _probe(self, number: int, places: Places) -> _Probe:
         change = self._network.change(places)
@@ -150,65 +151,66 @@ class Probing:
         return _Probe(number, change, min(at, default=0), max(at, default=self._is_one - 1))
 
     def _spans(self) -> list[list[_Probe]]:
-        """The probes of each session."""
-        found: dict[tuple[int, int], list[_Probe]] = {}
+        """The probes grouped by session."""
+        by_extent: dict[tuple[int, int], list[_Probe]] = {}
         for probe in self._probes:
-            found.setdefault((probe.first, probe.last), []).append(probe)
-        return [some for key in sorted(found) for some in self._in_sessions(found[key])]
+            by_extent.setdefault((probe.first, probe.last), []).append(probe)
+        return [some for key in sorted(by_extent) for some in self._in_sessions(by_extent[key])]
 
     def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
-        """Half of its segments' nodes is what a head touches, more or less."""
+        """The probes of one extent, split into sessions. A head has about half of the extent's
+        nodes."""
         start, stop = self._extent(probes)
-        most = max(1, 2 * LARGEST // max(stop - start, 1))
+        most = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
         return [probes[start : start + most] for start in range(0, len(probes), most)]
 
     def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
-        """The pieces of the segments where the seeds of these probes lie, which are the same."""
+        """The (start, stop) of the nodes in these probes' segments, which are the same for all."""
         within = self._bounds[probes[0].first : probes[0].last + 1]
         return (within[0][0], within[-1][1]) if within else (0, 0)
 
     def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> DiskBuffer:
-        """What the segments read of the float model, and its answers."""
-        read = (name for one in segments for name in one.input_names)
-        needed = {*self._network.answers, *self._network.written.inputs, *read}
+        """The float model's tensors that segments read, and its outputs, for all samples."""
+        read = (name for session in segments for name in session.input_names)
+        needed = {*self._network.outputs, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
-            values = {**self._constant_answers(), **feed}
+            values = {**self._constant_outputs(), **feed}
             for segment in segments:
                 values |= _run(segment, values, {})
             return {name: values[name] for name in sorted(needed & values.keys())}
 
-        kept = DiskBuffer()
+        buffer = DiskBuffer()
         for values in side_by_side(run, self._samples, at_once):
-            kept.keep(values)
-        return kept
+            buffer.keep(values)
+        return buffer
 
-    def _constant_answers(self) -> dict[str, np.ndarray]:
-        found = {name: self._network.written.array(name) for name in self._network.answers}
-        return {name: array for name, array in found.items() if array is not None}
+    def _constant_outputs(self) -> dict[str, np.ndarray]:
+        arrays = {name: self._network.written.array(name) for name in self._network.outputs}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
-        network, changes = self._network, [one.change for one in probes]
-        real = [n for n in network.answers if self._is_one and n in network.makers]
-        made = heads(network, changes, *self._extent(probes), real)
-        session = None if made.model is None else self._session(made.model)
-        return _Span(session, made.each, segments[probes[0].last + 1 :])
+        network, changes = self._network, [probe.change for probe in probes]
+        real = [n for n in network.outputs if self._is_one and n in network.makers]
+        probe_heads = heads(network, changes, *self._extent(probes), real)
+        session = None if probe_heads.model is None else self._session(probe_heads.model)
+        return _Span(session, probe_heads.each, segments[probes[0].last + 1 :])
 
-    def _compared(self, span: _Span, share: range, kept: DiskBuffer) -> list[Sums]:
-        """Of each probe, over these samples."""
-        found = (span.answers(self._network.answers, kept.at(index)) for index in share)
-        sums = [(Agreement(),) * len(self._network.answers)] * len(span.heads)
-        for some in _blocks(found):
+    def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
+        """The sums of each probe over a share of the samples."""
+        sample_outputs = (span.outputs(self._network.outputs, buffer.at(index)) for index in share)
+        sums = [(Agreement(),) * len(self._network.outputs)] * len(span.heads)
+        for some in _blocks(sample_outputs):
             by_output = [agreements(meant, others) for meant, *others in some]
             sums = _added(sums, zip(*by_output, strict=True))
         return sums
 
 
-def _blocks(found: Iterable[Answers]) -> Iterator[Answers]:
-    """Of several samples as if they were one, until a block of a sum is full."""
-    some: list[Answers] = []
-    for answers in found:
-        some.append(answers)
+def _blocks(samples: Iterable[SampleOutputs]) -> Iterator[SampleOutputs]:
+    """Join several samples' outputs until a summation block is full."""
+    some: list[SampleOutputs] = []
+    for outputs in samples:
+        some.append(outputs)
         if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
             yield _joined(some)
             some = []
@@ -216,7 +218,7 @@ def _blocks(found: Iterable[Answers]) -> Iterator[Answers]:
         yield _joined(some)
 
 
-def _joined(some: Sequence[Answers]) -> Answers:
+def _joined(some: Sequence[SampleOutputs]) -> SampleOutputs:
     if len(some) == 1:
         return some[0]
     outputs = zip(*some, strict=True)
@@ -227,21 +229,21 @@ def _joined(some: Sequence[Answers]) -> Answers:
 
 
 def _share(samples: int) -> int:
-    """How many samples a thread takes at once, however many threads there are: sums of other
-    shares would have other last bits."""
-    return max(1, math.ceil(samples / SHARES), min(SMALL, samples // FEW))
+    """The number of samples per share. It does not depend on the number of threads, because other
+    shares would change the last bits of the sums."""
+    return max(1, math.ceil(samples / MAX_SHARES), min(MAX_SMALL_SHARE, samples // MIN_SHARES))
 
 
 def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
-    """Makes it for the first thread that asks; others that ask wait."""
+    """A thread-safe lazy value: made once, by the first caller."""
     lock = Lock()
-    made: list[_Span] = []
+    spans: list[_Span] = []
 
     def span() -> _Span:
         with lock:
-            if not made:
-                made.append(make())
-            return made[0]
+            if not spans:
+                spans.append(make())
+            return spans[0]
 
     return span
 
@@ -263,7 +265,7 @@ def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.n
 
 
 def _segments(nodes: int, probes: int, samples: int) -> int:
-    """How many cost least."""
+    """The number of segments with the least cost; see the module."""
     crossing = 4 * SESSION + samples * probes * BORDER
     return max(1, round(math.sqrt(probes * nodes / crossing)))
 
@@ -271,8 +273,8 @@ def _segments(nodes: int, probes: int, samples: int) -> int:
 def parts(
     pieces: Sequence[SerializedNode], crossing: Sequence[int], count: int
 ) -> list[tuple[int, int]]:
-    """Where parts of the pieces start and stop: of all places nearer to the end of an equal part
-    than to that of another, the one where least crosses. A clamp stays with its node."""
+    """(start, stop) of about `count` equal parts of the nodes, each border moved to the nearby
+    position with the least `crossing`. A clamp stays with its node."""
     starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
     part = len(starts) / count
     ends = {0}

@@ -1,12 +1,11 @@
-"""Sensitivity: what the answers lose when one node alone is quantized, and all else stays float.
+"""Sensitivity: the output error when one node alone is quantized and the rest stays in float.
 
-    node          its weights, what it makes, and the model inputs it reads
+    node          its weights, its output, and the model inputs it reads
     weight        one constant
     activation    one tensor
 
-A probe's answer is asked of `remembered` first and told to it after, so that a question is worked
-out once: an interrupted run goes on where it was. Several threads at a time ask and tell, as a disk
-takes longer to make sure of an answer than many a model to give it.
+Results of probes are cached, so an interrupted run resumes where it stopped. Several threads access
+the cache at once, because syncing a result to disk may take longer than computing it.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from npumake.graph import Graph, producer
 from npumake.progress import track
 
 NodeType = Literal["node", "weight", "activation"]
-FILES = 8  # that are read or written at once
-SUFFIXES = ("", "_quantized", "_HzCalibration")  # of a calibration node, behind its tensor's name
+MAX_OPEN_FILES = 8  # read or written at once
+SUFFIXES = ("", "_quantized", "_HzCalibration")  # of calibration nodes, after the tensor's name
 
 
 class Question(NamedTuple):
-    """The calibration nodes that quantize, and the node whose result is the answer."""
+    """The active calibration nodes `places`, and the node whose result is the `output`."""
 
     places: tuple[str, ...]
     output: str | None
 
 
-class Remembered(Protocol):
-    """Of which several threads ask."""
+class ProbeCache(Protocol):
+    """Results by question; accessed by several threads."""
 
     def get(self, question: Question, /) -> Sums | None: ...
 
@@ -54,13 +53,13 @@ class Remembered(Protocol):
 
 @dataclass(frozen=True)
 class ModelUnderTest:
-    """A calibrated graph under examination. Grids are judged by all samples; the probes run the
-    first `data_num` of them, by default all, and `remembered` speaks of these only."""
+    """A calibrated graph with its samples. Ranges are checked on all samples; probes run the first
+    `data_num` of them, by default all, and `cache` holds results of these only."""
 
     calibrated: Graph
     samples: Samples
     operators: Operators = NO_OPERATORS
-    remembered: Remembered = field(default_factory=dict[Question, Sums])
+    cache: ProbeCache = field(default_factory=dict[Question, Sums])
     at_once: int | None = None
     data_num: int | None = None
 
@@ -69,9 +68,9 @@ class ModelUnderTest:
         return Samples(self.samples.names[: self.data_num], self.samples.read)
 
     @property
-    def told_at_once(self) -> int:
-        """Threads that ask and tell: in memory no answer has to wait for a disk."""
-        return 1 if isinstance(self.remembered, dict) else FILES
+    def cache_threads(self) -> int:
+        """Threads that access the cache: one is enough for a cache in memory."""
+        return 1 if isinstance(self.cache, dict) else MAX_OPEN_FILES
 
     @cached_property
     def nodes(self) -> tuple[CalibrationNode, ...]:
@@ -79,84 +78,84 @@ class ModelUnderTest:
 
 
 def sensitivities(
-    patient: ModelUnderTest,
+    model: ModelUnderTest,
     groups: Mapping[str, Sequence[str]],
     output: str | None = None,
 ) -> dict[str, Sums]:
-    """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
-    an output that nobody knows."""
+    """The agreement of each output with the float model, for each group of calibration nodes
+    quantized alone. Raises GraphError, and ProjectError for an unknown output."""
     questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
-    known = side_by_side(patient.remembered.get, questions.values(), patient.told_at_once)
-    found = dict(zip(questions, known, strict=True))
-    open_ = [name for name, sums in found.items() if sums is None]
+    cached = side_by_side(model.cache.get, questions.values(), model.cache_threads)
+    sums_by_name = dict(zip(questions, cached, strict=True))
+    open_ = [name for name, sums in sums_by_name.items() if sums is None]
     if open_:
-        graph, nodes = patient.calibrated, patient.nodes
+        graph, nodes = model.calibrated, model.nodes
         if output is not None:
-            graph = _up_to(patient.calibrated, output)
+            graph = _up_to(model.calibrated, output)
             nodes = calibration_nodes(graph)
-        by_name = {one.name: one for one in nodes}
+        by_name = {node.name: node for node in nodes}
         probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
-        probing = Probing(graph, probes, patient.probed, patient.operators, nodes)
+        probing = Probing(graph, probes, model.probed, model.operators, nodes)
 
-        def remembered(made: tuple[int, Sums]) -> tuple[str, Sums]:
-            name, sums = open_[made[0]], made[1]
-            patient.remembered[questions[name]] = sums
+        def cache(result: tuple[int, Sums]) -> tuple[str, Sums]:
+            name, sums = open_[result[0]], result[1]
+            model.cache[questions[name]] = sums
             return name, sums
 
-        made = track(probing.sums(patient.at_once), "probes", len(open_))
-        found |= side_by_side(remembered, made, patient.told_at_once)
-    return {name: sums for name, sums in found.items() if sums is not None}
+        results = track(probing.sums(model.at_once), "probes", len(open_))
+        sums_by_name |= side_by_side(cache, results, model.cache_threads)
+    return {name: sums for name, sums in sums_by_name.items() if sums is not None}
 
 
-def groups_of(patient: ModelUnderTest, node_type: NodeType) -> dict[str, tuple[str, ...]]:
-    """What is quantized for each node of the type, in the order of the graph."""
+def groups_of(model: ModelUnderTest, node_type: NodeType) -> dict[str, tuple[str, ...]]:
+    """Name -> its calibration nodes, for every node of the type, in graph order."""
     if node_type != "node":
-        return {one.name: (one.name,) for one in patient.nodes if one.kind == node_type}
-    owned = by_owner(patient.nodes)
-    return {str(n.name): owned[str(n.name)] for n in patient.calibrated.nodes() if n.name in owned}
+        return {node.name: (node.name,) for node in model.nodes if node.kind == node_type}
+    owned = by_owner(model.nodes)
+    return {str(n.name): owned[str(n.name)] for n in model.calibrated.nodes() if n.name in owned}
 
 
-def named(patient: ModelUnderTest, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What is quantized for nodes of these names: regular ones, by the names of the trained model
-    too, and calibration nodes, by those of their tensors too. Raises ProjectError."""
-    owned, nodes = by_owner(patient.nodes), patient.nodes
-    called: dict[str, tuple[str, ...]] = {
-        one.tensor + end: (one.name,) for end in SUFFIXES for one in nodes
+def named(model: ModelUnderTest, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Name -> its calibration nodes, for the given names of regular nodes, nodes of the trained
+    model, calibration nodes or tensors. Raises ProjectError for an unknown name."""
+    owned, nodes = by_owner(model.nodes), model.nodes
+    by_name: dict[str, tuple[str, ...]] = {
+        node.tensor + end: (node.name,) for end in SUFFIXES for node in nodes
     }
-    called |= {one.name: (one.name,) for one in nodes} | owned
-    return {name: called.get(name) or _of_trained(patient, owned, name) for name in names}
+    by_name |= {node.name: (node.name,) for node in nodes} | owned
+    return {name: by_name.get(name) or _of_trained(model, owned, name) for name in names}
 
 
-def ranked(found: Mapping[str, Sums], by: str) -> list[str]:
-    """The worst first, of equals the one nearer the input. Raises ProjectError."""
+def ranked(sums: Mapping[str, Sums], by: str) -> list[str]:
+    """Names by loss, worst first, ties in graph order. Raises ProjectError."""
     chosen = metric(by)
-    return sorted(found, key=lambda name: -chosen.loss(chosen.figure(found[name])))
+    return sorted(sums, key=lambda name: -chosen.loss(chosen.figure(sums[name])))
 
 
 def _of_trained(
-    patient: ModelUnderTest, owned: Mapping[str, tuple[str, ...]], name: str
+    model: ModelUnderTest, owned: Mapping[str, tuple[str, ...]], name: str
 ) -> tuple[str, ...]:
-    nodes = (whole(node) for node in patient.calibrated.find(name) if node.op_type not in (Q, DQ))
-    found = [one for node in dict.fromkeys(nodes) for one in owned.get(str(node.name), ())]
-    if not found:
-        known = [*owned, *(one.name for one in patient.nodes)]
-        raise ProjectError(f"nothing is quantized at `{name}`", hint=did_you_mean(name, known))
-    return tuple(dict.fromkeys(found))
+    nodes = (whole(node) for node in model.calibrated.find(name) if node.op_type not in (Q, DQ))
+    names = [item for node in dict.fromkeys(nodes) for item in owned.get(str(node.name), ())]
+    if not names:
+        candidates = [*owned, *(item.name for item in model.nodes)]
+        raise ProjectError(f"nothing is quantized at `{name}`", hint=did_you_mean(name, candidates))
+    return tuple(dict.fromkeys(names))
 
 
 def _up_to(calibrated: Graph, output: str) -> Graph:
-    """The graph whose answer is what this node makes, quantized. Raises ProjectError."""
+    """The graph cut behind the quantized output of this node. Raises ProjectError."""
     values = calibrated.values()
-    made = {
-        str(whole(maker).name): one.real
-        for one in calibration_nodes(calibrated)
-        if (maker := producer(values[one.tensor])) is not None
+    tensors = {
+        str(whole(maker).name): place.real
+        for place in calibration_nodes(calibrated)
+        if (maker := producer(values[place.tensor])) is not None
     }
-    names = [str(node.name) for node in calibrated.find(output) if node.name in made]
+    names = [str(node.name) for node in calibrated.find(output) if node.name in tensors]
     if not names:
-        hint = did_you_mean(output, made)
-        raise ProjectError(f"no node `{output}` that makes a quantized tensor", hint=hint)
+        hint = did_you_mean(output, tensors)
+        raise ProjectError(f"no node `{output}` with a quantized output", hint=hint)
     graph = calibrated.copy()
-    graph.expose([made[names[-1]]])
+    graph.expose([tensors[names[-1]]])
     graph.drop_unused()
     return graph

@@ -1,6 +1,4 @@
-"""Drawings of what the debugger found, as SVG that opens in any browser: no library, no clock, the
-same bytes for the same figures.
-"""
+"""The debugger's plots as SVG, written without a library; the same figures give the same bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ TICKS = 6
 
 
 class Panel(NamedTuple):
-    """Numbers → points, and the frame around them."""
+    """The mapping from values to points, and the frame around them."""
 
     low: tuple[float, float]  # x, y
     high: tuple[float, float]
@@ -45,13 +43,13 @@ def lines(title: str, curves: Mapping[str, Mapping[str, float]]) -> str:
     panel = Panel((0.0, low - margin), (max(count - 1.0, 1.0), high + margin))
     body = [*_frame(panel, title, "node, in the order of the graph"), *_legend(list(curves))]
     for color, (name, curve) in zip(_colors(len(curves)), curves.items(), strict=True):
-        known = [(i, *one) for i, one in enumerate(curve.items()) if math.isfinite(one[1])]
-        points = panel.points([i for i, _, _ in known], [v for _, _, v in known])
+        finite = [(i, *item) for i, item in enumerate(curve.items()) if math.isfinite(item[1])]
+        points = panel.points([i for i, _, _ in finite], [v for _, _, v in finite])
         body.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
-        for index, node, value in known:
+        for index, node, value in finite:
             at = f'cx="{panel.x(index):.1f}" cy="{panel.y(value):.1f}"'
-            told = escape(f"{name}: {node} {value:.6g}", quote=False)
-            body.append(f'<circle {at} r="3" fill="{color}"><title>{told}</title></circle>')
+            label = escape(f"{name}: {node} {value:.6g}", quote=False)
+            body.append(f'<circle {at} r="3" fill="{color}"><title>{label}</title></circle>')
     return _document([body])
 
 
@@ -59,10 +57,10 @@ def distributions(
     title: str, panels: Mapping[str, Mapping[str, Bars]], threshold: float | None
 ) -> str:
     """A panel per name; blue triangles at the largest magnitude, dashed red at the threshold."""
-    drawn = []
+    bodies = []
     for name, parts in panels.items():
-        shown = threshold if "error" not in name else None
-        reach = max([bars.largest for bars in parts.values()] + ([shown] if shown else []))
+        limit = threshold if "error" not in name else None
+        reach = max([bars.largest for bars in parts.values()] + ([limit] if limit else []))
         most = max(float(bars.counts.max(initial=0)) for bars in parts.values())
         panel = Panel((-reach * 1.05 or -1.0, 0.0), (reach * 1.05 or 1.0, 1.05 * (most or 1.0)))
         body = [*_frame(panel, f"{title}: {name}", "value"), *_legend(list(parts))]
@@ -72,9 +70,9 @@ def distributions(
             body.append(f'<polygon points="{shape}" fill="{color}" fill-opacity="0.35"')
             body.append(f'stroke="{color}"/>')
             body += [_triangle(panel, side * bars.largest) for side in (-1, 1)]
-        body += [] if not shown else [_upright(panel, side * shown) for side in (-1, 1)]
-        drawn.append(body)
-    return _document(drawn)
+        body += [] if not limit else [_upright(panel, side * limit) for side in (-1, 1)]
+        bodies.append(body)
+    return _document(bodies)
 
 
 def channels(title: str, boxes: Boxes) -> str:
@@ -116,7 +114,7 @@ def _frame(panel: Panel, title: str, below: str) -> Iterator[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between: steps of 1, 2 or 5 times a power of ten."""
+    """Round numbers between `low` and `high`: steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)

@@ -1,5 +1,5 @@
-"""model_info.txt, which SyNAP's converter leaves beside a model, in its words: tensors at the
-edge, subgraphs, layers, operations, memory. A layer is called by the name of its node."""
+"""model_info.txt as SyNAP's converter writes it beside a model: input and output tensors,
+subgraphs, layers, operations, memory. A layer has the name of its node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npumake.engine.fusion import absorbed
 from npumake.errors import Route
 from npumake.graph import Graph, Node
 from npumake.quant.precision.placement import subgraphs
-from npumake.quant.precision.selectors import named
+from npumake.quant.precision.selectors import select_nodes
 from npumake.targets.target import Target
 
 RULE = "=" * 100
@@ -27,7 +27,7 @@ CPU, GPU, NPU = "cpu", "gpu", "npu"
 
 @dataclass(frozen=True)
 class Delegates:
-    """By node of the float model who runs it, and the number of its subgraph of that delegate."""
+    """Node of the float model -> its delegate, and -> the number of its subgraph."""
 
     delegate: Mapping[str, str]
     number: Mapping[str, int]
@@ -38,24 +38,24 @@ class Delegates:
 
 
 def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) -> Delegates:
-    """What the NPU does not run is the GPU's where the metafile's `rules`, delegates by the names
-    of layers with `*` first, say so, and else the CPU's."""
-    said: dict[Node, str] = {}
+    """The delegate of every node. Nodes that the NPU does not run go to the GPU if the metafile's
+    `rules` (layer name or `*` -> delegate) say so, else to the CPU."""
+    by_rule: dict[Node, str] = {}
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
-        said |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
+        by_rule |= dict.fromkeys(select_nodes(graph, name, Route("delegate")).nodes, delegate)
     nodes = {str(node.name): node for node in graph.nodes()}
     rows = {row.node: nodes[row.node] for row in comparison.of_graph if row.node in nodes}
     on_unit = {row.node for row in comparison.of_graph if row.subgraph is not None}
-    found = {
-        name: NPU if name in on_unit else GPU if said.get(node) == GPU else CPU
+    delegate_of = {
+        name: NPU if name in on_unit else GPU if by_rule.get(node) == GPU else CPU
         for name, node in rows.items()
     }
     numbers: dict[Node, int] = {}
     for delegate in (CPU, GPU, NPU):
-        own = {rows[name] for name, by in found.items() if by == delegate}
+        own = {rows[name] for name, by in delegate_of.items() if by == delegate}
         clamps = {clamp for node in own if (clamp := absorbed(node)) is not None}
         numbers |= subgraphs(graph, own | clamps)
-    return Delegates(found, {name: numbers[node] for name, node in rows.items()})
+    return Delegates(delegate_of, {name: numbers[node] for name, node in rows.items()})
 
 
 def model_info(
@@ -66,8 +66,8 @@ def model_info(
     target: Target,
     on: Delegates,
 ) -> str:
-    """model_info.txt. `version` is that of what made the model, `formats` are the format strings
-    of its inputs and outputs by name; `target` has the grids of the project's scheme."""
+    """The text of model_info.txt. `version` is the tool's; `formats` are the format strings of
+    inputs and outputs by name; `target` has the project's quantization scheme."""
     program, rows = bundle.program, comparison.of_graph
     parts = on.names()
     alone = [f"delegate: {parts[0][0]}"] if len(parts) == 1 else []
@@ -108,14 +108,14 @@ def _layers(rows: Sequence[NodeRow], on: Delegates) -> Iterator[str]:
 
 
 def _edge(bundle: Bundle, name: str, formats: Mapping[str, str], target: Target) -> Json:
-    """What goes in or out is real numbers; behind it there may be a grid."""
+    """An input or output in float, with its quantization if it has one."""
     tensors, steps = bundle.program.tensors, bundle.program.instructions
     codes = [s.outputs[0] for s in steps if s.op == "quantize" and s.inputs == (name,)]
     codes += [s.inputs[0] for s in steps if s.op == "dequantize" and s.outputs == (name,)]
-    found = tensors[codes[0]] if codes else tensors[name]
-    document: dict[str, Json] = {"name": name, "shape": list(found.shape), "type": found.dtype}
-    if found.scale is not None:
-        document["quantization"] = _grid(found, float(found.scale), target)
+    tensor = tensors[codes[0]] if codes else tensors[name]
+    document: dict[str, Json] = {"name": name, "shape": list(tensor.shape), "type": tensor.dtype}
+    if tensor.scale is not None:
+        document["quantization"] = _grid(tensor, float(tensor.scale), target)
     return document | ({"format": formats[name]} if formats.get(name) else {})
 
 

@@ -1,10 +1,10 @@
-"""The grids of a model as SyNAP's quantizer lists them.
+"""The quantization parameters of a model as SyNAP's quantizer lists them.
 
     quantization_info.yaml      the grid of every tensor:      '@<layer>:<out0|weight|bias>'
-    quantization_entropy.txt    how much each grid loses, ascending, activations first
+    quantization_entropy.txt    the loss of each grid, ascending, activations first
 
-A layer is called by the name of its node. The entropy is the Kullback-Leibler divergence of a
-tensor before and after (quant.calibration.entropy), held in 0..1: 0 is good, 1 is bad.
+A layer has the name of its node. The entropy is the Kullback-Leibler divergence of a tensor before
+and after quantization (quant.calibration.entropy), clipped to 0..1: 0 is good, 1 is bad.
 
     dynamic_fixed_point   real = q / 2**fl      asymmetric_affine   real = scale * (q - zero_point)
 """
@@ -33,34 +33,38 @@ PER_CHANNEL = "perchannel_symmetric_affine"
 
 
 class ListedTensor(NamedTuple):
-    """A tensor on a grid: `values` where they are constants, else what is observed by `name`."""
+    """A quantized tensor: `values` of a constant, else the `name` of an observed tensor."""
 
     layer: str
     role: str
     grid: Grid
     scheme: str
     name: str = ""
-    axis: int = 1  # of the channels, where there is a scale for each
+    axis: int = 1  # of the channels, if per-channel
     values: np.ndarray | None = None
 
 
 def quantization_info(calibrated: Graph, target: Target) -> str:
-    """quantization_info.yaml of a graph in Q/DQ form; empty where nothing is on a grid. `target`
-    has the grids of the project's scheme."""
-    found = {f"@{held.layer}:{held.role}": _entry(held) for held in _grids(calibrated, target)}
-    return yaml_of(found) if found else ""
+    """The text of quantization_info.yaml for a graph in Q/DQ form; empty if nothing is quantized.
+    `target` has the project's quantization scheme."""
+    document = {
+        f"@{tensor.layer}:{tensor.role}": _entry(tensor) for tensor in _grids(calibrated, target)
+    }
+    return yaml_of(document) if document else ""
 
 
 def quantization_entropy(calibrated: Graph, target: Target, statistics: Statistics) -> str:
-    """quantization_entropy.txt. `statistics` are those of the float graph; a tensor that is not
-    observed, because its node only moves values, has none."""
+    """The text of quantization_entropy.txt. `statistics` are of the float graph; outputs of data
+    movement are not observed and not listed."""
     activations, weights = dict[str, float](), dict[str, float]()
-    for held in _grids(calibrated, target):
-        if held.values is not None and held.role == "weight":
-            weights[f"@{held.layer}:weight"] = divergence_of(held.values, held.grid, held.axis)
-        elif held.role == "out0" and held.name in statistics.tensors:
-            found = statistics.tensors[held.name]
-            activations[f"@{held.layer}:out0"] = divergence(found, held.grid)
+    for tensor in _grids(calibrated, target):
+        if tensor.values is not None and tensor.role == "weight":
+            weights[f"@{tensor.layer}:weight"] = divergence_of(
+                tensor.values, tensor.grid, tensor.axis
+            )
+        elif tensor.role == "out0" and tensor.name in statistics.tensors:
+            histogram = statistics.tensors[tensor.name]
+            activations[f"@{tensor.layer}:out0"] = divergence(histogram, tensor.grid)
     return "".join(
         f"{name}, {min(loss, 1.0):.6f}\n"
         for losses in (activations, weights)
@@ -73,19 +77,19 @@ def yaml_of(data: Json) -> str:
 
 
 def fraction(scale: float, zero_point: int) -> int | None:
-    """fl of scale = 2**-fl around 0; None of any other grid."""
+    """fl of scale = 2**-fl with zero point 0; None for any other grid."""
     mantissa, exponent = np.frexp(scale)
     return None if zero_point or mantissa != 0.5 else 1 - int(exponent)
 
 
 def scheme_of(dtype: str, scale: float, zero_point: int, target: Target) -> str:
-    """Of a tensor with one scale. A power of two is fixed point where the target's grids are."""
+    """The scheme of a per-tensor grid; power-of-two scales are fixed point if the target's are."""
     is_fixed = {"int16": target.int16_power_of_two}.get(dtype, target.activations.power_of_two)
     return FIXED if is_fixed and fraction(scale, zero_point) is not None else AFFINE
 
 
 def _grids(graph: Graph, target: Target) -> Iterator[ListedTensor]:
-    """Every grid of the graph: of its inputs, and node by node of what it makes and holds."""
+    """Every grid of the graph: inputs, then the outputs and constants of each node."""
     for value in graph.inputs:
         yield from _quantized(str(value.name), value, target)
     clamps = {absorbed(node) for node in graph.nodes()}
@@ -106,7 +110,7 @@ def _quantized(layer: str, value: Value, target: Target) -> Iterator[ListedTenso
 
 
 def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
-    """The weight of a node, and its bias, which lies on the grid of the products."""
+    """The weight of a node, and its bias with scale_x * scale_w."""
     reads = producer(node.inputs[1]) if node.inputs[1] is not None else None
     if reads is None or reads.op_type != DQ or reads.inputs[0] is None:
         return
@@ -118,13 +122,15 @@ def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
     if not per_channel and np.unique(grid.scale).size == 1:
         grid = Grid(grid.scale.reshape(-1)[0], grid.zero_point.reshape(-1)[0])
     axis, scheme = attribute(reads, "axis", 1), _scheme(grid, target)
-    held = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
-    yield held._replace(values=values if before else None)
+    tensor = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
+    yield tensor._replace(values=values if before else None)
     has_bias = len(node.inputs) > 2 and 2 in _weights(node)
-    fed = _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
-    if fed is not None and fed.scale.size == 1:
+    input_grid = (
+        _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
+    )
+    if input_grid is not None and input_grid.scale.size == 1:
         wide = np.int64 if grid.zero_point.dtype == np.int16 else np.int32
-        scale = fed.scale.reshape(()).astype(np.float64) * grid.scale
+        scale = input_grid.scale.reshape(()).astype(np.float64) * grid.scale
         products = Grid(np.asarray(scale), np.zeros(np.shape(scale), wide))
         bias = _scheme(products, target) if scheme == FIXED else scheme
         yield ListedTensor(str(node.name), "bias", products, bias)
@@ -135,7 +141,7 @@ def _weights(node: Node) -> tuple[int, ...]:
 
 
 def _grid(pair: Node | None) -> Grid | None:
-    """That of a Q or DQ whose scale and zero point are constants."""
+    """The grid of a Q or DQ with constant parameters; else None."""
     if pair is None or len(pair.inputs) < 3:
         return None
     scale, zero_point = array(pair.inputs[1]), array(pair.inputs[2])
@@ -151,17 +157,17 @@ def _scheme(grid: Grid, target: Target) -> str:
     return scheme_of(dtype, float(grid.scale), int(grid.zero_point), target)
 
 
-def _entry(held: ListedTensor) -> Json:
-    limits = np.iinfo(held.grid.zero_point.dtype)
-    scale = np.asarray(held.grid.scale, np.float64)
-    zero = np.asarray(held.grid.zero_point).astype(np.float64)
+def _entry(tensor: ListedTensor) -> Json:
+    limits = np.iinfo(tensor.grid.zero_point.dtype)
+    scale = np.asarray(tensor.grid.scale, np.float64)
+    zero = np.asarray(tensor.grid.zero_point).astype(np.float64)
     document = {
-        "qtype": QTYPES[held.grid.zero_point.dtype.name],
-        "quantizer": held.scheme,
+        "qtype": QTYPES[tensor.grid.zero_point.dtype.name],
+        "quantizer": tensor.scheme,
         "rounding": "rtne",
         "max_value": ((limits.max - zero) * scale).tolist(),
         "min_value": ((limits.min - zero) * scale).tolist(),
     }
-    if held.scheme == FIXED:
+    if tensor.scheme == FIXED:
         return {**document, "fl": fraction(float(scale), 0)}
     return {**document, "scale": scale.tolist(), "zero_point": zero.astype(np.int64).tolist()}

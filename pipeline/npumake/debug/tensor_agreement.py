@@ -1,10 +1,9 @@
-"""One tensor computed twice: how far the second is from the first, and whether that is too far.
+"""Compares two computations of one tensor, and checks the difference against a bound.
 
-    codes       round(max |a - b| / scale)    of a tensor on a grid; 1 is the scale of others that
-                                              hold integers
-    relative    max |a - b| / max |a|         of a tensor of floats; 0 where both are zero
+    codes       round(max |a - b| / scale)    for quantized tensors; other integers have scale 1
+    relative    max |a - b| / max |a|         for float tensors; 0 if both are zero
 
-`a` is expected. Where either is infinite or NaN the other must be the same: no bound allows less.
+`a` is expected. NaN and infinity must match exactly.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from npumake.targets.target import CompiledBound
 
 
 class TensorAgreement(NamedTuple):
-    """`problem` is what no bound allows: another shape or type, NaN or infinity. Of what can be
-    compared either `codes` or `relative` is there, and where the largest difference is."""
+    """Either `codes` or `relative`, with the `position` of the largest difference; or a `problem`
+    that no bound allows: another shape or type, NaN or infinity."""
 
     codes: int | None = None
     relative: float | None = None
@@ -42,8 +41,7 @@ class TensorAgreement(NamedTuple):
 
 
 def tensor_agreement(a: np.ndarray, b: np.ndarray, grid: Tensor) -> TensorAgreement:
-    """`a` is expected, of the tensor `grid`; `b` is it computed elsewhere. Either may be codes on
-    that grid, or real numbers."""
+    """Compare `b` with the expected `a`; each may be quantized on `grid`, or float."""
     if a.shape != b.shape:
         return TensorAgreement(problem=f"it has the shape {list(b.shape)}, not {list(a.shape)}")
     if (a.dtype.kind in "fiu") != (b.dtype.kind in "fiu"):
@@ -66,7 +64,7 @@ def tensor_agreement(a: np.ndarray, b: np.ndarray, grid: Tensor) -> TensorAgreem
 
 
 def output_grid(program: Program, name: str) -> Tensor:
-    """The grid of an output: of one that is dequantized last of all, that of its codes."""
+    """The grid of an output; of a dequantized output, that of its quantized tensor."""
     tensor = program.tensors[name]
     for step in program.instructions:
         if name in step.outputs and step.op == "dequantize":
@@ -76,14 +74,14 @@ def output_grid(program: Program, name: str) -> Tensor:
 
 
 def _real(values: np.ndarray, grid: Tensor) -> np.ndarray:
-    """In float64; codes as what they stand for."""
+    """The values dequantized, in float64."""
     if values.dtype.kind != "f" and grid.scale is not None:
         values = affine.dequantize(values, np.float32(grid.scale), grid.zero_point)
     return values.astype(np.float64)
 
 
 def _position(values: np.ndarray) -> tuple[int, ...]:
-    """Of the largest, by axis."""
+    """The index of the largest value, by axis."""
     if not values.size:
         return ()
     return tuple(int(at) for at in np.unravel_index(int(values.argmax()), values.shape))

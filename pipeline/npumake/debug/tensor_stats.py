@@ -1,4 +1,4 @@
-"""Seen: how the numbers that come to a grid lie on it, summed up."""
+"""Statistics of a tensor's values against its grid: extremes, errors and clipping."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from npumake.kernels.histogram import BLOCK
 
 
 class TensorStats(NamedTuple):
-    """Of each channel: the extremes, what is lost and what of it is clipped, squared and summed,
-    how many numbers lie outside; and how many there are."""
+    """Per channel: extremes, sums of squared error and squared clipping error, and the count of
+    clipped values. `numbers` is the count of values per channel."""
 
     low: np.ndarray
     high: np.ndarray
@@ -33,33 +33,35 @@ class TensorStats(NamedTuple):
         )
 
 
-def seen(one: CalibrationNode, values: np.ndarray) -> TensorStats:
-    """By channel where there is a scale for each."""
-    rows = values[None] if one.axis is None else np.moveaxis(values, one.axis, 0)
+def stats_of(node: CalibrationNode, values: np.ndarray) -> TensorStats:
+    """The statistics of `values`; per channel for per-channel scales."""
+    rows = values[None] if node.axis is None else np.moveaxis(values, node.axis, 0)
     rows = rows.reshape(len(rows), -1)
     width = max(1, BLOCK // max(1, len(rows)))
     starts = range(0, max(1, rows.shape[1]), width)
     return reduce(
-        TensorStats.plus, (_seen(one, rows[:, start : start + width]) for start in starts)
+        TensorStats.plus, (_block_stats(node, rows[:, start : start + width]) for start in starts)
     )
 
 
-def _seen(one: CalibrationNode, some: np.ndarray) -> TensorStats:
-    """Of some numbers of each channel, (channels, numbers): as many as stay in the cache."""
-    rows = some.astype(np.float64)
-    low, high = (np.reshape(limit, (-1, 1)) for limit in one.limits)
-    step = np.reshape(one.scale, (-1, 1)).astype(np.float64)
+def _block_stats(node: CalibrationNode, block: np.ndarray) -> TensorStats:
+    """The statistics of a block (channels, values) that fits in the processor cache."""
+    rows = block.astype(np.float64)
+    low, high = (np.reshape(limit, (-1, 1)) for limit in node.limits)
+    step = np.reshape(node.scale, (-1, 1)).astype(np.float64)
     least, largest = rows.min(axis=1), rows.max(axis=1)
     clipped, outside = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
     inside = rows
-    # What is no number lies nowhere, and is found by its extremes later.
+    # NaN fails the comparison; the extremes reveal it later.
     if not (np.all(least >= low[:, 0]) and np.all(largest <= high[:, 0])):
         inside = np.clip(rows, low, high)
         cut = rows - inside
         clipped, outside = _squared(cut), (np.abs(cut) > step / 2).sum(axis=1)
-    held = inside / step
-    held = np.multiply(np.rint(held, out=held), step, out=held)  # any zero point is whole: the same
-    lost = np.subtract(rows, held, out=held)
+    rounded = inside / step
+    rounded = np.multiply(
+        np.rint(rounded, out=rounded), step, out=rounded
+    )  # an integer zero point does not matter
+    lost = np.subtract(rows, rounded, out=rounded)
     return TensorStats(least, largest, _squared(lost), clipped, outside, rows.shape[1])
 
 

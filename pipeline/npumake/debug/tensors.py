@@ -1,4 +1,4 @@
-"""What is looked at when a node is: its tensors over all samples, float and calibrated."""
+"""The tensors of a node over all samples, in float and calibrated, for plots."""
 
 from __future__ import annotations
 
@@ -18,45 +18,49 @@ Panels = dict[str, dict[str, Bars]]
 
 
 def node_bars(
-    patient: ModelUnderTest, spots: Sequence[CalibrationNode], is_regular: bool
+    model: ModelUnderTest, spots: Sequence[CalibrationNode], is_regular: bool
 ) -> tuple[Panels, float]:
-    """Of one calibration node what it is given, or of a regular node what it makes; the threshold
-    there. Raises GraphError for numbers that are not finite."""
-    made = [one for one in spots if one.kind == "activation"]
-    one = made[-1] if is_regular and made else spots[0]
-    if is_regular and made:
-        return _output(patient, one), one.threshold
-    if one.kind == "activation":
-        total = reduce(merged, map(counted, _tensor(patient, one.tensor)))
-        return {"activation": {"given": bars(total)}}, one.threshold
-    values = weight(patient.calibrated.values(), one)
-    both = {"float": values, "calibrated": one.on_grid(values)}
-    return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, one.threshold
+    """The distributions of a calibration node's input or of a regular node's output, and the
+    threshold. Raises GraphError for values that are not finite."""
+    activations = [node for node in spots if node.kind == "activation"]
+    node = activations[-1] if is_regular and activations else spots[0]
+    if is_regular and activations:
+        return _output(model, node), node.threshold
+    if node.kind == "activation":
+        total = reduce(merged, map(counted, _tensor(model, node.tensor)))
+        return {"activation": {"given": bars(total)}}, node.threshold
+    values = weight(model.calibrated.values(), node)
+    both = {"float": values, "calibrated": node.on_grid(values)}
+    return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, node.threshold
 
 
-def tensor_boxes(patient: ModelUnderTest, one: CalibrationNode, axis: int | None) -> Boxes:
-    """Raises GraphError."""
-    if one.kind == "weight":
-        values = weight(patient.calibrated.values(), one)
-        return boxes(lambda: iter([values]), (one.axis or 0) if axis is None else axis)
-    return boxes(lambda: _tensor(patient, one.tensor), axis)
+def tensor_boxes(model: ModelUnderTest, node: CalibrationNode, axis: int | None) -> Boxes:
+    """Box plots per channel of a calibration node's input. Raises GraphError."""
+    if node.kind == "weight":
+        values = weight(model.calibrated.values(), node)
+        return boxes(lambda: iter([values]), (node.axis or 0) if axis is None else axis)
+    return boxes(lambda: _tensor(model, node.tensor), axis)
 
 
-def weight(calibrated: Mapping[str, Value], one: CalibrationNode) -> np.ndarray:
-    """Of the calibrated graph's values."""
-    values = array(calibrated[one.tensor])
-    assert values is not None  # that makes it a weight
+def weight(calibrated: Mapping[str, Value], node: CalibrationNode) -> np.ndarray:
+    """The constant of a weight's calibration node, from the graph's values."""
+    values = array(calibrated[node.tensor])
+    assert values is not None  # by its kind
     return values
 
 
-def _output(patient: ModelUnderTest, one: CalibrationNode) -> Panels:
-    real = _watching(patient, without(patient.calibrated), one.tensor)
-    made = _watching(patient, patient.calibrated.copy(), one.real)
+def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
+    real = _watching(model, without(model.calibrated), node.tensor)
+    calibrated = _watching(model, model.calibrated.copy(), node.real)
     totals: list[Histogram] = []
-    for feed in patient.samples:
-        (a,), (b,) = real.run(None, feed), made.run(None, feed)
-        found = [counted(each) for each in (a, b, b - a)]
-        totals = [merged(*pair) for pair in zip(totals, found, strict=True)] if totals else found
+    for feed in model.samples:
+        (a,), (b,) = real.run(None, feed), calibrated.run(None, feed)
+        histograms = [counted(each) for each in (a, b, b - a)]
+        totals = (
+            [merged(*pair) for pair in zip(totals, histograms, strict=True)]
+            if totals
+            else histograms
+        )
     first, second, error = map(bars, totals)
     return {
         "node_output": {"float": first, "calibrated": second},
@@ -64,13 +68,13 @@ def _output(patient: ModelUnderTest, one: CalibrationNode) -> Panels:
     }
 
 
-def _tensor(patient: ModelUnderTest, name: str) -> Iterator[np.ndarray]:
-    session = _watching(patient, patient.calibrated.copy(), name)
-    for feed in patient.samples:
+def _tensor(model: ModelUnderTest, name: str) -> Iterator[np.ndarray]:
+    session = _watching(model, model.calibrated.copy(), name)
+    for feed in model.samples:
         yield session.run(None, feed)[0]
 
 
-def _watching(patient: ModelUnderTest, graph: Graph, name: str) -> FloatSession:
+def _watching(model: ModelUnderTest, graph: Graph, name: str) -> FloatSession:
     graph.expose([name])
     graph.drop_unused()
-    return float_session(graph, patient.operators)
+    return float_session(graph, model.operators)

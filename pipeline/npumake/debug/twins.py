@@ -1,4 +1,4 @@
-"""Twins: a node of the float graph, the same node calibrated, and what the program has of it."""
+"""Matches a node of the float graph with the calibrated graph and with the program."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from npumake.quant.precision.placement import activations
 
 
 def compared_nodes(graph: Graph) -> list[Node]:
-    """The nodes that make a float tensor of their own: an absorbed clamp counts with its node,
-    and the Q/DQ a model brings along with the node before."""
+    """The nodes with a float output: a fused clamp counts with its node, a model's own Q/DQ with
+    the node before."""
     others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(Q, DQ)}
     return [n for n in graph.nodes() if n not in others and is_float(result(n))]
 
@@ -25,33 +25,34 @@ def tensor_of(node: Node) -> str:
 
 
 class View(NamedTuple):
-    """One tensor of the float graph: as readers see it once calibrated, and in the program."""
+    """The names of one float tensor: for its readers in the calibrated graph, and in the
+    program."""
 
     calibrated: str
     program: str
-    read: tuple[str, ...]  # in the program, what the node that makes it reads
-    sums: bool = False  # whether the program has it in int32 before
-    half: bool = False  # whether the unit computes it in float16
+    read: tuple[str, ...]  # in the program, the inputs of its producer
+    sums: bool = False  # the program has it as int32 sums
+    half: bool = False  # the unit computes it in float16
 
 
 def views_of(
     optimized_float: Graph, calibrated: Graph, nodes: Iterable[Node], program: Program
 ) -> dict[str, View]:
-    """By the tensor's name. A node keeps its name from stage to stage; what it makes may not."""
+    """Views by tensor name. Node names are the same in all stages; tensor names may differ."""
     twins = {str(node.name): node for node in calibrated.nodes()}
     outputs = [str(value.name) for value in optimized_float.outputs]
     views = {name: View(name, name, ()) for name in outputs}
     for node in nodes:
         twin = twins[str(node.name)]
-        made, quantizer = result(twin), _reader(result(twin), Q)
-        codes = made if quantizer is None else quantizer.outputs[0]
+        output, quantizer = result(twin), _reader(result(twin), Q)
+        codes = output if quantizer is None else quantizer.outputs[0]
         dequantizer = _reader(codes, DQ)
-        seen = made if dequantizer is None else dequantizer.outputs[0]
-        known = str(codes.name) in program.tensors
+        reader_view = output if dequantizer is None else dequantizer.outputs[0]
+        has_codes = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
-        shown = str((codes if known else made).name)
+        program_name = str((codes if has_codes else output).name)
         kinds = hands_out_sums(twin), is_float16(twin)
-        views[tensor_of(node)] = View(str(seen.name), shown, read, *kinds)
+        views[tensor_of(node)] = View(str(reader_view.name), program_name, read, *kinds)
     return views
 
 
@@ -60,7 +61,7 @@ def _reader(value: Value, op_type: str) -> Node | None:
 
 
 def _codes(value: Value) -> Value:
-    """The codes behind a dequantized value."""
+    """The quantized tensor behind a dequantized value."""
     maker = producer(value)
     if maker is None or maker.op_type != DQ or maker.inputs[0] is None:
         return value

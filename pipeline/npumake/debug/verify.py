@@ -1,7 +1,7 @@
-"""Whether a bundle still is what its quantized graph says: its constants, and what it computes.
+"""Verifies a bundle against its quantized graph: constants and outputs.
 
-The graph is run by the reference engine, so that what differs was changed: there is no rounding
-that onnxruntime does otherwise. Two results agree where they are equal to so many decimals.
+The graph runs in the reference engine, which rounds like the bundle, so any difference is a change.
+Outputs agree if they are equal to a number of decimals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Of one output: results missing on one side, too far apart, and NaN; of so many."""
+    """Counts of an output's values: missing on one side, different, and NaN, of `total`."""
 
     output: str
     miss: int
@@ -44,7 +44,7 @@ class Mismatch:
 
 
 def program_of(quantized: Graph, target: Target) -> Program:
-    """As the bundle holds it."""
+    """The program of a quantized graph, as a bundle stores it."""
     return joined(lowered(quantized, target.rounding, target.runnable))
 
 
@@ -55,23 +55,24 @@ def verified(
     digits: int,
     operators: Operators = NO_OPERATORS,
 ) -> list[Mismatch]:
-    """Every output of the quantized program against the bundle's. Raises GraphError where the two
-    have no inputs in common, and for feeds that do not fit."""
+    """Compare every output of the program with the bundle's, to `digits` decimals. Raises
+    GraphError for different inputs and for feeds that do not fit."""
     if program.inputs != bundle.program.inputs:
-        what = f"the graph is fed {list(program.inputs)}, the bundle {list(bundle.program.inputs)}"
-        raise GraphError(what, hint="is this the graph that the bundle was made of?")
-    wanted = ReferenceSession(program, operators).run(None, feeds)
-    given = ExactSession(bundle.program, operators).run(None, feeds)
-    made = dict(zip(bundle.program.outputs, given, strict=True))
+        inputs = list(program.inputs), list(bundle.program.inputs)
+        what = "the graph has the inputs {}, the bundle {}".format(*inputs)
+        raise GraphError(what, hint="check that the bundle was built from this graph")
+    expected = ReferenceSession(program, operators).run(None, feeds)
+    actual = ExactSession(bundle.program, operators).run(None, feeds)
+    bundle_outputs = dict(zip(bundle.program.outputs, actual, strict=True))
     return [
-        mismatch(name, values, made.get(name, np.empty(0)), digits)
-        for name, values in zip(program.outputs, wanted, strict=True)
+        mismatch(name, values, bundle_outputs.get(name, np.empty(0)), digits)
+        for name, values in zip(program.outputs, expected, strict=True)
     ]
 
 
-def mismatch(name: str, wanted: np.ndarray, made: np.ndarray, digits: int) -> Mismatch:
-    """Element by element, to so many decimals."""
-    a, b = (values.astype(np.float64).ravel() for values in (wanted, made))
+def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -> Mismatch:
+    """Compare element by element, to `digits` decimals."""
+    a, b = (values.astype(np.float64).ravel() for values in (expected, actual))
     shared = min(a.size, b.size)
     nan = np.isnan(a[:shared]) | np.isnan(b[:shared])
     apart = (np.round(a[:shared], digits) != np.round(b[:shared], digits)) & ~nan
@@ -81,16 +82,16 @@ def mismatch(name: str, wanted: np.ndarray, made: np.ndarray, digits: int) -> Mi
 
 
 def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
-    """The constants, instruction by instruction, that the bundle holds otherwise."""
+    """A line for every instruction or constant that differs in the bundle."""
     theirs = {step.name: step for step in bundle.program.instructions}
     for step in program.instructions:
-        held = theirs.get(step.name)
-        if held is None or held.op != step.op or held.attributes != step.attributes:
+        other = theirs.get(step.name)
+        if other is None or other.op != step.op or other.attributes != step.attributes:
             yield f"{step.name}: another instruction"
             continue
-        for role, wanted in step.constants.items():
-            made = held.constants.get(role)
-            if made is None or made.shape != wanted.shape or made.dtype != wanted.dtype:
+        for role, values in step.constants.items():
+            actual = other.constants.get(role)
+            if actual is None or actual.shape != values.shape or actual.dtype != values.dtype:
                 yield f"{step.name}: another {role}"
-            elif count := int((made != wanted).sum()):
-                yield f"{step.name}: {count} of {wanted.size} values of {role}"
+            elif count := int((actual != values).sum()):
+                yield f"{step.name}: {count} of {values.size} values of {role}"

@@ -1,6 +1,6 @@
-"""Detectors: what their metadata says, where their heads are cut, what their outputs mean.
+"""Detectors: their metadata, the split of their heads, and the decoding of their outputs.
 
-`metadata` reads EdgeFirst's schema v2, the one description of a detector that survives its export;
-`split` cuts a head's outputs as its hints say; `distance` finds the arithmetic of its boxes;
-`decode` turns outputs into boxes, scores and masks. Nothing here quantizes or measures.
+`metadata` reads EdgeFirst's schema v2. `split` cuts a head's outputs at its hints. `distance` finds
+the nodes that compute boxes from distances. `decode` turns outputs into boxes, scores and masks.
+This room neither quantizes nor measures.
 """

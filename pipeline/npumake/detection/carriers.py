@@ -1,8 +1,7 @@
-"""Metadata read from a file alone, whichever carries it.
+"""Reads the metadata that a model file carries.
 
 .onnx                      metadata_props `edgefirst`, `labels`
-.hybrid .tflite .dvm .hef  members edgefirst.json, labels.txt of a ZIP that is the file or that
-                           stands behind it
+.hybrid .tflite .dvm .hef  members edgefirst.json, labels.txt of a ZIP: the file itself, or appended
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from npumake.bundle.archive import BESIDE, Bundle
 from npumake.bundle.opening import opened_one
-from npumake.detection.entry import LARGEST
+from npumake.detection.entry import MAX_JSON_BYTES
 from npumake.detection.metadata import Metadata, read_metadata
 from npumake.detection.notes import metadata_of
 from npumake.errors import GraphError, ProjectError
@@ -29,31 +28,33 @@ with when_used("npumake.bundle.secure"):
 METADATA, CLASSES = BESIDE
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# What a stranger's bytes make zipfile raise; a file without a ZIP is not among it.
+# Exceptions of zipfile for a damaged ZIP; a file without a ZIP is no error.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
-class Carried(NamedTuple):
-    """The metadata of a detector, None where there is none, and the classes."""
+class EmbeddedMetadata(NamedTuple):
+    """A file's detector metadata, or None, and its class names."""
 
     metadata: Metadata | None
     classes: tuple[str, ...]
 
 
-def carried(path: Path, model: str | None = None, keys: secure.Keys | None = None) -> Carried:
-    """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
-    the `keys`. Raises PipelineError."""
+def embedded_metadata(
+    path: Path, model: str | None = None, keys: secure.Keys | None = None
+) -> EmbeddedMetadata:
+    """The metadata and classes in the file. `model` selects a model of a packed file, `keys` open a
+    secure one. Raises PipelineError."""
     if path.suffix != Bundle.suffix:
-        return Carried(metadata_in(path), labels_in(path))
+        return EmbeddedMetadata(metadata_in(path), labels_in(path))
     beside = opened_one(path, model, keys).beside
     data = beside.get(METADATA)
     metadata = None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
-    return Carried(metadata, _classes(beside.get(CLASSES, b""), path))
+    return EmbeddedMetadata(metadata, _classes(beside.get(CLASSES, b""), path))
 
 
 def metadata_in(path: Path) -> Metadata | None:
-    """What the file carries; None where it carries nothing. Raises ProjectError for what is no
-    metadata, GraphError for no file or an `.onnx` that is none."""
+    """The metadata in the file, or None. Raises ProjectError for invalid metadata, GraphError for
+    a missing file or an invalid `.onnx`."""
     if path.suffix == ".onnx":
         return metadata_of(Graph.load(path))
     data = _member(path, METADATA)
@@ -61,7 +62,7 @@ def metadata_in(path: Path) -> Metadata | None:
 
 
 def labels_in(path: Path) -> tuple[str, ...]:
-    """The classes of a ZIP, by index: one per line, blank lines left out. Raises ProjectError."""
+    """The class names in a ZIP, by index: one per line, without blank ones. Raises ProjectError."""
     return _classes(_member(path, CLASSES) or b"", path)
 
 
@@ -75,16 +76,17 @@ def _classes(data: bytes, path: Path) -> tuple[str, ...]:
 
 def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
     """The metadata and the classes as members of a ZIP."""
-    found = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
+    contents = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
     if labels:
-        # A label of two lines would shift all behind it.
+        # A line break in a label would shift all later ones.
         lines = (" ".join(label.split()) for label in labels)
-        found[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
-    return found
+        contents[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
+    return contents
 
 
 def _member(path: Path, name: str) -> bytes | None:
-    """At most LARGEST bytes of it, stored or deflated. Raises ProjectError."""
+    """The member's bytes, at most MAX_JSON_BYTES, stored or deflated; None without it. Raises
+    ProjectError, and GraphError for a missing file."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     if not zipfile.is_zipfile(path):
@@ -96,9 +98,9 @@ def _member(path: Path, name: str) -> bytes | None:
             if archive.getinfo(name).compress_type not in COMPRESSIONS:
                 raise ValueError("a compression that no reader of these files has")
             with archive.open(name) as member:
-                data = member.read(LARGEST + 1)
+                data = member.read(MAX_JSON_BYTES + 1)
     except _DAMAGE as error:
         raise ProjectError(f"a damaged ZIP: {error}", f"{name} in {path.name}") from error
-    if len(data) > LARGEST:
-        raise ProjectError(f"more than {LARGEST} bytes", f"{name} in {path.name}")
+    if len(data) > MAX_JSON_BYTES:
+        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes", f"{name} in {path.name}")
     return data

@@ -1,10 +1,10 @@
-"""Outputs of a detector → boxes, scores, classes and masks, as its `outputs[]` describe them.
+"""Decodes a detector's outputs into boxes, scores, classes and masks, by its `outputs[]`.
 
     bind by name → dequantize → per scale: flatten row by row, smallest stride first, concatenate
-    → DFL and distances to boxes → activation where it is required → best class → suppression
+    → DFL and distances to boxes → required activation → best class → non-maximum suppression
 
-A raw scale gives pixels, whatever `normalized` says: that speaks of the graph it was cut from.
-Source: the decoder of EdgeFirst's HAL, whose defaults `Rules` has.
+Raw scales decode to pixels; `normalized` describes the original graph only. Source: the decoder of
+EdgeFirst's HAL; `Rules` has its defaults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Rules:
-    """`candidates`: boxes kept before suppression, 0 for all, which a mAP needs."""
+    """`candidates` is the number of boxes before suppression; 0 means all, as a mAP needs."""
 
     score: float = 0.5
     iou: float = 0.5
@@ -41,14 +41,14 @@ class Rules:
 
 
 def rules_for_map(metadata: Metadata) -> Rules:
-    """Every box that may count, as a mean average precision wants them: Ultralytics' thresholds."""
+    """The rules for a mean average precision: Ultralytics' thresholds, all candidates."""
     return Rules(0.001, 0.7, 0, 300, metadata.nms == "class_aware")
 
 
 @dataclass(frozen=True)
 class Detections:
-    """Best first. `boxes` (n, 4) are corners x1, y1, x2, y2 in 0..1 of the model's input; a mask is
-    `coefficients` (n, k) @ `protos` (k, h, w), None for a model without."""
+    """Detections, best first. `boxes` (n, 4) are x1, y1, x2, y2 in 0..1 of the model's input. Masks
+    are `coefficients` (n, k) @ `protos` (k, h, w); both are None for a model without masks."""
 
     boxes: np.ndarray
     scores: np.ndarray
@@ -58,7 +58,7 @@ class Detections:
 
     @property
     def masks(self) -> np.ndarray | None:
-        """(n, h, w) of bool, at the size of the prototypes."""
+        """(n, h, w), bool, at the size of the prototypes."""
         if self.coefficients is None or self.protos is None:
             return None
         return geometry.masks(self.coefficients, self.protos, self.boxes)
@@ -67,8 +67,8 @@ class Detections:
 def decode(
     arrays: Arrays, outputs: Sequence[DetectorOutput], size: tuple[int, int], rules: Rules = Rules()
 ) -> Detections:
-    """One picture; `size` is (height, width) of the model's input. An array of integers is taken
-    to be codes, where its entry has a grid. Raises GraphError for outputs that do not decode."""
+    """Decodes one picture; `size` is (height, width) of the model's input. Integer arrays are
+    dequantized by their entry's grid. Raises GraphError for outputs that cannot be decoded."""
     described = {output.type: output for output in outputs if output.type}
     if "detections" in described:
         return _end_to_end(arrays, described["detections"], size, rules)
@@ -81,46 +81,46 @@ def decode(
     if rules.candidates:
         order = np.argsort(-best[chosen], kind="stable")
         chosen = chosen[order[: rules.candidates]]
-    found = geometry.corners(parts["boxes"][:, chosen])
+    boxes = geometry.corners(parts["boxes"][:, chosen])
     by_class = classes[chosen] if rules.class_aware else None
-    kept = geometry.suppressed(found, best[chosen], rules.iou, rules.most, by_class)
-    chosen, found = chosen[kept], found[kept]
+    survivors = geometry.suppressed(boxes, best[chosen], rules.iou, rules.most, by_class)
+    chosen, boxes = chosen[survivors], boxes[survivors]
     if "mask_coefs" not in parts or "protos" not in parts:
-        return Detections(found, best[chosen], classes[chosen])
+        return Detections(boxes, best[chosen], classes[chosen])
     coefficients = parts["mask_coefs"][:, chosen].T
-    return Detections(found, best[chosen], classes[chosen], coefficients, parts["protos"])
+    return Detections(boxes, best[chosen], classes[chosen], coefficients, parts["protos"])
 
 
 def _parts(
     arrays: Arrays, described: Mapping[str, DetectorOutput], size: tuple[int, int]
 ) -> dict[str, np.ndarray]:
-    """Boxes (4, n) in 0..1 as centre and size, scores (classes, n), coefficients (k, n), protos."""
-    found: dict[str, np.ndarray] = {}
+    """Boxes (4, n) as centre and size in 0..1, scores (classes, n), coefficients (k, n), protos."""
+    parts: dict[str, np.ndarray] = {}
     if "protos" in described:
-        found["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
+        parts["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
     if "detection" in described:
-        return found | _of_one(arrays, described["detection"], size, len(found.get("protos", ())))
+        return parts | _of_one(arrays, described["detection"], size, len(parts.get("protos", ())))
     if missing := [kind for kind in ("boxes", "scores") if kind not in described]:
         raise GraphError(f"the outputs hold no {missing[0]}", hint="see `outputs` of the metadata")
     for kind in ("scores", "objectness", "mask_coefs"):
         if kind in described:
-            found[kind] = _joined(arrays, described[kind])
+            parts[kind] = _joined(arrays, described[kind])
     boxes = described["boxes"]
     if boxes.encoding == "anchor":
         raise GraphError("boxes of anchors are not decoded yet", boxes.name)
     if any(child.stride for child in boxes.outputs):
-        return found | {"boxes": _from_scales(arrays, boxes, size)}
-    return found | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
+        return parts | {"boxes": _from_scales(arrays, boxes, size)}
+    return parts | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
 
 
 def _of_one(
     arrays: Arrays, whole: DetectorOutput, size: tuple[int, int], coefficients: int
 ) -> dict[str, np.ndarray]:
-    """Four rows of boxes, then scores, then so many mask coefficients."""
+    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients."""
     rows = _joined(arrays, whole)
     end = len(rows) - coefficients
-    found = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
-    return found | ({"mask_coefs": rows[end:]} if coefficients else {})
+    parts = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
+    return parts | ({"mask_coefs": rows[end:]} if coefficients else {})
 
 
 def _in_unit(boxes: np.ndarray, output: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
@@ -130,7 +130,7 @@ def _in_unit(boxes: np.ndarray, output: DetectorOutput, size: tuple[int, int]) -
 
 
 def _from_scales(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
-    """(4, n): every raw scale decoded with its own stride."""
+    """(4, n): the boxes of all raw scales, each decoded with its stride."""
     decoded = []
     for child in _by_stride(boxes):
         raw = _first(_tensor(arrays, child), child)
@@ -147,7 +147,7 @@ def _from_scales(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -
 
 
 def _joined(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
-    """(channels, n), activated: scales joined along the boxes, other children by channels."""
+    """(channels, n), activated; scales are joined along boxes, other children along channels."""
     parts = []
     for child in _by_stride(output):
         values = _first(_tensor(arrays, child), child)
@@ -171,7 +171,7 @@ def _activated(values: np.ndarray, required: str | None) -> np.ndarray:
 
 
 def _tensor(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
-    """The array of that name, real numbers in float32."""
+    """The output's array, dequantized, float32."""
     if output.name not in arrays:
         raise GraphError(f"no output `{output.name}` among those to decode")
     array = arrays[output.name]
@@ -199,7 +199,7 @@ def _padded(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
 
 
 def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
-    """The only picture, channels first; trailing padding left out. Raises GraphError."""
+    """The one picture, channels first, without padding axes. Raises GraphError."""
     names = [name for name, _ in output.dshape]
     array = _padded(array, output)
     if array.shape != output.shape:
@@ -208,8 +208,8 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     if not names:
         return array[0]
     channel = next((n for n in AS_CHANNELS if n in names), None)
-    wanted = [channel, *(n for n in names if n not in (channel, "batch", "padding"))]
-    order = [names.index(name) for name in wanted if name is not None]
+    axes = [channel, *(n for n in names if n not in (channel, "batch", "padding"))]
+    order = [names.index(name) for name in axes if name is not None]
     dropped = [index for index in range(len(names)) if index not in order]
     if any(array.shape[index] != 1 for index in dropped):
         raise GraphError(f"`{output.name}` holds several pictures")
@@ -219,9 +219,9 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
 def _end_to_end(
     arrays: Arrays, output: DetectorOutput, size: tuple[int, int], rules: Rules
 ) -> Detections:
-    """Rows of x1, y1, x2, y2, score, class, chosen by the model itself: there is no suppression."""
-    found = _joined(arrays, output)
-    rows = found.T if output.dshape else found
+    """Rows of x1, y1, x2, y2, score, class. The model suppresses overlaps itself."""
+    values = _joined(arrays, output)
+    rows = values.T if output.dshape else values
     rows = rows[rows[:, 4] >= rules.score][: rules.most]
     boxes = _in_unit(rows[:, :4].T, output, size).T
     return Detections(boxes, rows[:, 4], rows[:, 5].astype(np.int64))

@@ -1,4 +1,4 @@
-"""What is said of a detector's outputs: their meaning, dimensions and unit, read off the graph."""
+"""Describes a detector's outputs from its graph: meaning, dimensions and unit."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from npumake.graph import Graph, Node, Value, array, producer, shape
 
 ACTIVATIONS = {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 DIMENSION = {"boxes": "box_coords", "scores": "num_classes", "mask_coefs": "num_protos"}
-DECODED = frozenset({*DIMENSION, "objectness"})  # parts that a decoder knows
-CHANNELS = 1  # their axis in [1, channels, boxes]
+DECODED = frozenset({*DIMENSION, "objectness"})  # parts with a known decoder
+CHANNELS = 1  # the channel axis of [1, channels, boxes]
 DECODER = "ultralytics"
 CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
-    "Add": lambda node, given: given[0] + given[1],
-    "Sub": lambda node, given: given[0] - given[1],
-    "Mul": lambda node, given: given[0] * given[1],
-    "Div": lambda node, given: given[0] / np.where(given[1] == 0, 1, given[1]),
-    "Concat": lambda node, given: np.concatenate(given, joined_axis(node)),
+    "Add": lambda node, values: values[0] + values[1],
+    "Sub": lambda node, values: values[0] - values[1],
+    "Mul": lambda node, values: values[0] * values[1],
+    "Div": lambda node, values: values[0] / np.where(values[1] == 0, 1, values[1]),
+    "Concat": lambda node, values: np.concatenate(values, joined_axis(node)),
 }
 
 
 def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOutput, ...]:
-    """`outputs[]` of a head that is not cut: one tensor of boxes, scores and coefficients."""
+    """`outputs[]` of an uncut head: one tensor of boxes, scores and coefficients."""
     targets = {hint.target: hint for hint in hints}
     masked = any(part.name == "mask_coefs" for hint in hints for part in hint.boundaries)
     return tuple(
@@ -40,36 +40,36 @@ def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOut
 
 
 def is_normalized(graph: Graph, boxes: Value) -> bool:
-    """Whether decoded boxes are in 0..1 and not in pixels: where a box of no size lies, which is
-    what the arithmetic makes of its constants alone."""
+    """Whether decoded boxes are in 0..1 instead of pixels. Evaluates the arithmetic for zero
+    distances, so that its constants alone decide."""
     chain, todo = set[Node](), [boxes]
     while todo:
         node = producer(todo.pop())
         if node is not None and node.op_type in CONSTANT and node not in chain:
             chain.add(node)
             todo += [value for value in node.inputs if value is not None]
-    known: dict[Value, np.ndarray] = {}
+    results: dict[Value, np.ndarray] = {}
     for node in (node for node in graph.nodes() if node in chain):
-        given = []
+        values = []
         for value in (value for value in node.inputs if value is not None):
-            held = array(value)
+            constant = array(value)
             zeros = np.broadcast_to(np.float32(0), shape(value))
-            given.append(known.get(value, zeros) if held is None else held)
-        known[node.outputs[0]] = CONSTANT[node.op_type](node, given)
-    return boxes in known and 0 < float(np.abs(known[boxes]).max(initial=0)) <= 1
+            values.append(results.get(value, zeros) if constant is None else constant)
+        results[node.outputs[0]] = CONSTANT[node.op_type](node, values)
+    return boxes in results and 0 < float(np.abs(results[boxes]).max(initial=0)) <= 1
 
 
 def operands(value: Value, axis: int) -> list[Value]:
-    """What concatenations along `axis` make `value` of, in order."""
-    found, todo = [], [value]
+    """The tensors that nested Concats along `axis` join to `value`, in order."""
+    parts, todo = [], [value]
     while todo:
         value = todo.pop()
         node = producer(value)
         if node is None or not joins(node, axis):
-            found.append(value)
+            parts.append(value)
             continue
         todo += [operand for operand in reversed(node.inputs) if operand is not None]
-    return found
+    return parts
 
 
 def joins(node: Node, axis: int) -> bool:
@@ -77,12 +77,12 @@ def joins(node: Node, axis: int) -> bool:
 
 
 def type_of_part(boundary: Boundary) -> str | None:
-    """None where no decoder knows it, keypoints for one: it refuses types that it does not."""
+    """The output type of a part; None for parts without a decoder, such as keypoints."""
     return boundary.name if boundary.name in DECODED else None
 
 
 def part_output(leaf: Value, boundary: Boundary) -> DetectorOutput:
-    """A decoded part as one tensor; what its activation made is applied already."""
+    """A decoded part as one tensor, with its activation applied or required."""
     _, channels, count = flat_shape(leaf)
     applied = activation_of(leaf)
     return DetectorOutput(
@@ -113,7 +113,7 @@ def detection_output(graph: Graph, value: Value) -> DetectorOutput:
 
 
 def other_output(graph: Graph, value: Value, masked: bool) -> DetectorOutput:
-    """An output no hint names: prototypes where there are coefficients, else only named."""
+    """An output without a hint: mask prototypes if there are coefficients, else untyped."""
     dims = shape(value)
     if not masked or len(dims) != 4:
         return DetectorOutput("", dims, dtype="float32")
@@ -133,7 +133,7 @@ def named_dims(batch: int, name: str, channels: int, count: int) -> Dims:
 
 def flat_shape(value: Value) -> tuple[int, int, int]:
     """(batch, channels, boxes). Raises GraphError."""
-    found = shape(value)
-    if len(found) != 3 or found[0] != 1:
-        raise GraphError(f"`{value.name}` of shape {list(found)} is no [1, channels, boxes]")
-    return found[0], found[1], found[2]
+    sizes = shape(value)
+    if len(sizes) != 3 or sizes[0] != 1:
+        raise GraphError(f"`{value.name}` of shape {list(sizes)} is no [1, channels, boxes]")
+    return sizes[0], sizes[1], sizes[2]

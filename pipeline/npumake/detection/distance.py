@@ -1,11 +1,11 @@
-"""The arithmetic that makes boxes of distances: what int16_smart keeps in 16 bits.
+"""Finds the arithmetic from distances to boxes, which int16_smart keeps in 16 bits.
 
     lt, rb = halves of the projected distances     x1y1 = anchor - lt     x2y2 = anchor + rb
     centre = (x1y1 + x2y2) / 2     size = x2y2 - x1y1     boxes = concat(centre, size) * stride
 
-It begins behind the DFL projection and ends where boxes meet anything else, so that scores, mask
-coefficients and prototypes are no part of it. Source: the Ara2 Converter's description of
-int16_smart; the nodes are those of a public Ultralytics head.
+It starts behind the DFL projection and ends where boxes are joined with other tensors. Scores, mask
+coefficients and prototypes are not part of it. Source: the Ara2 Converter's description of
+int16_smart; the node pattern is that of a public Ultralytics head.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ ARITHMETIC = ("Add", "Concat", "Div", "Mul", "Sub")
 
 
 def distance_to_box(graph: Graph) -> tuple[str, ...]:
-    """The names of these nodes in the order of the graph; none where there is no such head."""
-    fed = _fed(graph)
+    """The names of these nodes in graph order; empty without such a head."""
+    dependent = _input_dependent(graph)
     chosen: dict[Node, None] = {}
     for sub in graph.nodes("Sub"):
         anchor, lt = sub.inputs
-        if anchor is None or lt is None or anchor in fed or not (halves := _halves(lt)):
+        if anchor is None or lt is None or anchor in dependent or not (halves := _halves(lt)):
             continue
         for add in graph.nodes("Add"):
-            rb = next((value for value in add.inputs if value in fed), None)
-            if rb is not None and _source(rb) is _source(lt) and set(add.inputs) - fed:
+            rb = next((value for value in add.inputs if value in dependent), None)
+            if rb is not None and _source(rb) is _source(lt) and set(add.inputs) - dependent:
                 chosen |= dict.fromkeys([halves, _maker(rb), sub, add])
     if not chosen:
         return ()
-    made = {value for node in chosen for value in node.outputs}
+    box_values = {value for node in chosen for value in node.outputs}
     for node in graph.nodes(*ARITHMETIC):
-        given = [value for value in node.inputs if value in fed]
-        if given and set(given) <= made:
+        operands = [value for value in node.inputs if value in dependent]
+        if operands and set(operands) <= box_values:
             chosen[node] = None
-            made.update(node.outputs)
+            box_values.update(node.outputs)
     return tuple(str(node.name) for node in graph.nodes() if node in chosen)
 
 
-def _fed(graph: Graph) -> set[Value]:
-    """The values that depend on what is fed; all others are known beforehand."""
-    found: set[Value] = set(graph.inputs)
+def _input_dependent(graph: Graph) -> set[Value]:
+    """The values that depend on the inputs; all others are constant."""
+    values: set[Value] = set(graph.inputs)
     for node in graph.nodes():
-        if any(value in found for value in node.inputs):
-            found.update(node.outputs)
-    return found
+        if any(value in values for value in node.inputs):
+            values.update(node.outputs)
+    return values
 
 
 def _halves(value: Value) -> Node | None:
@@ -60,6 +60,6 @@ def _maker(value: Value) -> Node:
 
 
 def _source(value: Value) -> Value | None:
-    """What a half is a half of."""
+    """The tensor that was split into halves."""
     node = _halves(value)
     return node.inputs[0] if node else None

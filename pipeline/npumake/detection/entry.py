@@ -1,4 +1,4 @@
-"""JSON from a stranger: read strictly, and asked for its keys by what they may hold."""
+"""Strict reading of untrusted JSON, with typed access to its keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from npumake.digest import Json
 from npumake.errors import ProjectError
 
-LARGEST = 1 << 24  # bytes of text
+MAX_JSON_BYTES = 1 << 24  # bytes of text
 
-Kind = tuple[str, Callable[[Json], bool]]  # in words, and the question
+Kind = tuple[str, Callable[[Json], bool]]  # description, test
 
 
 def _whole(value: Json) -> bool:
@@ -47,13 +47,13 @@ def one_of(*words: str) -> Kind:
 
 @dataclass(frozen=True)
 class MetadataEntry:
-    """One JSON object and where it stands: `edgefirst.json: outputs.0`. A null is no value."""
+    """One JSON object and its place, such as `edgefirst.json: outputs.0`. null counts as absent."""
 
     data: Mapping[str, Json]
     where: str
 
     def get(self, key: str, kind: Kind, default: Json = None) -> Json:
-        """The value, checked. Raises ProjectError."""
+        """The value of the key, or `default`. Raises ProjectError for another kind."""
         value = self.data.get(key)
         if value is None:
             return default
@@ -63,18 +63,18 @@ class MetadataEntry:
         return value
 
     def need(self, key: str, kind: Kind) -> Json:
-        """As `get`, but it must be there."""
+        """As `get`, for a required key."""
         if self.data.get(key) is None:
             raise ProjectError(f"`{key}` is missing", self.where)
         return self.get(key, kind)
 
     def entry(self, key: str) -> MetadataEntry:
-        """The object at `key`; an empty one where there is none."""
+        """The object at `key`, or an empty one."""
         return MetadataEntry(self.get(key, OBJECT, {}), self.below(key))
 
     def entries(self, key: str) -> tuple[MetadataEntry, ...]:
-        found = self.get(key, OBJECTS, [])
-        return tuple(MetadataEntry(item, f"{self.below(key)}.{n}") for n, item in enumerate(found))
+        items = self.get(key, OBJECTS, [])
+        return tuple(MetadataEntry(item, f"{self.below(key)}.{n}") for n, item in enumerate(items))
 
     def below(self, key: str) -> str:
         return f"{self.where}{'.' if ': ' in self.where else ': '}{key}"
@@ -82,17 +82,17 @@ class MetadataEntry:
 
 def read_object(data: str | bytes, name: str) -> dict[str, Json]:
     """The one JSON object in `data`. Raises ProjectError for anything else."""
-    found = read_json(data, name)
-    if not isinstance(found, dict):
+    document = read_json(data, name)
+    if not isinstance(document, dict):
         raise ProjectError("the JSON must be an object", name)
-    return found
+    return document
 
 
 def read_json(data: str | bytes, name: str) -> Json:
-    """Raises ProjectError for what is not JSON, not UTF-8, too large or too deep, for a key that
-    is written twice, and for NaN."""
-    if len(data) > LARGEST:
-        raise ProjectError(f"more than {LARGEST} bytes of JSON", name)
+    """The JSON value in `data`. Raises ProjectError for text that is not JSON or not UTF-8, too
+    large or too deep, for a duplicate key, and for NaN."""
+    if len(data) > MAX_JSON_BYTES:
+        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes of JSON", name)
     try:
         return json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -100,10 +100,10 @@ def read_json(data: str | bytes, name: str) -> Json:
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    items = dict(pairs)
+    if len(items) < len(pairs):
         raise ValueError("a key is written twice")
-    return found
+    return items
 
 
 def _no_number(word: str) -> Json:

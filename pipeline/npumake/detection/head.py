@@ -1,4 +1,4 @@
-"""A detector's head as `model:` asks for it: cut by its hints or described as it is."""
+"""Applies `model.split` to a detector's head: cuts it at its hints, or describes it whole."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NAME_ONE = "an edgefirst.json, named by the key `metadata`, says where to cut"
 
 
 def with_head(graph: Graph, model: ModelSection, metadata: Metadata | None) -> Graph:
-    """The graph, described by `metadata` where there is one. Shapes must be known.
+    """The graph with its head split or described. Shapes must be known.
 
-    Raises ProjectError where `metadata` speaks of another input, GraphError where it does not fit.
+    Raises ProjectError if `metadata` has another input shape, GraphError if its hints do not fit.
     """
     if metadata is not None:
         _check_input(graph, metadata)
@@ -30,13 +30,13 @@ def with_head(graph: Graph, model: ModelSection, metadata: Metadata | None) -> G
         metadata = _described(graph, metadata)
     if metadata is not None:
         mark_metadata(graph, metadata)
-    if found := _boxes(graph):
-        mark_boxes(graph, found)
+    if names := _boxes(graph):
+        mark_boxes(graph, names)
     return graph
 
 
 def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
-    """Cut by its hints; a model without stays whole, as the converters have it."""
+    """Cuts the head at its hints. A model without hints stays whole, as in the converters."""
     if metadata is None:
         tell(f"the model holds no metadata: {WHOLE}; {NAME_ONE}")
         metadata = bare_metadata(graph)
@@ -54,7 +54,7 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
 
 
 def _described(graph: Graph, metadata: Metadata) -> Metadata:
-    """With the `outputs` of a head that stays whole, as its hints or else its nodes say."""
+    """The metadata with `outputs` of an uncut head, from its hints or else from its nodes."""
     if metadata.outputs:
         return metadata
     fits = bool(metadata.hints) and all(_fits(graph, hint) for hint in metadata.hints)
@@ -65,24 +65,24 @@ def _described(graph: Graph, metadata: Metadata) -> Metadata:
 
 
 def _fits(graph: Graph, hint: SplitHint) -> bool:
-    """Whether the whole target is boxes, scores and coefficients of one anchor per cell."""
+    """Whether the target holds only boxes, scores and coefficients, with one anchor per cell."""
     targets = {str(value.name): shape(value) for value in graph.outputs}
     dims = targets.get(hint.target, ())
-    known = all(part.name in DIMENSION for part in hint.boundaries)
+    is_decodable = all(part.name in DIMENSION for part in hint.boundaries)
     end = hint.boundaries[-1].end
-    return known and len(dims) == 3 and dims[:2] == (1, end) and hint.anchors_per_cell == 1
+    return is_decodable and len(dims) == 3 and dims[:2] == (1, end) and hint.anchors_per_cell == 1
 
 
 def _boxes(graph: Graph) -> tuple[str, ...]:
-    """The trained nodes: later graphs know these, whatever becomes of the nodes that stand here."""
-    found = distance_to_box(graph)
-    trained = (name for node in found for name in origin(*graph.find(node)))
+    """The box nodes by their names in the trained model, which later graphs keep as origins."""
+    nodes = distance_to_box(graph)
+    trained = (name for node in nodes for name in origin(*graph.find(node)))
     return tuple(dict.fromkeys(trained))
 
 
 def _check_input(graph: Graph, metadata: Metadata) -> None:
     expected = metadata.input_shape
     if expected and expected not in {shape(value) for value in graph.inputs}:
-        given = ", ".join(str(list(shape(value))) for value in graph.inputs)
-        what = f"the metadata speaks of an input of {list(expected)}, the model takes {given}"
+        shapes = ", ".join(str(list(shape(value))) for value in graph.inputs)
+        what = f"the metadata has an input of {list(expected)}, the model takes {shapes}"
         raise ProjectError(what, Route("model.metadata"))

@@ -1,12 +1,12 @@
-"""`outputs[]` of a model that no hint describes, read off its graph.
+"""Infers `outputs[]` from the graph of a model without hints.
 
 [1, 4 + classes (+ K), boxes]   boxes, a Sigmoid's scores and, beside prototypes [1, K, h, w], their
                                 coefficients: one `detection`
 [1, rows, 6]                    of an end-to-end model: `detections`
-others                          named, and of no type: no decoder is to guess
+others                          untyped, so that no decoder guesses
 
-A head with more channels than these, such as keypoints or angles, is of no type: they would decode
-as classes.
+A head with more channels, such as keypoints or angles, is untyped too: they would decode as
+classes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def inferred_outputs(graph: Graph, metadata: Metadata) -> tuple[DetectorOutput, 
 
 
 def bare_metadata(graph: Graph) -> Metadata:
-    """Of a model that carries none: its input, no classes."""
+    """Minimal metadata for a model without any: its input shape, no classes."""
     document = {
         "schema_version": 2,
         "input": {"shape": list(shape(graph.inputs[0]))},
@@ -57,7 +57,7 @@ def bare_metadata(graph: Graph) -> Metadata:
 
 
 def _is_head(value: Value, protos: set[int]) -> bool:
-    """Whether it is joined of boxes, scores and no more than mask coefficients."""
+    """Whether it joins boxes, scores and at most mask coefficients."""
     node = producer(value)
     if len(shape(value)) != 3 or shape(value)[0] != 1 or node is None or not joins(node, CHANNELS):
         return False
@@ -65,7 +65,7 @@ def _is_head(value: Value, protos: set[int]) -> bool:
 
 
 def _scores(head: Value) -> int:
-    """The classes behind its boxes; 0 where no Sigmoid makes them."""
+    """The number of class channels behind the boxes; 0 without a Sigmoid."""
     first = 0
     for leaf in operands(head, CHANNELS):
         if first == COORDINATES:
@@ -75,7 +75,7 @@ def _scores(head: Value) -> int:
 
 
 def _others(head: Value) -> int:
-    """Its channels behind the scores."""
+    """The number of channels behind the scores."""
     return shape(head)[CHANNELS] - COORDINATES - _scores(head)
 
 

@@ -1,5 +1,8 @@
-"""Every documented key of EdgeFirst's metadata outside `outputs` and `split_hints`: what it may
-hold, and why it is only carried where it is. Other keys are carried too, whatever they hold."""
+"""The documented keys of EdgeFirst's metadata outside `outputs` and `split_hints`.
+
+KINDS gives the kind of each value. CARRIED gives the reason why a key is copied without effect.
+Undocumented keys are copied unchecked.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ KINDS: dict[str, Kind] = {
     "tflite_quantizer.calibration_samples": WHOLE,
 }
 
-# The keys that are acted on: a table of sections 2 to 5 holds no others.
+# The keys with an effect; sections 2 to 5 of the schema have no others.
 ACTED_ON = (
     *("schema_version", "dataset", "dataset.classes", "input", "input.shape", "model"),
     *("model.end2end", "nms", "split_hints", "outputs"),

@@ -1,9 +1,8 @@
-"""EdgeFirst's metadata, schema v2: typed where it is acted on, carried unchanged everywhere else.
+"""EdgeFirst's metadata, schema v2: typed where it has an effect, else copied unchanged.
 
-The document that came is the document that goes: a converter may add, and may delete nothing but
-`split_hints`, in whose place it writes `outputs`. An older document is brought to v2 first
-(`npumake.detection.older`). `npumake.detection.keys` says of every documented key that is only
-carried, why.
+A converter may add keys. It may delete only `split_hints`, which it replaces by `outputs`.
+`npumake.detection.older` converts older documents to v2. `npumake.detection.keys` gives the reason
+for each documented key that is only copied.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NOTE = "edgefirst"  # its key among the metadata_props of an ONNX model
 SCHEMA = 2
 SPLIT = "quantization_split"
 TILINGS = ("tiled", "whole_frame")
-MOST_CLASSES = 1 << 16
+MAX_CLASSES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Metadata:
-    """`document` is schema v2 with every key that came; the rest is what is acted on."""
+    """`document` is schema v2 with all original keys; the other fields have an effect."""
 
     document: Mapping[str, Json]
     hints: tuple[SplitHint, ...] = ()
@@ -68,8 +67,8 @@ class Metadata:
 
 
 def read_metadata(data: str | bytes, name: str) -> Metadata:
-    """Raises ProjectError naming the key: no JSON, a newer schema, a key with another kind of
-    value than it may have, a tiling that is not version 1."""
+    """Parses the metadata. Raises ProjectError, with the key, for invalid JSON, a newer schema, a
+    value of the wrong kind and a tiling other than version 1."""
     document = read_object(data, name)
     version = MetadataEntry(document, name).get("schema_version", WHOLE, 1)
     if not 1 <= version <= SCHEMA:
@@ -88,7 +87,7 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
         outputs=outputs,
         tiling=_tiling(top),
         input_shape=tuple(top.entry("input").data.get("shape") or ()),
-        classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MOST_CLASSES]),
+        classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MAX_CLASSES]),
         nms=top.data.get("nms") or "class_agnostic",
         end2end=bool(model.data.get("end2end")),
     )
@@ -97,29 +96,29 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
 def with_outputs(
     metadata: Metadata, outputs: Sequence[DetectorOutput], *, keep_hints: bool = False
 ) -> Metadata:
-    """With these `outputs`, in place of `split_hints` where the model can be cut no more."""
+    """The metadata with these `outputs`; they replace `split_hints` unless `keep_hints`."""
     described = [output_document(output) for output in outputs]
     return replaced(metadata, {"outputs": described}, keep_hints=keep_hints)
 
 
 def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Metadata:
-    """With a converter's own block: version, timestamp and what it did. Raises ProjectError where
-    one of that name is there already: a converter only adds."""
+    """The metadata with a converter's block: version, timestamp and its record. Raises ProjectError
+    if a block of that name exists."""
     if name in metadata.document:
         raise ProjectError(f"the metadata has a block `{name}` already", f"{NOTE}.json: {name}")
     return replaced(metadata, {name: dict(block)})
 
 
 def replaced(metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True) -> Metadata:
-    """With these keys added, or in place of those that are there."""
-    kept = {
+    """The metadata with these keys added or replaced."""
+    remaining = {
         key: value for key, value in metadata.document.items() if keep_hints or key != "split_hints"
     }
-    return read_metadata(json.dumps(kept | dict(added), allow_nan=False), f"{NOTE}.json")
+    return read_metadata(json.dumps(remaining | dict(added), allow_nan=False), f"{NOTE}.json")
 
 
 def _check_kinds(top: MetadataEntry) -> None:
-    """Every documented key holds what it may, whether it is acted on or carried."""
+    """Raises ProjectError if a documented key has a value of the wrong kind."""
     for key, kind in KINDS.items():
         *groups, last = key.split(".")
         entry = top
@@ -129,7 +128,7 @@ def _check_kinds(top: MetadataEntry) -> None:
 
 
 def _hint(entry: MetadataEntry) -> SplitHint | None:
-    """None for a type of hint that nobody knows: it is skipped, not refused."""
+    """The hint; None for an unknown type of hint, which is skipped."""
     if entry.get("type", TEXT) != SPLIT:
         return None
     for key in ("input_dtype", "output_dtype", "description"):
@@ -168,10 +167,10 @@ def _tiling(top: MetadataEntry) -> Tiling | None:
     """Raises ProjectError for a tiling that is not version 1, before any work is done."""
     if "tiling" not in top.data:
         return None
-    given = top.data["tiling"]
-    if not isinstance(given, dict):
+    document = top.data["tiling"]
+    if not isinstance(document, dict):
         raise ProjectError("`tiling` must be an object", top.below("tiling"))
-    entry = MetadataEntry(given, top.below("tiling"))
+    entry = MetadataEntry(document, top.below("tiling"))
     if entry.get("version", WHOLE) != 1:
         raise ProjectError("only version 1 of `tiling` is known", entry.below("version"))
     full = entry.entry("full_frame").data.get("enabled") is True

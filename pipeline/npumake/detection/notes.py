@@ -1,5 +1,4 @@
-"""What later stages must know of a detector, noted in the graph: its metadata, as an ONNX file
-carries it, and the nodes that make boxes of distances."""
+"""A detector's metadata and box nodes, recorded in the graph for later stages."""
 
 from __future__ import annotations
 
@@ -24,28 +23,28 @@ def mark_metadata(graph: Graph, metadata: Metadata) -> None:
 
 
 def metadata_of(graph: Graph) -> Metadata | None:
-    """What the graph carries; None where it carries nothing. Raises ProjectError."""
-    found = graph.metadata.get(NOTE)
-    return None if found is None else read_metadata(found, f"{NOTE} in the model")
+    """The metadata in the graph, or None. Raises ProjectError."""
+    text = graph.metadata.get(NOTE)
+    return None if text is None else read_metadata(text, f"{NOTE} in the model")
 
 
 def labels_of(graph: Graph) -> tuple[str, ...]:
-    """The classes by index, as the metadata or else the model says. Raises ProjectError."""
+    """The class names by index, of the metadata or else of the model. Raises ProjectError."""
     metadata = metadata_of(graph)
     if metadata is not None and metadata.classes:
         return metadata.classes
     where = f"{LABELS} in the model"
     words, test = TEXTS
-    found = read_json(graph.metadata.get(LABELS, "[]"), where)
-    if not test(found):
+    labels = read_json(graph.metadata.get(LABELS, "[]"), where)
+    if not test(labels):
         raise ProjectError(f"it must be {words}", where)
-    return tuple(found)
+    return tuple(labels)
 
 
 def carried(graph: Graph) -> Mapping[str, str]:
-    """The notes that came with a model and go with what is made of it."""
-    kept = (NOTE, LABELS, OPERATORS)
-    return {key: graph.metadata[key] for key in kept if key in graph.metadata}
+    """The model's own notes, which artifacts made from it keep."""
+    keys = (NOTE, LABELS, OPERATORS)
+    return {key: graph.metadata[key] for key in keys if key in graph.metadata}
 
 
 def tiling(graph: Graph) -> Tiling | None:
@@ -54,7 +53,7 @@ def tiling(graph: Graph) -> Tiling | None:
 
 
 def coefficient_outputs(graph: Graph) -> frozenset[str]:
-    """The outputs that are mask coefficients and nothing else."""
+    """The outputs that hold only mask coefficients."""
     metadata = metadata_of(graph)
     outputs = metadata.outputs if metadata else ()
     kinds = (output for output in outputs if output.type == COEFFICIENTS)
@@ -69,22 +68,22 @@ def joins_coefficients(graph: Graph) -> bool:
 
 
 def mark_origin(graph: Graph, origin: Mapping[str, Json]) -> None:
-    """Note of the samples what a converter records; nothing of samples in files of their own."""
+    """Records the origin of the samples for a converter's block; empty for single files."""
     if origin:
         graph.set_metadata({ORIGIN: json.dumps(origin)})
 
 
 def origin_of_samples(graph: Graph) -> dict[str, Json]:
-    """What `mark_origin` noted, by keys of a converter's block."""
-    found: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
-    return found
+    """The record of `mark_origin`, by keys of a converter's block."""
+    origin: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
+    return origin
 
 
 def mark_boxes(graph: Graph, names: Iterable[str]) -> None:
-    """Note the nodes that make boxes, by the names they have in the trained model."""
+    """Records the nodes that compute boxes, by their names in the trained model."""
     graph.set_metadata({BOXES: json.dumps(list(names))})
 
 
 def box_nodes(graph: Graph) -> tuple[str, ...]:
-    """Their names in the trained model; `graph.find` knows them in every graph."""
+    """The names of the box nodes in the trained model; `graph.find` finds them in any stage."""
     return tuple(json.loads(graph.metadata.get(BOXES, "[]")))

@@ -1,4 +1,4 @@
-"""Schema v1 of EdgeFirst's metadata, brought to v2: the same facts under today's names.
+"""Converts EdgeFirst's metadata from schema v1 to v2.
 
 quantization [s, z] → {scale, zero_point} · dshape {a: 1, b: 2} → [{a: 1}, {b: 2}]
 input.size "WxH" → input.shape [1, C, H, W] · boxes are `direct`, scores `per_class`
@@ -21,26 +21,26 @@ _RENAMED = {
     ("validation", "validation_iou"): "iou",
     ("validation", "validation_threshold"): "score",
 }
-_CHANNELS = {"grey": 1, "yuyv": 2, "rgba": 4, "bgra": 4}  # of a camera; three of any other
+_CHANNELS = {"grey": 1, "yuyv": 2, "rgba": 4, "bgra": 4}  # by camera format; else three
 _DEFAULTS = {"boxes": ("encoding", "direct"), "scores": ("score_format", "per_class")}
 
 
 def as_v2(document: dict[str, Json], name: str) -> dict[str, Json]:
-    """Raises ProjectError for a size or a grid that is none."""
-    found: dict[str, Any] = {**document, "schema_version": 2}
+    """The document in schema v2. Raises ProjectError for an invalid size or grid."""
+    result: dict[str, Any] = {**document, "schema_version": 2}
     for (section, old), new in _RENAMED.items():
-        group = found.get(section)
+        group = result.get(section)
         if isinstance(group, dict) and old in group and new not in group:
-            found[section] = {(new if key == old else key): v for key, v in group.items()}
-    top = MetadataEntry(found, name)
+            result[section] = {(new if key == old else key): v for key, v in group.items()}
+    top = MetadataEntry(result, name)
     size = top.entry("input").get("size", TEXT)
-    if size is not None and "shape" not in found["input"]:
-        found["input"] = found["input"] | {"shape": _shape(top.entry("input"), size)}
-    if "nms" not in found:
-        found["nms"] = "class_agnostic"
+    if size is not None and "shape" not in result["input"]:
+        result["input"] = result["input"] | {"shape": _shape(top.entry("input"), size)}
+    if "nms" not in result:
+        result["nms"] = "class_agnostic"
     if outputs := top.entries("outputs"):
-        found["outputs"] = [_output(entry) for entry in outputs]
-    return found
+        result["outputs"] = [_output(entry) for entry in outputs]
+    return result
 
 
 def _shape(entry: MetadataEntry, size: str) -> list[int]:
@@ -51,14 +51,14 @@ def _shape(entry: MetadataEntry, size: str) -> list[int]:
 
 
 def _output(entry: MetadataEntry) -> dict[str, Json]:
-    found: dict[str, Json] = dict(entry.data)
-    grid = found.get("quantization")
+    result: dict[str, Json] = dict(entry.data)
+    grid = result.get("quantization")
     if isinstance(grid, list):
         if len(grid) != 2:
             raise ProjectError("a grid is [scale, zero_point]", entry.below("quantization"))
-        found["quantization"] = {"scale": grid[0], "zero_point": grid[1]}
-    if isinstance(found.get("dshape"), dict):
-        found["dshape"] = [{name: size} for name, size in found["dshape"].items()]
-    if (default := _DEFAULTS.get(str(found.get("type")))) and default[0] not in found:
-        found[default[0]] = default[1]
-    return found
+        result["quantization"] = {"scale": grid[0], "zero_point": grid[1]}
+    if isinstance(result.get("dshape"), dict):
+        result["dshape"] = [{name: size} for name, size in result["dshape"].items()]
+    if (default := _DEFAULTS.get(str(result.get("type")))) and default[0] not in result:
+        result[default[0]] = default[1]
+    return result

@@ -1,9 +1,9 @@
-"""The outputs of a detector: logical ones, each a tensor itself or made of physical tensors.
+"""The logical outputs of a detector, each one tensor or joined from physical tensors.
 
     real = scale * (q - zero_point)
 
-`dshape` names the dimensions, outermost first. Exactly one level of children. Source of the rules:
-EdgeFirst's metadata schema v2 and what its HAL accepts (`check`).
+`dshape` names the dimensions, outermost first. Outputs nest at most once. Source: EdgeFirst's
+metadata schema v2, and for `check` the rules of its HAL.
 """
 
 from __future__ import annotations
@@ -31,17 +31,22 @@ DIMENSIONS = (
     *("batch", "height", "width", "num_classes", "num_features", "num_boxes", "num_protos"),
     *("num_anchors_x_features", "box_coords", "padding"),
 )
-CHANNELS = ("box_coords", "num_features", "num_classes", "num_protos")  # where children are joined
+CHANNELS = (
+    "box_coords",
+    "num_features",
+    "num_classes",
+    "num_protos",
+)  # the axes along which children are joined
 DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
-MOST_BINS = 64  # of one side of a DFL box
+MAX_BINS = 64  # of one side of a DFL box
 
 Dims = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
 class OutputGrid:
-    """A grid: one scale and zero point, or one per index of `axis`."""
+    """Quantization parameters: one scale and zero point, or one per index of `axis`."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...] = (0,)
@@ -51,7 +56,7 @@ class OutputGrid:
 
 @dataclass(frozen=True)
 class DetectorOutput:
-    """One entry of `outputs[]`. `stride` is (x, y); `rest` is what is carried unchanged."""
+    """One entry of `outputs[]`. `stride` is (x, y); `rest` holds keys that are only copied."""
 
     name: str
     shape: tuple[int, ...]
@@ -81,7 +86,7 @@ KNOWN = frozenset(entry.name for entry in fields(DetectorOutput)) - {"rest"}
 
 
 def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
-    """Raises ProjectError for a key that holds something else than it may."""
+    """Parses an entry. Raises ProjectError for a value of the wrong kind."""
     stride = entry.get("stride", WHOLES)
     encoding = entry.get("encoding", one_of("dfl", "direct", "ltrb", "anchor"))
     children = entry.entries("outputs")
@@ -109,10 +114,10 @@ def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
 
 
 def _dims(entry: MetadataEntry) -> Dims:
-    found = entry.get("dshape", OBJECTS, ())
-    if any(len(item) != 1 for item in found):
+    items = entry.get("dshape", OBJECTS, ())
+    if any(len(item) != 1 for item in items):
         raise ProjectError("each item of `dshape` has one name", entry.below("dshape"))
-    named = tuple(pair for item in found for pair in item.items())
+    named = tuple(pair for item in items for pair in item.items())
     shape = tuple(entry.get("shape", SIZES, ()))
     names = [name for name, _ in named]
     if named and tuple(size for _, size in named) != shape:
@@ -143,21 +148,21 @@ def _quantization(entry: MetadataEntry) -> OutputGrid | None:
 
 
 def output_document(output: DetectorOutput) -> dict[str, Json]:
-    """The entry as JSON; of a tensor, `quantization` is there even when it is null."""
-    found: dict[str, Json] = {
+    """The entry as JSON; a tensor's `quantization` is present even if null."""
+    document: dict[str, Json] = {
         name: getattr(output, name)
         for name in ("name", "type", "decoder", "encoding", "score_format", "normalized")
     }
-    found["shape"] = list(output.shape)
-    found["dshape"] = [{name: size} for name, size in output.dshape] or None
+    document["shape"] = list(output.shape)
+    document["dshape"] = [{name: size} for name, size in output.dshape] or None
     stride = list(output.stride)
-    found["stride"] = stride[0] if len(set(stride)) == 1 else stride or None
-    found["anchors"] = list(output.anchors) or None
+    document["stride"] = stride[0] if len(set(stride)) == 1 else stride or None
+    document["anchors"] = list(output.anchors) or None
     for name in ("scale_index", "dtype", "activation_applied", "activation_required"):
-        found[name] = getattr(output, name)
-    found["outputs"] = [output_document(child) for child in output.outputs] or None
-    found = {key: value for key, value in found.items() if value is not None} | output.rest
-    return found if output.outputs else found | {"quantization": _grid(output.quantization)}
+        document[name] = getattr(output, name)
+    document["outputs"] = [output_document(child) for child in output.outputs] or None
+    document = {key: value for key, value in document.items() if value is not None} | output.rest
+    return document if output.outputs else document | {"quantization": _grid(output.quantization)}
 
 
 def _grid(grid: OutputGrid | None) -> Json:
@@ -166,12 +171,12 @@ def _grid(grid: OutputGrid | None) -> Json:
     scale, zero_point = (
         values[0] if len(values) == 1 else list(values) for values in (grid.scale, grid.zero_point)
     )
-    found = {"scale": scale, "zero_point": zero_point, "axis": grid.axis, "dtype": grid.dtype}
-    return {key: value for key, value in found.items() if value is not None}
+    document = {"scale": scale, "zero_point": zero_point, "axis": grid.axis, "dtype": grid.dtype}
+    return {key: value for key, value in document.items() if value is not None}
 
 
 def check(outputs: Sequence[DetectorOutput], where: str) -> None:
-    """What a decoder needs of entries that have a type. Raises ProjectError."""
+    """Raises ProjectError for typed entries that a decoder could not use."""
     typed = {output.type: output for output in outputs if output.type}
     for output in typed.values():
         if output.outputs:
@@ -203,7 +208,7 @@ def _check_children(output: DetectorOutput, where: str) -> None:
             raise ProjectError("children to be joined without a named channel in `dshape`", where)
         return
     for child in output.outputs:
-        if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MOST_BINS):
+        if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MAX_BINS):
             raise ProjectError(f"{bins} channels are no DFL box of 4 sides", where)
         if child.quantization is not None and child.quantization.dtype is None:
             raise ProjectError("the grid of a child needs its `dtype`", where)
@@ -211,5 +216,5 @@ def _check_children(output: DetectorOutput, where: str) -> None:
 
 def _features(child: DetectorOutput) -> int:
     sizes = dict(child.dshape)
-    found = next((sizes[name] for name in CHANNELS if name in sizes), None)
-    return next(iter(child.shape[1:2]), 0) if found is None else found
+    count = next((sizes[name] for name in CHANNELS if name in sizes), None)
+    return next(iter(child.shape[1:2]), 0) if count is None else count

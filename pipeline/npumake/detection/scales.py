@@ -1,4 +1,4 @@
-"""The raw tensors of a head, scale by scale: what stands before its spatial concatenation.
+"""Finds the raw tensors of a head per scale, in front of its spatial concatenation.
 
 conv [1, C, h, w] per scale → (joined with others by channels) → reshape [1, C, h*w]
     → concat over h*w → (split by channels) → decoding
@@ -23,7 +23,7 @@ def joined_axis(concat: Node) -> int:
 
 
 def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) -> list[Value]:
-    """Per stride the tensor (1, C, h, w) that `leaves` are decoded from. Raises GraphError."""
+    """The tensor (1, C, h, w) per stride that `leaves` are decoded from. Raises GraphError."""
     name = str(leaves[0].name)
     needed = _ancestors(leaves)
     concat = next(
@@ -51,7 +51,7 @@ def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) 
 def at_scales(
     tensors: Sequence[Value], kind: str | None, strides: Sequence[int]
 ) -> tuple[DetectorOutput, ...]:
-    """The physical entries; their names are not known yet."""
+    """The physical entries, still without names."""
     names = ("batch", FEATURES, "height", "width")
     return tuple(
         DetectorOutput(
@@ -68,37 +68,37 @@ def at_scales(
 
 
 def _ancestors(values: Sequence[Value]) -> set[Value]:
-    """The values and all they are computed from."""
-    found, todo = set(values), list(values)
+    """The values and all their ancestors."""
+    ancestors, todo = set(values), list(values)
     while todo:
         node = producer(todo.pop())
         for value in node.inputs if node else ():
-            if value is not None and value not in found:
-                found.add(value)
+            if value is not None and value not in ancestors:
+                ancestors.add(value)
                 todo.append(value)
-    return found
+    return ancestors
 
 
 def _is_spatial(node: Node, count: int) -> bool:
-    made = node.outputs[0]
-    return len(shape(made)) == 3 and joined_axis(node) == 2 and len(node.inputs) == count
+    output = node.outputs[0]
+    return len(shape(output)) == 3 and joined_axis(node) == 2 and len(node.inputs) == count
 
 
 def _channels(joined: Value, needed: set[Value]) -> tuple[int, int]:
-    """Which channels of `joined` are needed: the hull of what its readers take."""
-    taken = []
+    """The smallest channel range of `joined` that covers what its needed readers take."""
+    ranges = []
     for reader in dict.fromkeys(use.node for use in joined.uses()):
-        wanted = [index for index, made in enumerate(reader.outputs) if made in needed]
-        taken += [_taken(reader, index, shape(joined)[1]) for index in wanted]
-    if not taken:  # the leaf is `joined` itself
+        indices = [index for index, output in enumerate(reader.outputs) if output in needed]
+        ranges += [_channel_range(reader, index, shape(joined)[1]) for index in indices]
+    if not ranges:  # the leaf is `joined` itself
         return 0, shape(joined)[1]
-    return min(start for start, _ in taken), max(end for _, end in taken)
+    return min(start for start, _ in ranges), max(end for _, end in ranges)
 
 
-def _taken(reader: Node, index: int, channels: int) -> tuple[int, int]:
-    """The channels that output `index` of a Split or a Slice is; of any other node, all."""
+def _channel_range(reader: Node, index: int, channels: int) -> tuple[int, int]:
+    """The channel range that output `index` of a Split or Slice takes; all for other nodes."""
     if reader.op_type == "Split" and attribute(reader, "axis", 0) % 3 == 1:
-        ends = list(accumulate(shape(made)[1] for made in reader.outputs))
+        ends = list(accumulate(shape(output)[1] for output in reader.outputs))
         return ends[index] - shape(reader.outputs[index])[1], ends[index]
     if reader.op_type == "Slice":
         start, axes = array(reader.inputs[1]), _axes(reader)
@@ -109,8 +109,8 @@ def _taken(reader: Node, index: int, channels: int) -> tuple[int, int]:
 
 
 def _axes(node: Node) -> list[int]:
-    given = array(node.inputs[3]) if len(node.inputs) > 3 else None
-    return [] if given is None else [int(axis) % 3 for axis in given.ravel()]
+    axes = array(node.inputs[3]) if len(node.inputs) > 3 else None
+    return [] if axes is None else [int(axis) % 3 for axis in axes.ravel()]
 
 
 def _before_reshape(value: Value, channels: tuple[int, int]) -> Value:

@@ -1,13 +1,13 @@
-"""The outputs of a detector's head, cut where each part still has a range of its own.
+"""Splits a detector's head, so that each part has its own range.
 
-One tensor of boxes, scores and mask coefficients has one 8-bit grid, and the widest part sets it.
+A joint tensor of boxes, scores and mask coefficients has one 8-bit scale, set by the widest part.
 
     hints without strides: the operands of the last concatenations, boxes as (xy, wh)
     hints with strides:    per scale the convolutions before the spatial concatenation, raw
 
-Elementwise arithmetic behind a concatenation, such as boxes times stride, is done on its operands
-instead: the same numbers. What is cut off is the decoder's work (`npumake.detection.decode`).
-Source: EdgeFirst's description of Smart Quantization and of `outputs[]`.
+Elementwise arithmetic behind a concatenation, such as boxes times stride, moves to its operands.
+The results are equal. `npumake.detection.decode` computes what is cut off. Source: EdgeFirst's
+description of Smart Quantization and of `outputs[]`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from npumake.graph import Graph, Node, Value, array, producer, shape
 def split_outputs(
     graph: Graph, hints: Sequence[SplitHint]
 ) -> tuple[Graph, tuple[DetectorOutput, ...]]:
-    """A graph whose outputs are the physical tensors, in the order of the logical `outputs[]`.
+    """A graph with the physical tensors as outputs, in the order of the logical `outputs[]`.
 
-    Shapes must be known. Other outputs stay, mask prototypes described as such. Raises GraphError
-    where a hint does not fit the graph.
+    Shapes must be known. Other outputs stay; mask prototypes are typed. Raises GraphError if a hint
+    does not fit the graph.
     """
     graph = graph.copy()
-    found: list[tuple[DetectorOutput, list[Value]]] = []
+    entries: list[tuple[DetectorOutput, list[Value]]] = []
     by_target = {hint.target: hint for hint in hints}
     names = [str(value.name) for value in graph.outputs]
     for target in by_target:
@@ -55,15 +55,15 @@ def split_outputs(
     masked = any(part.name == "mask_coefs" for hint in hints for part in hint.boundaries)
     for value in graph.outputs:
         hint = by_target.get(str(value.name))
-        found += (
+        entries += (
             _parts(graph, value, hint) if hint else [(other_output(graph, value, masked), [value])]
         )
-    values = [value for _, values in found for value in values]
+    values = [value for _, values in entries for value in values]
     if len(set(values)) < len(values):
         raise GraphError("two parts of the head are the same tensor", hint="check `split_hints`")
     graph.expose(str(value.name) for value in values)
     graph.drop_unused()
-    outputs = tuple(_named(graph, output, values) for output, values in found)
+    outputs = tuple(_named(graph, output, values) for output, values in entries)
     return graph, outputs
 
 
@@ -87,7 +87,7 @@ def _parts(
 
 
 def _leaf(target: Value, boundary: Boundary) -> list[Value]:
-    """The operands of the last concatenations that are these channels. Raises GraphError."""
+    """The concatenated operands that form these channels. Raises GraphError."""
     leaves = operands(target, CHANNELS)
     ends = list(accumulate(shape(leaf)[CHANNELS] for leaf in leaves))
     starts = [0, *ends[:-1]]
@@ -130,8 +130,7 @@ def _flat(
 
 
 def _distributed(graph: Graph, value: Value) -> list[Value]:
-    """f(concat(a, b)) as [f(a), f(b)], for arithmetic with constants of one channel; else the
-    value itself."""
+    """f(concat(a, b)) as [f(a), f(b)] if f scales all channels equally; else the value itself."""
     chain: list[Node] = []
     node = producer(value)
     while node and (scaled := _scaled_value(node)):
@@ -146,9 +145,9 @@ def _distributed(graph: Graph, value: Value) -> list[Value]:
         assert operand is not None
         part = operand
         for step in chain:
-            given = [part if array(v) is None else v for v in step.inputs]
+            inputs = [part if array(v) is None else v for v in step.inputs]
             name = f"{step.outputs[0].name}_{tag}"
-            part, like = graph.insert(step.op_type, given, name, after=step), operand
+            part, like = graph.insert(step.op_type, inputs, name, after=step), operand
             graph.set_layout(part, range(3), like)
         parts.append(part)
     return parts
@@ -164,7 +163,7 @@ def _scaled(
     logical = boundary.end - boundary.start
     activation = boundary.activation or activation_of(leaves[0])
     children = at_scales(tensors, type_of_part(boundary), strides)
-    found = DetectorOutput(
+    output = DetectorOutput(
         boundary.name,
         (1, logical, count),
         type_of_part(boundary),
@@ -177,13 +176,13 @@ def _scaled(
             what = f"{channels} channels per cell, the hint says {logical}"
             raise GraphError(what, f"split_hints: {boundary.name}")
         form = "per_class" if boundary.name == "scores" else None
-        return replace(found, score_format=form, activation_required=activation), tensors
+        return replace(output, score_format=form, activation_required=activation), tensors
     encoding = "dfl" if channels > 4 else "direct"
-    return replace(found, encoding=encoding, normalized=False), tensors
+    return replace(output, encoding=encoding, normalized=False), tensors
 
 
 def _named(graph: Graph, output: DetectorOutput, values: list[Value]) -> DetectorOutput:
-    """The entry with its tensors' names, `/` and `.` as `_`; so are the graph's outputs called."""
+    """The entry with its tensors' names; in entry and graph `/` and `.` become `_`."""
     names = []
     for value in values:
         plain = str(value.name).replace("/", "_").replace(".", "_")
@@ -197,10 +196,10 @@ def _named(graph: Graph, output: DetectorOutput, values: list[Value]) -> Detecto
 
 
 def _scaled_value(node: Node) -> Value | None:
-    """What a Mul or Div scales by constants that are alike for every channel; else None."""
+    """The operand of a Mul or Div by constants that are equal for all channels; else None."""
     if node.op_type not in ("Mul", "Div"):
         return None
-    constants = [held for value in node.inputs if (held := array(value)) is not None]
+    constants = [constant for value in node.inputs if (constant := array(value)) is not None]
     computed = [value for value in node.inputs if value is not None and array(value) is None]
-    alike = all(held.ndim < 2 or held.shape[-2] == 1 for held in constants)
+    alike = all(constant.ndim < 2 or constant.shape[-2] == 1 for constant in constants)
     return computed[0] if len(computed) == 1 and alike else None

@@ -1,7 +1,7 @@
-"""How a graph is run: `ort` is onnxruntime, fast floats; `reference` is exact integers, the judge.
+"""Runs a graph: `ort` is onnxruntime (fast floats), `reference` computes exact integers.
 
-`lower` turns a quantized graph, whose Q/DQ `grids` reads, into the integer program that `reference`
-executes and a bundle holds; `watching` hands out what a float graph makes on the way, `legs` runs
-only what lies behind a tensor that changes. The room refuses to know where a graph comes from or
-what its numbers are for.
+`lower` turns a Q/DQ graph into the integer program that `reference` executes and a bundle stores.
+`grids` reads the Q/DQ nodes. `observed_session` exposes inner tensors of a float graph.
+`rerun_downstream` re-runs only the nodes downstream of a changed tensor. This room does not know
+where a graph comes from or what its results are used for.
 """

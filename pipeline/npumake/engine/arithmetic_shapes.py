@@ -1,6 +1,6 @@
-"""The shapes that arithmetic on codes makes, where attributes and constants are what it takes.
+"""Output shapes of arithmetic kernels, and checks of their attributes and constants.
 
-Every function raises MisfitError where they are not.
+Every function raises MisfitError for an instruction that its kernel does not accept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from npumake.engine.checks import (
     whole,
     within,
 )
-from npumake.kernels.divide import LARGEST_EPSILON, MAX_ROW
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW
 from npumake.kernels.rounding import ROUNDED
 from npumake.kernels.table import EXP_BITS
 
@@ -38,14 +38,14 @@ def elementwise(call: Call) -> Shape:
 
 
 def added(call: Call) -> Shape:
-    """Two mantissas on one shift."""
+    """Two mantissas with one common shift."""
     for role, shape in (("mantissa", (2,)), ("shift", ())):
         refuse(constant(call, role).shape != shape, f"`{role}` is not of {list(shape)}")
     return elementwise(call)
 
 
 def added_twice(call: Call) -> Shape:
-    """A factor for each side and one for the sum."""
+    """One factor per operand and one for the sum."""
     factor_of_each(call, 3)
     whole(call, "headroom", 0, 30)
     whole(call, "sign", -1, 1)
@@ -65,12 +65,12 @@ def selection(call: Call) -> Shape:
 
 def factor_of_each(call: Call, count: int) -> None:
     for role in ("mantissa", "shift"):
-        given = constant(call, role, rank=1).shape
-        refuse(given != (count,), f"`{role}` holds {given[0]} numbers, not {count}")
+        lengths = constant(call, role, rank=1).shape
+        refuse(lengths != (count,), f"`{role}` holds {lengths[0]} numbers, not {count}")
 
 
 def product(call: Call) -> Shape:
-    """Of two tensors, or of one and a constant `weight`."""
+    """Product of two tensors, or of one tensor and a constant `weight`."""
     left, *others = (grid.shape for grid in call.inputs)
     right = others[0] if others else constant(call, "weight").shape
     refuse(not left or not right, "a scalar is no matrix")
@@ -81,9 +81,9 @@ def product(call: Call) -> Shape:
 
 
 def real_product(call: Call) -> Shape:
-    made = product(call)
-    within("factor", constant(call, "factor", "f").shape, made)
-    return made
+    out_shape = product(call)
+    within("factor", constant(call, "factor", "f").shape, out_shape)
+    return out_shape
 
 
 def looked_up(call: Call) -> Shape:
@@ -142,7 +142,7 @@ def normalized_rows(call: Call) -> Shape:
     shape = same(call)
     count = math.prod(shape[at] for at in axes(call, len(shape)))
     refuse(count > MAX_ROW, f"a row of {count} is longer than {MAX_ROW}")
-    bounded(call, "epsilon", 0, LARGEST_EPSILON, rank=0)
+    bounded(call, "epsilon", 0, MAX_EPSILON, rank=0)
     for role in ("gain", "offset", "shift"):
         within(role, constant(call, role).shape, shape)
     return shape

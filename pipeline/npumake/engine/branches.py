@@ -1,8 +1,8 @@
-"""Turns of a program that do not wait for each other, taken at the same time.
+"""Runs independent steps of a program in parallel.
 
-A turn waits for those before it that make what it reads. Whatever the number of threads and
-whichever is done first, each turn reads the same arrays, so that the results are the same bits.
-Of several turns that fail, the first in order is told, as if they had been taken one by one.
+A step waits for the earlier steps that produce its inputs. Every step reads the same arrays at any
+number of threads, so the results have the same bits. If several steps fail, the first one in
+program order is reported, as in a sequential run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class ParallelTurn(NamedTuple):
-    """The arrays it reads, by name → the arrays it makes, by name."""
+    """One step: input names, output names, and the function from arrays to arrays."""
 
     reads: tuple[str, ...]
     makes: tuple[str, ...]
@@ -25,7 +25,7 @@ class ParallelTurn(NamedTuple):
 
 
 class Branches:
-    """Turns in an order in which they can be taken."""
+    """Steps in a valid execution order."""
 
     def __init__(self, turns: Sequence[ParallelTurn], threads: int) -> None:
         self.turns = turns
@@ -35,7 +35,7 @@ class Branches:
         self._pool = None if chain or threads == 1 else ThreadPoolExecutor(threads)
 
     def run(self, feeds: Values) -> dict[str, np.ndarray]:
-        """All that is fed and made. Raises what a turn raises."""
+        """All inputs and results by name. Raises what a step raises."""
         values = dict(feeds)
         if self._pool is not None:
             return self._side_by_side(self._pool, values)
@@ -51,7 +51,7 @@ class Branches:
         failed: dict[int, BaseException] = {}
         running: dict[Future[Values], int] = {}
         while left or running:
-            # Behind a failure nothing more begins; before it, what could fail earlier does.
+            # After a failure no later step starts; earlier steps may still fail first.
             last = min(failed, default=len(self.turns))
             for at in [at for at, behind in left.items() if at < last and behind <= done]:
                 del left[at]

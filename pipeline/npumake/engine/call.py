@@ -1,4 +1,4 @@
-"""One instruction about to be executed: what a kernel of the reference engine is told."""
+"""One instruction with its grids: the argument of every reference kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npumake.kernels.rounding import FixedPoint, blocks, part_of, rescale
 
 
 class Call(NamedTuple):
-    """One instruction and the grids around it."""
+    """One instruction and the grids of its inputs and output."""
 
     step: Instruction
     inputs: tuple[Tensor, ...]
@@ -24,7 +24,7 @@ class Call(NamedTuple):
         return self.step.attributes[name]
 
     def window(self) -> tuple[list[int], list[int], list[int]]:
-        """Pads, strides and dilations."""
+        """Pads, strides and dilations of the window."""
         attributes = self.step.attributes
         return attributes["pads"], attributes["strides"], attributes["dilations"]
 
@@ -34,13 +34,13 @@ class Call(NamedTuple):
         A factor or bias per channel stands in front of `trailing` axes.
         """
         mantissa, shift, bias = (
-            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
-            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
+            values.reshape(*values.shape, *(1,) * trailing) if values.ndim == 1 else values
+            for values in (self.constant("mantissa"), self.constant("shift"), self.bias)
         )
         rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
         for part in blocks(accumulator.shape):
             factor = FixedPoint(part_of(mantissa, part, rank), part_of(shift, part, rank))
-            total = accumulator[part] + part_of(bias, part, rank)  # a bias is beyond float32
+            total = accumulator[part] + part_of(bias, part, rank)  # a bias may exceed float32
             codes[part] = self.clamped(rescale(total, factor, self.attribute("rounding")))
         return codes
 
@@ -50,16 +50,18 @@ class Call(NamedTuple):
 
     @property
     def real_scale(self) -> np.ndarray:
-        """Of what is dequantized: that of its grid, or of each channel of sums, laid along them."""
+        """Scale of the input: a scalar, or one number per channel of int32 sums, shaped to
+        broadcast."""
         return self.step.constants.get("scale", np.array(self.inputs[0].scale, np.float32))
 
     def clamped(self, codes: np.ndarray) -> np.ndarray:
-        """Steps → codes, in place: they are the caller's own."""
+        """Adds the zero point and clamps to the output's codes, in place; the caller owns
+        `codes`."""
         shifted = np.asarray(codes)
         shifted += self.output.zero_point
         return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
 
 
 def steps_of(q: np.ndarray, grid: Tensor) -> np.ndarray:
-    """The signed number of quantization steps: the zero point taken off."""
+    """q - zero_point, as signed integers."""
     return q.astype(np.int32) - grid.zero_point

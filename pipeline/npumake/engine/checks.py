@@ -1,6 +1,6 @@
-"""Attributes and constants of an instruction, read as a stranger's: each of its type and bounds.
+"""Type and range checks of an instruction's attributes and constants, for untrusted programs.
 
-Every function raises MisfitError where an instruction is not what its kernel takes.
+Every function raises MisfitError for a value that the kernel does not accept.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from npumake.graph.shapes import MAX_ELEMENTS
 
 Shape: TypeAlias = tuple[int, ...]
 
-LARGEST = 1 << 31  # of an attribute: no axis is longer
+MAX_ATTRIBUTE = 1 << 31  # no axis is longer
 
 
 class MisfitError(Exception):
-    """Why no kernel takes an instruction."""
+    """The reason why a kernel does not accept an instruction."""
 
 
 def refuse(wrong: bool, why: str) -> None:
@@ -33,7 +33,7 @@ def attribute(call: Call, name: str) -> object:
     return call.attribute(name)
 
 
-def whole(call: Call, name: str, least: int = 0, most: int = LARGEST) -> int:
+def whole(call: Call, name: str, least: int = 0, most: int = MAX_ATTRIBUTE) -> int:
     return _whole(attribute(call, name), name, least, most)
 
 
@@ -44,37 +44,37 @@ def _whole(value: object, name: str, least: int, most: int) -> int:
 
 
 def wholes(
-    call: Call, name: str, count: int, least: int = 0, most: int = LARGEST
+    call: Call, name: str, count: int, least: int = 0, most: int = MAX_ATTRIBUTE
 ) -> tuple[int, ...]:
-    """`count` of them."""
+    """A list attribute of `count` integers within [least, most]."""
     return numbers(attribute(call, name), name, count, least, most)
 
 
-def numbers(given: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
-    if not isinstance(given, list) or len(given) != count:
-        raise MisfitError(f"`{name}` is {given!r}, not a list of {count}")
-    return tuple(_whole(value, name, least, most) for value in given)
+def numbers(value_list: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
+    if not isinstance(value_list, list) or len(value_list) != count:
+        raise MisfitError(f"`{name}` is {value_list!r}, not a list of {count}")
+    return tuple(_whole(value, name, least, most) for value in value_list)
 
 
 def listed(call: Call, name: str) -> list[object]:
-    found = attribute(call, name)
-    if not isinstance(found, list):
-        raise MisfitError(f"`{name}` is {found!r}, not a list")
-    return found
+    value = attribute(call, name)
+    if not isinstance(value, list):
+        raise MisfitError(f"`{name}` is {value!r}, not a list")
+    return value
 
 
 def flag(call: Call, name: str) -> bool:
-    found = attribute(call, name)
-    if type(found) is not bool:
-        raise MisfitError(f"`{name}` is {found!r}, not true or false")
-    return found
+    value = attribute(call, name)
+    if type(value) is not bool:
+        raise MisfitError(f"`{name}` is {value!r}, not true or false")
+    return value
 
 
-def one_of(call: Call, name: str, known: Iterable[str]) -> str:
-    found, names = attribute(call, name), tuple(known)
-    if not isinstance(found, str) or found not in names:
-        raise MisfitError(f"`{name}` is {found!r}, not one of {', '.join(names)}")
-    return found
+def one_of(call: Call, name: str, choices: Iterable[str]) -> str:
+    value, names = attribute(call, name), tuple(choices)
+    if not isinstance(value, str) or value not in names:
+        raise MisfitError(f"`{name}` is {value!r}, not one of {', '.join(names)}")
+    return value
 
 
 def axis(call: Call, rank: int) -> int:
@@ -83,16 +83,16 @@ def axis(call: Call, rank: int) -> int:
 
 
 def axes(call: Call, rank: int) -> tuple[int, ...]:
-    """Of `axes`: different ones, each of a tensor of that rank."""
+    """The distinct axes in `axes`, each valid for a tensor of this rank."""
     count = len(listed(call, "axes"))
     refuse(count > rank, f"`axes` has {count} axes of {rank}")
-    found = wholes(call, "axes", count, 0, rank - 1)
-    refuse(len(set(found)) < count, f"`axes` names an axis twice: {list(found)}")
-    return found
+    indices = wholes(call, "axes", count, 0, rank - 1)
+    refuse(len(set(indices)) < count, f"`axes` names an axis twice: {list(indices)}")
+    return indices
 
 
 def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) -> np.ndarray:
-    """An array that holds something, of these NumPy kinds; floats are finite."""
+    """The non-empty constant `role` of one of these NumPy kinds; floats must be finite."""
     refuse(role not in call.step.constants, f"it has no constant `{role}`")
     values = call.constant(role)
     refuse(values.dtype.kind not in kinds, f"`{role}` holds {values.dtype}")
@@ -103,7 +103,7 @@ def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) 
 
 
 def bounded(call: Call, role: str, least: int, most: int, rank: int | None = None) -> np.ndarray:
-    """Whole numbers from `least` to `most`, as wide as the kernels compute."""
+    """An integer constant within [least, most], as int64."""
     values = constant(call, role, "i", rank)
     refuse(values.dtype != np.int64, f"`{role}` holds {values.dtype}")
     low, high = int(values.min()), int(values.max())
@@ -112,26 +112,26 @@ def bounded(call: Call, role: str, least: int, most: int, rank: int | None = Non
 
 
 def broadcast(*shapes: Sequence[int]) -> Shape:
-    """As NumPy broadcasts."""
+    """The shape after NumPy broadcasting."""
     rank = max(map(len, shapes), default=0)
     columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
     sizes = [set(column) - {1} for column in columns]
-    refuse(any(len(size) > 1 for size in sizes), f"{_drawn(shapes)} do not broadcast")
+    refuse(any(len(size) > 1 for size in sizes), f"{_joined(shapes)} do not broadcast")
     return tuple(size.pop() if size else 1 for size in sizes)
 
 
 def within(role: str, shape: Sequence[int], result: Shape) -> None:
-    """Refuses a constant that makes more of the result than it is."""
+    """Raises if a constant of this shape would enlarge the result by broadcasting."""
     if len(shape) > len(result) or broadcast(shape, result) != result:
         raise MisfitError(f"`{role}` of {list(shape)} does not fit a result of {list(result)}")
 
 
-def held(shape: Sequence[int], what: str) -> None:
-    """Refuses what no memory holds, and what holds nothing."""
+def refuse_unstorable(shape: Sequence[int], what: str) -> None:
+    """Raises for an empty shape, and for one of more than MAX_ELEMENTS elements."""
     count = math.prod(shape)
     refuse(count < 1, f"{what} of {list(shape)} is empty")
     refuse(count > MAX_ELEMENTS, f"{what} of {list(shape)} is of more than {MAX_ELEMENTS:,}")
 
 
-def _drawn(shapes: Iterable[Sequence[int]]) -> str:
+def _joined(shapes: Iterable[Sequence[int]]) -> str:
     return " and ".join(str(list(shape)) for shape in shapes)

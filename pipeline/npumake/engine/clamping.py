@@ -1,4 +1,4 @@
-"""The clamp of a node, in the codes of the grid that it gives."""
+"""The clamp bounds of a node as codes of its output grid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npumake.graph import Node
 
 
 def clamped(node: Node, grid: Tensor, rounding: str) -> dict[str, Json]:
-    """Rounding is monotonic, so it may come first."""
+    """The bounds as codes. Rounding is monotonic, so clamping before or after it is the same."""
     limits, real = np.iinfo(grid.dtype), bounds(node if is_clamp(node) else None)
     low = limits.min if real.low is None else code_of(real.low, grid)
     high = limits.max if real.high is None else code_of(real.high, grid)

@@ -1,9 +1,9 @@
-"""The exact engine: what ReferenceSession computes, bit for bit, at onnxruntime's speed.
+"""The exact engine: bit for bit the results of ReferenceSession, at onnxruntime's speed.
 
-Instructions that floats compute exactly (npumake.engine.floats) run in onnxruntime, as one graph
-for all that follow each other; what lies between them runs in NumPy, and a CPU subgraph as the
-model it is. What does not wait for each other runs at the same time (npumake.engine.branches). No
-rounding is left to the order of a sum, so any number of threads gives the same bits.
+Consecutive instructions that floats compute exactly (npumake.engine.floats) run in onnxruntime as
+one graph. The others run in NumPy, and a CPU subgraph runs as its own model. Independent steps run
+in parallel (npumake.engine.branches). No rounding depends on the order of a sum, so any number of
+threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from npumake.bundle.program import Instruction, Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.branches import Branches, ParallelTurn, Values
-from npumake.engine.floats import InexactError, given_back, held_of
+from npumake.engine.floats import InexactError, codes_of, steps_of
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.engine.parallel import threads
 from npumake.engine.port import port
@@ -38,8 +38,8 @@ class ExactSession:
         at_once: int | None = None,
         watched: Iterable[str] = (),
     ) -> None:
-        """`at_once` is the number of threads, by default one per core; `watched` are tensors inside
-        that will be asked for, at this speed."""
+        """`at_once` is the number of threads, by default one per core. `watched` names inner
+        tensors that `run` will also return at this speed."""
         self._reference = ReferenceSession(program, operators)
         self.program = program
         self.operators = operators
@@ -50,21 +50,21 @@ class ExactSession:
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._threads = at_once or threads()
-        self._kept = {*self.output_names, *self.input_names, *watched}
+        self._available = {*self.output_names, *self.input_names, *watched}
         stretches = list(_stretches(program))
         self.in_floats = tuple(floats is not None for floats, steps in stretches for _ in steps)
         self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """As ReferenceSession.run: the named tensors, outputs or any other."""
-        if not self._kept.issuperset(names or ()):
-            return self._reference.run(names, feeds)  # it keeps every tensor inside
+        """Returns the named tensors, outputs or inner ones, as ReferenceSession.run does."""
+        if not self._available.issuperset(names or ()):
+            return self._reference.run(names, feeds)  # the reference keeps every inner tensor
         values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
     def _planned(self, stretches: Sequence[_Stretch]) -> Iterator[ParallelTurn]:
         last = _last_readers(self.program) | dict.fromkeys(
-            self._kept, len(self.program.instructions)
+            self._available, len(self.program.instructions)
         )
         end = 0
         for floats, steps in stretches:
@@ -76,34 +76,34 @@ class ExactSession:
                 yield self._fast(floats, steps, tuple(n for n in inside if last[n] >= end))
 
     def _fast(
-        self, floats: _Floats, steps: Sequence[Instruction], made: tuple[str, ...]
+        self, floats: _Floats, steps: Sequence[Instruction], outputs: tuple[str, ...]
     ) -> ParallelTurn:
-        session = OrtSession(floats.graph(made).to_bytes(), self._threads)
+        session = OrtSession(floats.graph(outputs).to_bytes(), self._threads)
         exactly = self._slow(steps)
 
-        def run(fed: Values) -> Values:
-            if any(x.dtype.kind == "f" and np.isnan(x).any() for x in fed.values()):
-                exactly.run(fed)  # raises what the reference raises for NaN, which has no code
-            return dict(zip(made, session.run(made, fed), strict=True))
+        def run(feeds: Values) -> Values:
+            if any(x.dtype.kind == "f" and np.isnan(x).any() for x in feeds.values()):
+                exactly.run(feeds)  # raises the reference's error for NaN, which has no code
+            return dict(zip(outputs, session.run(outputs, feeds), strict=True))
 
-        return ParallelTurn(session.input_names, made, run)
+        return ParallelTurn(session.input_names, outputs, run)
 
     def _slow(self, steps: Sequence[Instruction]) -> ParallelTurn:
-        made = tuple(name for step in steps for name in step.outputs)
-        read = (name for step in steps for name in step.inputs if name not in made)
+        outputs = tuple(name for step in steps for name in step.outputs)
+        read = (name for step in steps for name in step.inputs if name not in outputs)
 
-        def run(fed: Values) -> Values:
-            values = dict(fed)
+        def run(feeds: Values) -> Values:
+            values = dict(feeds)
             for step in steps:
                 results = self._reference.execute(step, [values[name] for name in step.inputs])
                 values.update(zip(step.outputs, results, strict=True))
-            return {name: values[name] for name in made}
+            return {name: values[name] for name in outputs}
 
-        return ParallelTurn(tuple(dict.fromkeys(read)), made, run)
+        return ParallelTurn(tuple(dict.fromkeys(read)), outputs, run)
 
 
 def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Steps that wait for the one before them go with it: nothing runs beside them."""
+    """Steps grouped into chains: each step of a chain waits for the one before it."""
     chain: list[Instruction] = []
     for step in steps:
         if chain and not set(step.inputs) & set(chain[-1].outputs):
@@ -114,7 +114,7 @@ def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
 
 
 def _last_readers(program: Program) -> dict[str, int]:
-    """By tensor, the last instruction that reads it."""
+    """By tensor, the index of the last instruction that reads it."""
     last = {name: -1 for step in program.instructions for name in step.outputs}
     for index, step in enumerate(program.instructions):
         last |= dict.fromkeys(step.inputs, index)
@@ -122,22 +122,21 @@ def _last_readers(program: Program) -> dict[str, int]:
 
 
 class _Floats:
-    """Instructions that follow each other, as one graph on floats that hold their integers."""
+    """Consecutive instructions as one float graph that holds their integers."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._building = Building((), reserved=program.tensors)
-        self._held: dict[str, Value] = {}
+        self._steps: dict[str, Value] = {}
 
     def takes(self, step: Instruction) -> bool:
-        """Whether the instruction is one more of them: it has a translation that keeps its bounds.
-        The one that has none ends them."""
+        """Adds the instruction if it has a translation within its bounds; False ends the group."""
         if not is_translatable(step, self._program):
             return False
         try:
             self._read(step.inputs)
-            self._held[step.outputs[0]] = translated(
-                self._building, step, self._program, self._held
+            self._steps[step.outputs[0]] = translated(
+                self._building, step, self._program, self._steps
             )
         except InexactError:
             return False
@@ -145,19 +144,19 @@ class _Floats:
 
     def _read(self, names: Iterable[str]) -> None:
         for name in names:
-            if name not in self._held:
+            if name not in self._steps:
                 grid = self._program.tensors[name]
-                given = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
-                self._held[name] = held_of(self._building, given, grid)
+                value = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
+                self._steps[name] = steps_of(self._building, value, grid)
 
-    def graph(self, made: Iterable[str]) -> Graph:
+    def graph(self, outputs: Iterable[str]) -> Graph:
         """Codes in, codes out."""
         tensors = self._program.tensors
-        graph = self._building.drawn(
-            {n: given_back(self._building, self._held[n], n, tensors[n]) for n in made}
+        graph = self._building.to_graph(
+            {n: codes_of(self._building, self._steps[n], n, tensors[n]) for n in outputs}
         )
         for value in graph.inputs:
-            if not value.uses():  # only what ended them would have read it
+            if not value.uses():  # only the instruction that ended the group reads it
                 graph.drop_input(value)
         return graph
 
@@ -166,16 +165,15 @@ _Stretch = tuple[_Floats | None, Sequence[Instruction]]
 
 
 def _stretches(program: Program) -> Iterator[_Stretch]:
-    """The instructions in order, those together that floats compute in one graph, and those
-    together, with None, that are left to NumPy."""
+    """The instructions in order, grouped by float graph; None marks those left to NumPy."""
     floats = _Floats(program)
 
-    def taken(step: Instruction) -> _Floats | None:
+    def graph_of(step: Instruction) -> _Floats | None:
         nonlocal floats
         if floats.takes(step):
             return floats
         floats = _Floats(program)
         return None
 
-    for home, steps in groupby(program.instructions, taken):
+    for home, steps in groupby(program.instructions, graph_of):
         yield home, list(steps)

@@ -1,7 +1,8 @@
-"""A float graph run: onnxruntime where it knows every operator, else by turns with Python.
+"""Runs a float graph in onnxruntime, alternating with Python for custom operators.
 
-onnxruntime has no Python operators, so a graph with custom nodes is cut along them: nodes that
-wait for the same custom nodes are one onnxruntime session. The others stay one session in all.
+onnxruntime cannot call Python operators, so a graph with custom nodes is cut along them. Nodes that
+wait for the same custom nodes form one onnxruntime session. A graph without custom nodes is one
+session.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class SessionPart(NamedTuple):
-    """Some nodes at once: the arrays they read, by name → the arrays they make, by name."""
+    """Some nodes: the names of the arrays they read, and the function from arrays to arrays."""
 
     reads: tuple[str, ...]
     run: Callable[[Values], Values]
@@ -44,7 +45,7 @@ class SessionPart(NamedTuple):
 def float_session(
     graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
 ) -> FloatSession:
-    """The graph ready to run. Raises GraphError for an operator that nobody implements."""
+    """The graph ready to run. Raises GraphError for an operator without an implementation."""
     if is_plain(graph):
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
@@ -57,7 +58,7 @@ def written_session(
     operators: Operators = NO_OPERATORS,
     fusion: Fusion = "integers",
 ) -> FloatSession:
-    """A model put together of what is written, ready to run. Raises GraphError."""
+    """A session of the serialized `model`. Raises GraphError."""
     if not written.is_mixed:
         return OrtSession(model, fusion=fusion)
     return float_session(Graph.from_bytes(model), operators, fusion)
@@ -71,27 +72,30 @@ class MixedSession:
     """A graph with custom nodes, with the interface of an onnxruntime session."""
 
     def __init__(self, graph: Graph, operators: Operators, fusion: Fusion = "integers") -> None:
-        self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
-        self.input_names = tuple(self._fed)
+        self._input_types = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
+        self.input_names = tuple(self._input_types)
         self.output_names = tuple(str(value.name) for value in graph.outputs)
         self.inputs, self.outputs = (
             tuple(port(str(v.name), shape(v), str(dtype(v))) for v in values)
             for values in (graph.inputs, graph.outputs)
         )
         self._constants = {
-            str(value.name): found
+            str(value.name): constant
             for value in graph.values().values()
-            if (found := array(value)) is not None
+            if (constant := array(value)) is not None
         }
         self._turns = [
             turn
-            for _, nodes in groupby(_in_turns(graph), key=lambda placed: placed[0])
+            for _, nodes in groupby(_in_turns(graph), key=lambda item: item[0])
             for turn in _turns(graph, [node for _, node in nodes], operators, fusion)
         ]
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError for feeds
-        that do not fit, StageError where a custom operator fails."""
+        """Returns the named outputs (all when None) for one set of feeds.
+
+        Raises GraphError for feeds of another shape or type, StageError where a custom operator
+        fails.
+        """
         self._refuse_misfits(feeds)
         values = {**self._constants, **feeds}
         for turn in self._turns:
@@ -99,9 +103,11 @@ class MixedSession:
         return [values[name] for name in names or self.output_names]
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
-        given = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
-        if given != self._fed:
-            raise GraphError(f"the model is fed {_described(given)}, not {_described(self._fed)}")
+        types = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
+        if types != self._input_types:
+            raise GraphError(
+                f"the model is fed {_described(types)}, not {_described(self._input_types)}"
+            )
 
 
 def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
@@ -109,14 +115,16 @@ def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
 
 
 def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
-    """The nodes, in an order to run them in, each with its turn: how many custom nodes one behind
-    the other it waits for, and whether it is custom itself."""
+    """The nodes in execution order, each with its turn: the number of custom nodes it waits for in
+    a row, and whether it is custom itself."""
     behind: dict[Node, int] = {}
     for node in graph.nodes():
         makers = [maker for value in reads(node) if (maker := producer(value)) is not None]
         behind[node] = max((behind[maker] + is_foreign(maker) for maker in makers), default=0)
-    placed = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
-    return sorted(placed, key=lambda item: item[0])  # stable: the graph's order within a turn
+    ordered = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
+    return sorted(
+        ordered, key=lambda item: item[0]
+    )  # stable: keeps the graph's order within a turn
 
 
 def _turns(
@@ -129,20 +137,20 @@ def _turns(
 
 def _python(node: Node, operators: Operators) -> SessionPart:
     read = [None if value is None else str(value.name) for value in node.inputs]
-    made = [str(value.name) for value in node.outputs]
+    outputs = [str(value.name) for value in node.outputs]
     operator = operators.by_type[node.op_type]
 
     def run(values: Values) -> Values:
         arrays = [None if name is None else values[name] for name in read]
-        return dict(zip(made, compute(operator, node, arrays), strict=True))
+        return dict(zip(outputs, compute(operator, node, arrays), strict=True))
 
     return SessionPart(tuple(name for name in read if name is not None), run)
 
 
 def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> SessionPart:
     inside = set(nodes)
-    made = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    session = OrtSession(part(graph, nodes, made).to_bytes(), fusion=fusion)
+    outputs = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
+    session = OrtSession(part(graph, nodes, outputs).to_bytes(), fusion=fusion)
     return SessionPart(
         session.input_names,
         lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),

@@ -1,17 +1,17 @@
-"""Integers held by floats: which bounds make what onnxruntime computes with them exact.
+"""Integers held in floats: the bounds within which onnxruntime computes them exactly.
 
-A tensor is its steps q - z in float32. An accumulator a, the sum of products, is exact in float32
-while no partial sum can exceed 2**24, in whatever order and on however many threads it is taken:
+A tensor holds its steps q - z in float32. An accumulator a, the sum of products, is exact in
+float32 while no partial sum can exceed 2**24, in any order and on any number of threads:
 
     |partial sum| <= max|x| * sum |w| + |b|
 
-A factor is M * 2**-s with |M| < 2**31, an exact float64. The product with it is exact where
-|a| * |M| <= 2**53. Where it may not be, the rounded float64 and the exact code are still both
-monotonic in a: they are equal everywhere if they are where the code changes, at the three integers
-around every threshold  (k + 1/2) * 2**s / M  that the clamp lets through and a may reach, and at
-the ends of what a may reach. That is tried out, channel by channel.
+A factor is M * 2**-s with |M| < 2**31, an exact float64. The product with it is exact where |a| *
+|M| <= 2**53. Beyond that, the rounded float64 and the exact code are both still monotonic in a.
+They are equal everywhere if they agree where the code changes: at the three integers around every
+threshold  (k + 1/2) * 2**s / M  within the clamp and the range of a, and at the ends of that range.
+`_agree` checks these points, channel by channel.
 
-What keeps none of these bounds has no translation, and is left to NumPy.
+An instruction outside these bounds has no translation and runs in NumPy.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from npumake.kernels import rounding
 from npumake.kernels.arrays import Int64
 from npumake.kernels.rounding import FixedPoint, Real, Rounding, Whole
 
-SINGLE, DOUBLE = 1 << 24, 1 << 53  # integers that float32 and float64 hold
-FLOAT, INT32, FLOAT64 = 1, 6, 11  # of ONNX's element types
+SINGLE, DOUBLE = 1 << 24, 1 << 53  # largest integers that float32 and float64 hold exactly
+FLOAT, INT32, FLOAT64 = 1, 6, 11  # numbers of ONNX's element types
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
-MOST_TRIED = 1 << 22  # thresholds of one instruction
+MAX_THRESHOLDS = 1 << 22  # of one instruction
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
 
 
 class InexactError(Exception):
-    """No float holds what the instruction computes."""
+    """Floats cannot compute the instruction exactly."""
 
 
 class TranslatedCall(NamedTuple):
-    """An instruction to translate: its grids, and what holds the steps it reads."""
+    """An instruction to translate: its grids, and the values that hold its input steps."""
 
     building: Building
     step: Instruction
@@ -55,7 +55,7 @@ class TranslatedCall(NamedTuple):
         return self.building.constant(f"{self.step.outputs[0]}/constant", values.astype(dtype))
 
     def largest(self, index: int = 0) -> int:
-        """The most steps that the input may hold."""
+        """The largest magnitude of the input's steps."""
         return _largest(self.inputs[index])
 
     def window(self) -> dict[str, object]:
@@ -63,23 +63,23 @@ class TranslatedCall(NamedTuple):
         return {name: attributes[name] for name in ("pads", "strides", "dilations")}
 
 
-def held_of(building: Building, given: Value, grid: Tensor) -> Value:
-    """The steps behind codes; a float tensor is held as it is."""
+def steps_of(building: Building, value: Value, grid: Tensor) -> Value:
+    """q - z of the codes, in float32; a float tensor is returned unchanged."""
     if grid.scale is None:
-        return given
-    (real,) = building.add("Cast", [given], ["steps"], to=FLOAT)
+        return value
+    (real,) = building.add("Cast", [value], ["steps"], to=FLOAT)
     zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
     return building.add("Sub", [real, zero], ["steps"])[0]
 
 
-def given_back(building: Building, held: Value, name: str, grid: Tensor) -> Value:
-    """The codes that these steps stand for; a float tensor as it is held."""
+def codes_of(building: Building, steps: Value, name: str, grid: Tensor) -> Value:
+    """The codes of these steps; a float tensor is returned unchanged."""
     if grid.scale is None:
-        return held
+        return steps
     zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
-    (moved,) = building.add("Add", [held, zero], ["moved"])
-    made = Made(name, grid.shape, grid.dtype)
-    return building.add("Cast", [moved], [made], to=CODES[grid.dtype])[0]
+    (moved,) = building.add("Add", [steps, zero], ["moved"])
+    spec = Made(name, grid.shape, grid.dtype)
+    return building.add("Cast", [moved], [spec], to=CODES[grid.dtype])[0]
 
 
 # -- accumulator → steps of the output grid ------------------------------------------------
@@ -92,8 +92,8 @@ def finished(
     trailing: int = 0,
     middle: Whole | int = 0,
 ) -> Value:
-    """Factor, rounding and clamp of an exact accumulator within `bound` of `middle`, each a number
-    or one per channel."""
+    """Factor, rounding and clamp of an exact accumulator within `bound` of `middle`, each a scalar
+    or one number per channel."""
     roles = (call.step.constants["mantissa"], call.step.constants["shift"])
     within = (np.asarray(middle - bound, np.int64), np.asarray(middle + bound, np.int64))
     return clamped(call, rescaled(call, accumulator, within, roles, trailing))
@@ -108,7 +108,7 @@ def rescaled(
 ) -> Value:
     """Factor and rounding. Raises InexactError where some code in the clamp may be another, and for
     a rule that rounds more than once."""
-    mantissa, shift = (np.asarray(given) for given in factor)
+    mantissa, shift = (np.asarray(part) for part in factor)
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
         return call.add("Cast", x, to=FLOAT)
     _refuse_twice(call)
@@ -150,10 +150,10 @@ ROUNDED: dict[Rounding, Callable[[TranslatedCall, Value], Value]] = {
 
 
 def _agree(call: TranslatedCall, m: Int64, s: Int64, low: Int64, high: Int64) -> bool:
-    """Whether the float64 product gives the exact code around every threshold of these factors
-    from `low` to `high`, all (n, 1)."""
+    """Whether the float64 product gives the exact code around every threshold of these factors from
+    `low` to `high`, all (n, 1)."""
     first, last = limits(call)
-    if (last - first) * m.size > MOST_TRIED or m.min() <= 0 or s.min() < 1:
+    if (last - first) * m.size > MAX_THRESHOLDS or m.min() <= 0 or s.min() < 1:
         return False
     odd = (2 * np.arange(first, last) + 1).astype(object)
     threshold = (odd << (s - 1)) // m
@@ -167,7 +167,7 @@ def _agree(call: TranslatedCall, m: Int64, s: Int64, low: Int64, high: Int64) ->
 
 
 def limits(call: TranslatedCall) -> tuple[int, int]:
-    """The clamp in steps."""
+    """The clamp bounds in steps."""
     zero = call.output.zero_point
     return call.step.attributes["low"] - zero, call.step.attributes["high"] - zero
 
@@ -182,7 +182,7 @@ def _largest(grid: Tensor) -> int:
     return max(abs(limits.min - grid.zero_point), abs(limits.max - grid.zero_point))
 
 
-def held_by(bound: int, limit: int) -> int:
+def refuse_inexact(bound: int, limit: int) -> int:
     if bound > limit:
         raise InexactError
     return bound

@@ -1,4 +1,4 @@
-"""Elementwise functions of one value, in float64, by ONNX operator: what a table is filled from."""
+"""Elementwise functions in float64, by ONNX operator; lookup tables are filled from them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mish(x: np.ndarray) -> np.ndarray:
 
 
 def _swish(node: Node, x: np.ndarray) -> np.ndarray:
-    """SiLU, where alpha is 1."""
+    """x * sigmoid(alpha * x); SiLU for alpha = 1."""
     return x * _sigmoid(attribute(node, "alpha", 1.0) * x)
 
 

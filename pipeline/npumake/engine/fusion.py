@@ -1,4 +1,4 @@
-"""Which activation a node computes on the way out: one multiply-accumulate, one clamp."""
+"""The activation that a node fuses: its requantization clamps to the activation's bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from npumake.graph import Node, Value, array, is_given, only_consumer
 
 CLAMPS = frozenset({"Relu", "Clip"})
-# What ends in a requantisation of its own, where a clamp costs nothing.
+# Operators with a requantization of their own, where a clamp is free.
 ABSORBING = frozenset(
     {
         "Add",
@@ -31,14 +31,14 @@ ABSORBING = frozenset(
 
 
 class Bounds(NamedTuple):
-    """The real interval an activation clamps to; None where it is open."""
+    """The real interval of a clamp; None for an open end."""
 
     low: float | None
     high: float | None
 
 
 def bounds(activation: Node | None) -> Bounds:
-    """What Relu or Clip lets through; everything for None."""
+    """The interval of a Relu or Clip; unbounded for None."""
     if activation is None:
         return Bounds(None, None)
     if activation.op_type == "Relu":
@@ -55,7 +55,7 @@ def is_clamp(node: Node | None) -> bool:
 
 
 def absorbed(node: Node) -> Node | None:
-    """The clamp that is the only reader of the node's only output, computed along with it."""
+    """The clamp that is the only reader of the node's only output; the node computes it."""
     if node.domain or node.op_type not in ABSORBING:
         return None
     reader = only_consumer(node.outputs[0])
@@ -63,11 +63,11 @@ def absorbed(node: Node) -> Node | None:
 
 
 def result(node: Node) -> Value:
-    """What the node makes, its absorbed clamp included."""
+    """The output of the node, after its fused clamp."""
     clamp = absorbed(node)
     return (clamp or node).outputs[0]
 
 
 def _scalar(node: Node, index: int) -> float | None:
-    found = array(node.inputs[index]) if index < len(node.inputs) else None
-    return None if found is None else float(found.reshape(-1)[0])
+    values = array(node.inputs[index]) if index < len(node.inputs) else None
+    return None if values is None else float(values.reshape(-1)[0])

@@ -1,4 +1,4 @@
-"""What Q and DQ nodes say of the tensors around a node."""
+"""Reads scales, zero points and constants from the Q and DQ nodes around a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 def dequantizer(value: Value | None) -> Node | None:
-    """The DQ that makes `value`, perhaps behind the guard of a division."""
+    """The DQ that produces `value`, also behind the guard of a division."""
     maker = None if value is None else producer(value)
     if maker is not None and is_guard(maker) and maker.inputs[0] is not None:
         maker = producer(maker.inputs[0])
@@ -22,15 +22,15 @@ def dequantizer(value: Value | None) -> Node | None:
 
 
 def has_wide_weight(node: Node) -> bool:
-    """Whether the weight of the layer is a constant of int16: its bias then has 64 bits."""
+    """Whether the layer has a constant int16 weight, which makes its bias 64 bits wide."""
     maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
     zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
     return zero_point is not None and zero_point.dtype == np.int16
 
 
 def on_grids(node: Node) -> bool:
-    """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
-    or the scales of a Resize, needs none, nor does a bias beside weights of int16."""
+    """Whether every operand of the node has a grid. Parameters (bounds of a Clip, scales of a
+    Resize) and a bias beside int16 weights need none."""
     weights = RULES[node.op_type].weights
     for index, value in enumerate(node.inputs):
         is_bias = index in weights[1:] and has_wide_weight(node)
@@ -45,20 +45,21 @@ def on_grids(node: Node) -> bool:
 
 
 def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
+    """Scale and zero point of a Q or DQ node. Raises GraphError unless both are constant."""
     scale = array(node.inputs[1])
     if scale is None:
         what = f"the scale of `{node.name}` is computed; only constants can be compiled"
         raise GraphError(what, hint="quantize the model statically")
     if not (np.isfinite(scale).all() and (scale > 0).all()):
-        what = f"the scale of `{node.name}` is {scale.min():g}, which is no step of a grid"
+        what = f"the scale of `{node.name}` is {scale.min():g}, not a positive finite number"
         raise GraphError(what, hint="quantize the model again")
     zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
     return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
 
 
 def grid_of(node: Node, value: Value) -> Tensor:
-    """The per-tensor grid a Q or DQ node puts `value` on."""
+    """The per-tensor grid of a Q or DQ node for `value`. Raises GraphError for a per-channel
+    one."""
     scale, zero_point = _parameters(node)
     if scale.size != 1:
         what = f"`{node.name}` is per channel; an activation has one scale"
@@ -68,7 +69,7 @@ def grid_of(node: Node, value: Value) -> Tensor:
 
 
 def weights_of(maker: Node) -> QuantizedConstant:
-    """The integers behind a DQ of a constant; a zero point, per channel or not, taken off."""
+    """The integers of a constant behind a DQ, zero point subtracted, and their scale."""
     values = array(maker.inputs[0])
     assert values is not None
     scale, zero_point = _parameters(maker)
@@ -76,21 +77,23 @@ def weights_of(maker: Node) -> QuantizedConstant:
         return QuantizedConstant(values, scale)
     axis = attribute(maker, "axis", 1)
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
-    wide = np.dtype(np.int16 if values.dtype.itemsize == 1 else np.int32)  # a bit more than codes
+    wide = np.dtype(
+        np.int16 if values.dtype.itemsize == 1 else np.int32
+    )  # one bit more than the codes
     offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
     return QuantizedConstant(np.subtract(values, offset, dtype=wide), scale)
 
 
 def wide_bias(value: Value, read: Tensor, weight: QuantizedConstant) -> QuantizedConstant:
-    """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
-    codes and the scale of its own DQ."""
+    """A 64-bit bias on the grid of the products: rint(b / (s_x * s_w)). A quantized bias keeps the
+    codes and scale of its own DQ."""
     scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
-    maker, held = dequantizer(value), array(value)
+    maker, bias = dequantizer(value), array(value)
     if maker is not None:
         codes, own = weights_of(maker)
         real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
     else:
-        assert held is not None
-        real = held.reshape(-1).astype(np.float64)
-    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
-    return QuantizedConstant(np.rint(real / laid).astype(np.int64), laid)
+        assert bias is not None
+        real = bias.reshape(-1).astype(np.float64)
+    grid = np.tile(scale, max(1, real.size // scale.size))  # repeated per group of a ConvTranspose
+    return QuantizedConstant(np.rint(real / grid).astype(np.int64), grid)

@@ -1,7 +1,7 @@
-"""Sums: what a layer accumulated, handed out in int32, and what makes real numbers of them.
+"""Layers that output their int32 sums, and the dequantization of these sums.
 
-The sum of x * w + b is on the grid s_x * s_w of each channel: the scale is an array, laid along the
-channels, and is moved as the sums are.
+The sum of x * w + b lies on the grid s_x * s_w of each channel. This scale is an array along the
+channels, and a Transpose of the sums also transposes the scale.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from npumake.engine.quantized_node import LoweredStep, QuantizedNode
 from npumake.graph import Node, origin, shape
 from npumake.kernels import affine
 
-SUMMING = ("Conv", "Gemm")  # layers whose weights are constants, by their rules
-MOVING = "Transpose"  # what the unit may do to the sums before they are dequantized
+SUMMING = ("Conv", "Gemm")  # layers with constant weights, by their rules
+MOVING = "Transpose"  # the only operator allowed between the sums and their dequantization
 
 
 def sums_of(node: Node) -> Tensor:
@@ -22,7 +22,7 @@ def sums_of(node: Node) -> Tensor:
 
 
 def channel_scales(node: Node, site: QuantizedNode) -> np.ndarray:
-    """s_x * s_w of each channel of a layer, of the rank of what it makes."""
+    """s_x * s_w per channel of a layer, shaped to broadcast against its output."""
     rank = len(shape(node.outputs[0]))
     axis = 1 if node.op_type == "Conv" else rank - 1
     scale = (site.operands[0].scale * site.weights[0].scale).astype(np.float32)
@@ -34,6 +34,6 @@ def moved_scales(scale: np.ndarray, step: LoweredStep) -> np.ndarray:
 
 
 def dequantizing(node: Node, name: str, codes: str, scale: np.ndarray) -> Instruction:
-    """What makes the real numbers of the sums of `node`."""
-    made = (str(node.outputs[0].name),)
-    return Instruction("dequantize", name, (codes,), made, {"scale": scale}, origin=origin(node))
+    """The instruction that dequantizes the sums of `node`."""
+    outputs = (str(node.outputs[0].name),)
+    return Instruction("dequantize", name, (codes,), outputs, {"scale": scale}, origin=origin(node))

@@ -1,7 +1,8 @@
-"""What each kernel takes: KINDS is the table, one row per kind of instruction.
+"""KINDS: the inputs, types, shapes, attributes and constants that each kernel accepts.
 
-A row says how many tensors the kernel reads and of which types, and what shape it makes of them,
-its attributes and its constants. `npumake.engine.program_checks` holds programs to it.
+One row per kind of instruction: the number and types of input tensors, and the function that checks
+attributes and constants and returns the output shape. `npumake.engine.program_checks` validates
+programs against it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ ANY_NUMBER = 1 << 16
 
 @dataclass(frozen=True)
 class InstructionKind:
-    """`shape` gives that of the result, or raises MisfitError.
+    """What a kernel accepts. `shape` returns the output shape, or raises MisfitError.
 
-    `factors` are the prefixes of the mantissas and shifts that broadcast to the result. Where there
-    are `channels`, the axis of them, factors and bias are one number or one per channel."""
+    `factors` are prefixes of mantissas and shifts that broadcast to the output. With `channels`,
+    the channel axis, factors and bias are scalars or one number per channel."""
 
     shape: Callable[[Call], Shape]
     reads: tuple[int, int] = (1, 1)  # at least, at most
@@ -41,7 +42,7 @@ class InstructionKind:
 
 
 TWO = (2, 2)
-MANY = (1, ANY_NUMBER)
+ONE_OR_MORE = (1, ANY_NUMBER)
 LINEAR = ("low", "high", "weight")
 PRODUCT = (1, 2)
 
@@ -52,7 +53,7 @@ KINDS: Mapping[str, InstructionKind] = {
     "arg_min": InstructionKind(arithmetic_shapes.place, makes=PLACES, factors=(), clamps=False),
     "average_pool": InstructionKind(window_shapes.pooled),
     "average_twice": InstructionKind(window_shapes.counted, factors=()),
-    "concat": InstructionKind(move_shapes.joined, MANY, factors=()),
+    "concat": InstructionKind(move_shapes.joined, ONE_OR_MORE, factors=()),
     "constant": InstructionKind(
         lambda call: constant(call, "values").shape, (0, 0), factors=(), clamps=False
     ),
@@ -76,10 +77,10 @@ KINDS: Mapping[str, InstructionKind] = {
     "matmul": InstructionKind(arithmetic_shapes.product, PRODUCT, makes=SUMMED, channels=-1),
     "max": InstructionKind(arithmetic_shapes.reduced),
     "max_pool": InstructionKind(window_shapes.pooled),
-    "maximum": InstructionKind(arithmetic_shapes.selection, MANY, factors=()),
+    "maximum": InstructionKind(arithmetic_shapes.selection, ONE_OR_MORE, factors=()),
     "mean": InstructionKind(arithmetic_shapes.reduced),
     "min": InstructionKind(arithmetic_shapes.reduced),
-    "minimum": InstructionKind(arithmetic_shapes.selection, MANY, factors=()),
+    "minimum": InstructionKind(arithmetic_shapes.selection, ONE_OR_MORE, factors=()),
     "mul": InstructionKind(arithmetic_shapes.elementwise, TWO),
     "pad": InstructionKind(move_shapes.padded),
     "prelu": InstructionKind(arithmetic_shapes.same, factors=("", "negative_")),
@@ -101,7 +102,7 @@ KINDS: Mapping[str, InstructionKind] = {
     ),
     "space_to_depth": InstructionKind(move_shapes.spacious_to_deep),
     "sum": InstructionKind(arithmetic_shapes.reduced),
-    "take": InstructionKind(move_shapes.taken),
+    "take": InstructionKind(move_shapes.gathered_flat),
     "tile": InstructionKind(move_shapes.tiled),
     "transpose": InstructionKind(move_shapes.transposed, takes=SUMMED, makes=SUMMED),
 }

@@ -1,8 +1,8 @@
-"""Which nodes TensorFlow Lite's integer kernels can say, by what is known of the float node.
+"""The float nodes that TensorFlow Lite's integer kernels support.
 
-What they cannot is left in float from the start: all stages then see the same node there.
+Other nodes stay float from the start, so that every stage sees the same node.
 
-SAME pads, with n in and m out along an axis, stride s and a window that reaches k:
+SAME pads, with n in and m out along an axis, stride s and a window that spans k:
 
     m = ceil(n / s)        begin = max((m - 1) s + k - n, 0) // 2
 
@@ -20,9 +20,9 @@ import numpy as np
 from npumake.graph import Node, array, attribute, open_dimensions, shape
 from npumake.kernels import pool, resize
 
-MOST_AXES = 4  # of what slides, with batch and channel
-FEWEST_AXES = 3  # a row, which is an image of one row
-SAME = 1e-6  # of two scales, one of them in float32
+MAX_AXES = 4  # of a windowed input, with batch and channel
+MIN_AXES = 3  # a row counts as an image of one row
+SCALE_TOLERANCE = 1e-6  # relative; one of the scales is float32
 LINEAR = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
 
 
@@ -33,7 +33,7 @@ def is_same(
     dilations: Sequence[int],
     begins: Sequence[int],
 ) -> bool:
-    """Whether SAME places the window as it is placed; `sizes` are those in and out."""
+    """Whether SAME gives the window's positions; `sizes` are (input, output)."""
     for n, m, k, s, d, begin in zip(*sizes, kernel, strides, dilations, begins, strict=True):
         total = max((m - 1) * s + (k - 1) * d + 1 - n, 0)
         if m != -(-n // s) or begin != total // 2:
@@ -47,7 +47,7 @@ def is_picked(
     strides: Sequence[int],
     begins: Sequence[int],
 ) -> bool:
-    """Whether SAME with strides of 1 begins alike, and has every place that is needed."""
+    """Whether SAME with stride 1 begins at the same pads and includes every needed position."""
     begin = [(k - 1) // 2 for k in kernel]
     reached = ((m - 1) * s < n for n, m, s in zip(*sizes, strides, strict=True))
     return list(begins) == begin and all(reached)
@@ -55,11 +55,11 @@ def is_picked(
 
 def _slides(node: Node) -> bool:
     x = node.inputs[0]
-    return x is not None and FEWEST_AXES <= len(shape(x)) <= MOST_AXES
+    return x is not None and MIN_AXES <= len(shape(x)) <= MAX_AXES
 
 
 def _averages(node: Node) -> bool:
-    """Every window of one size, or pads that SAME has, which do not count."""
+    """All windows have one size, or the pads are those of SAME and do not count."""
     if not _slides(node):
         return False
     x = node.inputs[0]
@@ -92,40 +92,43 @@ def coordinates(node: Node) -> resize.Coordinates:
 
 
 def reads_places(node: Node) -> bool:
-    """Whether a Resize gives elements that there are, at coordinates that depend on sizes alone."""
+    """Whether a Resize copies input elements at coordinates that depend on the sizes alone."""
     is_known = coordinates(node) in get_args(resize.Coordinates)
     return attribute(node, "mode", "nearest") == "nearest" and is_known
 
 
 def is_bilinear(node: Node) -> bool:
-    """Whether a linear Resize is of height and width, and reads where TensorFlow Lite does, which
-    knows the sizes alone."""
+    """Whether a linear Resize covers height and width at TensorFlow Lite's coordinates, which
+    depend on the sizes alone."""
     x, how = node.inputs[0], coordinates(node)
     assert x is not None
     before, after = shape(x), shape(node.outputs[0])
     if attribute(node, "mode", "nearest") != "linear" or how not in LINEAR:
         return False
-    if len(before) != MOST_AXES or before[:2] != after[:2] or attribute(node, "antialias", 0):
+    if len(before) != MAX_AXES or before[:2] != after[:2] or attribute(node, "antialias", 0):
         return False
     axes = list(zip(before, after, scales(node), strict=True))
     if any(n == m and scale != 1 for n, m, scale in axes[:2]):
         return False
     if how == "pytorch_half_pixel" and any(m == 1 != n for n, m, _ in axes[2:]):
         return False
-    stretched = any(abs(m / n / scale - 1) > SAME for n, m, scale in axes[2:])
+    stretched = any(abs(m / n / scale - 1) > SCALE_TOLERANCE for n, m, scale in axes[2:])
     return not stretched or how == "align_corners"
 
 
 def scales(node: Node) -> list[float]:
-    """Of every axis of a Resize, as given: n times that is rounded down to m; else m / n."""
+    """The scale of each axis of a Resize, as the model declares it, else output size / input
+    size."""
     x = node.inputs[0]
     assert x is not None
-    made = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is not None and given.size:
-        for axis, scale in zip(attribute(node, "axes", range(given.size)), given, strict=True):
-            made[axis] = float(scale)
-    return made
+    result = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
+    declared = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if declared is not None and declared.size:
+        for axis, scale in zip(
+            attribute(node, "axes", range(declared.size)), declared, strict=True
+        ):
+            result[axis] = float(scale)
+    return result
 
 
 def resizes(node: Node) -> bool:
@@ -144,7 +147,7 @@ LIMITS: Mapping[str, Callable[[Node], bool]] = {
 
 
 def says(node: Node) -> bool:
-    """A shape that is not known yet counts as one within the limits."""
+    """Whether LiteRT computes the node; an unknown shape counts as within the limits."""
     around = [value for value in (*node.inputs[:1], *node.outputs[:1]) if value is not None]
     if node.op_type not in LIMITS or any(map(open_dimensions, around)):
         return True

@@ -1,9 +1,9 @@
-"""A quantized ONNX graph becomes an integer program.
+"""Lowers a quantized ONNX graph to an integer program.
 
-In Q/DQ form an integer operator is written as: dequantize its inputs, compute in float, perhaps
-clamp, quantize the result. Read backwards that is one instruction on integers. What does not
-have that shape stays float and is an `onnx` instruction: a model of one node, for the CPU. A layer
-that hands out its int32 sums has no quantizer: it is one instruction, and dequantizing is another.
+In Q/DQ form an integer operator is: dequantize the inputs, compute in float, optionally clamp,
+quantize the result. Each such pattern becomes one instruction on integers. A node outside this
+pattern stays float as an `onnx` instruction: a one-node model for the CPU. A layer that outputs its
+int32 sums has no quantizer: it becomes one instruction, and its dequantization another.
 """
 
 from __future__ import annotations
@@ -66,11 +66,10 @@ from npumake.graph import (
 
 
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
-    """The program of a graph in Q/DQ form, for a unit that runs these operators, or all (None).
+    """The program of a Q/DQ graph for a unit with these operators (None: all).
 
-    An operator that the unit lacks, and a node kept float, stay so though their neighbours put
-    all around them on grids.
-    Raises GraphError for Q/DQ that cannot be computed in integers.
+    An operator that the unit lacks, and a node marked as float, stay float even between Q/DQ
+    neighbours. Raises GraphError for Q/DQ that integers cannot compute.
     """
     lowering = _Lowering(graph, rounding, RULES.keys() if operators is None else operators)
     for node in graph.nodes():
@@ -79,7 +78,7 @@ def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = Non
 
 
 class _Lowering:
-    """One walk over the nodes, in order. `tensors` grows with `instructions`."""
+    """One pass over the nodes in order; `tensors` grows with `instructions`."""
 
     def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
         self.graph = graph
@@ -89,8 +88,10 @@ class _Lowering:
         self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
-        self.done: set[Node] = set()  # computed along with an earlier node
-        self.sums: dict[Value | None, tuple[str, np.ndarray]] = {}  # by the real: codes, scale
+        self.done: set[Node] = set()  # computed together with an earlier node
+        self.sums: dict[
+            Value | None, tuple[str, np.ndarray]
+        ] = {}  # by real tensor: name of the sums, their scale
         for value in graph.inputs:
             self._feed(value)
 
@@ -123,7 +124,7 @@ class _Lowering:
     # -- integer instructions --------------------------------------------------------------
 
     def _integer_result(self, node: Node) -> Node | None:
-        """The Q that ends the node's integer computation; None when it has none."""
+        """The Q that ends the node's integer computation, else None."""
         if not self._runs(node):
             return None
         reader = only_consumer((absorbed(node) or node).outputs[0])
@@ -139,13 +140,13 @@ class _Lowering:
         return node.op_type in PLACES and self._runs(node)
 
     def _find(self, node: Node) -> None:
-        """Places among codes are whole numbers: nothing quantizes them."""
+        """Lowers an operator that returns indices: these are integers and need no Q."""
         maker = dequantizer(node.inputs[0])
         assert maker is not None
-        operand, made = self._operand(maker.inputs[0]), node.outputs[0]
-        output = self._float(made)
+        operand, value = self._operand(maker.inputs[0]), node.outputs[0]
+        output = self._float(value)
         step = RULES[node.op_type].lower(QuantizedNode(node, (operand,), (), output))
-        self._emit(node, step, (operand.name,), str(made.name), output)
+        self._emit(node, step, (operand.name,), str(value.name), output)
         self.done.add(node)
 
     def _makes_sums(self, node: Node) -> bool:
@@ -155,10 +156,10 @@ class _Lowering:
         return hands_out_sums(node) and node.op_type == MOVING and node.inputs[0] in self.sums
 
     def _sum(self, node: Node) -> None:
-        """The sums as they are, or in another order, and what makes real numbers of them."""
+        """Emits the sums, or their Transpose, and the instruction that dequantizes them."""
         codes, moved = self.sums.get(node.inputs[0], ("", None))
         operand = [Operand(codes, self.tensors[codes])] if codes else []
-        made, tensor = node.outputs[0], sums_of(node)
+        value, tensor = node.outputs[0], sums_of(node)
         site = (
             QuantizedNode(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
         )
@@ -168,18 +169,18 @@ class _Lowering:
         scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
         codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
         self._emit(node, step, operand_names(site), codes, tensor)
-        self.sums[made] = (codes, scale)
-        self._float(made)
+        self.sums[value] = (codes, scale)
+        self._float(value)
         self.instructions.append(dequantizing(node, name, codes, scale))
 
     def _free(self, name: str) -> str:
-        """`name`, longer where a value or a node has it: the graph is read, no more."""
-        while name in self._taken:
+        """`name`, lengthened until no value or node of the graph has it."""
+        while name in self._names:
             name += "_"
         return name
 
     @cached_property
-    def _taken(self) -> set[str]:
+    def _names(self) -> set[str]:
         return {*self.graph.values(), *(str(node.name) for node in self.graph.nodes())}
 
     def _lower(self, node: Node, quantizer: Node) -> None:
@@ -187,8 +188,8 @@ class _Lowering:
         site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
         step = rule.lower(site)
         step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
-        made = str(quantizer.outputs[0].name)
-        self._emit(node, step, operand_names(site), made, site.output, clamp)
+        name = str(quantizer.outputs[0].name)
+        self._emit(node, step, operand_names(site), name, site.output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> QuantizedNode:
@@ -209,7 +210,7 @@ class _Lowering:
         return QuantizedNode(node, tuple(operands), tuple(weights), output)
 
     def _requantize(self, node: Node) -> None:
-        """From one grid straight to another."""
+        """From one grid directly to another."""
         maker = dequantizer(node.inputs[0])
         assert maker is not None
         operand = self._operand(maker.inputs[0])
@@ -222,11 +223,11 @@ class _Lowering:
         assert value is not None
         name = str(value.name)
         if name not in self.tensors:
-            raise GraphError(f"`{name}` is read on a grid but nothing quantizes it")
+            raise GraphError(f"`{name}` is read as codes, but no node quantizes it")
         return Operand(name, self.tensors[name])
 
     def _constant(self, maker: Node) -> Operand:
-        """A constant that is an operand like any activation, not a weight."""
+        """A constant that is an operand like an activation, not a weight."""
         value = maker.inputs[0]
         values = array(value)
         assert value is not None
@@ -251,8 +252,8 @@ class _Lowering:
         if array(node.inputs[0]) is not None:
             self._leave_to_the_cpu(node)
         else:
-            step, made = LoweredStep("dequantize", {}, {}), self._float(value)
-            self._emit(node, step, (source_name(node),), str(value.name), made)
+            step, grid = LoweredStep("dequantize", {}, {}), self._float(value)
+            self._emit(node, step, (source_name(node),), str(value.name), grid)
 
     def _is_integer(self, node: Node) -> bool:
         if node.op_type == Q or node in self.done:
@@ -268,13 +269,13 @@ class _Lowering:
         read = tuple(str(value.name) for value in reads(node) if array(value) is None)
         for value in node.outputs:
             self._float(value)
-        made = tuple(str(value.name) for value in node.outputs)
-        self.instructions.append(
-            Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
-        )
+        outputs = tuple(str(value.name) for value in node.outputs)
+        name, constants = str(node.name), {"model": model}
+        step = Instruction("onnx", name, read, outputs, constants, origin=origin(node))
+        self.instructions.append(step)
 
     def _feed(self, value: Value) -> None:
-        """An input of the model: real numbers, or codes on the grid of who dequantizes them."""
+        """An input of the model: float, or codes on the grid of the DQ that reads it."""
         reader = next((u.node for u in value.uses() if u.node.op_type == DQ and not u.idx), None)
         if reader is None:
             self._float(value)
@@ -290,10 +291,10 @@ class _Lowering:
         node: Node,
         step: LoweredStep,
         inputs: tuple[str, ...],
-        made: str,
+        output: str,
         grid: Tensor,
         clamp: Node | None = None,
     ) -> None:
-        self.tensors[made] = grid
+        self.tensors[output] = grid
         origins = origin(node) if clamp is None else (*origin(node), *origin(clamp))
-        self.instructions.append(instruction(str(node.name), step, inputs, made, origins))
+        self.instructions.append(instruction(str(node.name), step, inputs, output, origins))

@@ -1,6 +1,6 @@
-"""The shapes of codes that are moved, where attributes and constants are what the kernels take.
+"""Output shapes of kernels that move codes, and checks of their attributes and constants.
 
-Every function raises MisfitError where they are not.
+Every function raises MisfitError for an instruction that its kernel does not accept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from npumake.engine.arithmetic_shapes import factor_of_each, same
 from npumake.engine.call import Call
 from npumake.engine.checks import (
-    LARGEST,
+    MAX_ATTRIBUTE,
     MisfitError,
     Shape,
     axes,
@@ -47,10 +47,10 @@ def _with(shape: Shape, at: int, *sizes: int) -> Shape:
 
 
 def reshaped(call: Call) -> Shape:
-    made = wholes(call, "shape", len(listed(call, "shape")), 1)
+    out_shape = wholes(call, "shape", len(listed(call, "shape")), 1)
     before = same(call)
-    refuse(math.prod(made) != math.prod(before), f"{list(before)} is not {list(made)}")
-    return made
+    refuse(math.prod(out_shape) != math.prod(before), f"{list(before)} is not {list(out_shape)}")
+    return out_shape
 
 
 def transposed(call: Call) -> Shape:
@@ -77,25 +77,25 @@ def gathered(call: Call) -> Shape:
     return _with(shape, at, *indices.shape)
 
 
-def taken(call: Call) -> Shape:
+def gathered_flat(call: Call) -> Shape:
     count = math.prod(same(call))
     return bounded(call, "indices", -count, count - 1).shape
 
 
 def sliced(call: Call) -> Shape:
-    made = list(same(call))
+    out_shape = list(same(call))
     spans = [_span(each, same(call)) for each in listed(call, "spans")]
     refuse(len({at for at, _ in spans}) < len(spans), "`spans` names an axis twice")
     for at, cut in spans:
-        made[at] = len(range(*cut.indices(made[at])))
-    return tuple(made)
+        out_shape[at] = len(range(*cut.indices(out_shape[at])))
+    return tuple(out_shape)
 
 
 def tiled(call: Call) -> Shape:
     before, after = same(call), call.output.shape
     fits = len(before) <= len(after) and all(
-        size and not made % size
-        for size, made in zip(reversed(before), reversed(after), strict=False)
+        size and not length % size
+        for size, length in zip(reversed(before), reversed(after), strict=False)
     )
     refuse(not fits, f"{list(before)} does not repeat to {list(after)}")
     return after
@@ -126,42 +126,45 @@ def _picture(call: Call) -> tuple[int, int, int, int]:
 def resized(
     roles: Sequence[str], weight_bits: int, most: int, usual: tuple[int, ...] | None = None
 ) -> Callable[[Call], Shape]:
-    """Each of the changed axes has one constant per role, as long as it becomes. `usual` are the
-    axes of a kernel that is not told them."""
+    """Each resized axis has one constant per role, of the output length. `usual` are the axes of a
+    kernel without an `axes` attribute."""
 
     def shape(call: Call) -> Shape:
         rank = len(same(call))
         changed = axes(call, rank) if usual is None else usual
-        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes are not there")
-        made = list(same(call))
+        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes do not exist")
+        out_shape = list(same(call))
         for at in changed:
-            one = 1 << weight_bits  # less than none where TensorFlow Lite looks beyond the border
-            limits = [(-one, one) if role == "weight" else (0, made[at] - 1) for role in roles]
+            unit = 1 << weight_bits  # below 0 where TensorFlow Lite reads beyond the border
+            limits = [
+                (-unit, unit) if role == "weight" else (0, out_shape[at] - 1) for role in roles
+            ]
             sizes = {
                 bounded(call, f"{role}_{at}", *limit, rank=1).size
                 for role, limit in zip(roles, limits, strict=True)
             }
             refuse(len(sizes) > 1, f"the taps of axis {at} differ in number")
-            made[at] = sizes.pop()
-        return tuple(made)
+            out_shape[at] = sizes.pop()
+        return tuple(out_shape)
 
     return shape
 
 
-def _pair(given: object) -> tuple[int, int]:
-    """What is added at the begin and at the end of an axis."""
-    begin, end = numbers(given, "around", 2, 0, LARGEST)
+def _pair(pair: object) -> tuple[int, int]:
+    """Padding at the begin and the end of an axis."""
+    begin, end = numbers(pair, "around", 2, 0, MAX_ATTRIBUTE)
     return begin, end
 
 
-def _span(given: object, shape: Shape) -> tuple[int, slice]:
-    """[axis, start, stop, step]; the stop of a negative step is None before the first element."""
-    if not isinstance(given, list) or len(given) != 4:
-        raise MisfitError(f"a span is {given!r}, not a list of 4")
-    (at,) = numbers(given[:1], "spans", 1, 0, len(shape) - 1)
-    (step,) = numbers(given[3:], "spans", 1, -LARGEST, LARGEST)
+def _span(span: object, shape: Shape) -> tuple[int, slice]:
+    """[axis, start, stop, step] → (axis, slice); stop is None where a negative step ends before
+    index 0."""
+    if not isinstance(span, list) or len(span) != 4:
+        raise MisfitError(f"a span is {span!r}, not a list of 4")
+    (at,) = numbers(span[:1], "spans", 1, 0, len(shape) - 1)
+    (step,) = numbers(span[3:], "spans", 1, -MAX_ATTRIBUTE, MAX_ATTRIBUTE)
     refuse(step == 0, "a span has the step 0")
-    ends = [end for end in given[1:3] if end is not None or step > 0]
-    refuse(not ends or given[1] is None, "a span has no start")
+    ends = [end for end in span[1:3] if end is not None or step > 0]
+    refuse(not ends or span[1] is None, "a span has no start")
     numbers(ends, "spans", len(ends), 0, shape[at])
-    return at, slice(given[1], given[2], step)
+    return at, slice(span[1], span[2], step)

@@ -1,4 +1,4 @@
-"""What only moves values becomes an instruction that moves codes, from grid to grid if need be."""
+"""Rules of operators that only move values: the codes move, rescaled where the grids differ."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from npumake.engine.quantized_node import (
 )
 from npumake.graph import Node, array, attribute, is_float
 
-# A larger number is a mask: a grid that holds it would hold nothing else.
-LARGEST_FILL = 256.0
+# A larger fill is a mask: a grid that covers it would resolve nothing else.
+MAX_FILL = 256.0
 
 
 def concat(site: QuantizedNode) -> LoweredStep:
@@ -37,7 +37,7 @@ def selected(op: str) -> Rule:
 
 
 def _has_finite_operands(node: Node) -> bool:
-    """Whether every operand can lie on a grid."""
+    """Whether all constant operands are finite, so that a grid can hold them."""
     constants = [c for value in node.inputs if is_float(value) and (c := array(value)) is not None]
     return all(np.isfinite(values).all() for values in constants)
 
@@ -54,18 +54,19 @@ def transpose(site: QuantizedNode) -> LoweredStep:
 
 
 def pad_fits(node: Node) -> bool:
-    """Values that are there, or a constant; what is named as no axis, and cut off, is not."""
-    pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
+    """Whether the Pad repeats values or adds a constant fill, without `axes` and without
+    cropping."""
+    pads, value, axes = (array(parameter) for parameter in [*node.inputs[1:], None, None, None][:3])
     if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
         return False
     mode = attribute(node, "mode", "constant")
     if mode != "constant":
         return mode in ("edge", "reflect", "wrap")
-    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= LARGEST_FILL)
+    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= MAX_FILL)
 
 
 def fill_of(node: Node) -> float:
-    """The number that a Pad adds; 0 where it repeats what is there."""
+    """The fill value of a Pad; 0 for modes that repeat values."""
     value = array(node.inputs[2]) if len(node.inputs) > 2 else None
     is_constant = attribute(node, "mode", "constant") == "constant"
     return 0.0 if value is None or not is_constant else float(value.reshape(-1)[0])
@@ -92,15 +93,15 @@ def gather(site: QuantizedNode) -> LoweredStep:
 
 
 def gather_elements(site: QuantizedNode) -> LoweredStep:
-    """The place of each element it takes, counted in the flattened tensor."""
+    """Indices of the gathered elements in the flattened tensor."""
     places, indices = _places(site)
     axis = attribute(site.node, "axis", 0) % places.ndim
     read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
-    return _taken(site, np.take_along_axis(places[read], indices, axis))
+    return _take(site, np.take_along_axis(places[read], indices, axis))
 
 
 def gather_nd(site: QuantizedNode) -> LoweredStep:
-    """As above, of elements and of whole slices."""
+    """As `gather_elements`, for elements and whole slices."""
     places, indices = _places(site)
     batch = attribute(site.node, "batch_dims", 0)
     shape, depth = places.shape[:batch], indices.shape[-1]
@@ -109,9 +110,9 @@ def gather_nd(site: QuantizedNode) -> LoweredStep:
         indices.reshape(-1, *indices.shape[batch:]),
         strict=True,
     )
-    taken = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
-    return _taken(
-        site, taken.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
+    elements = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
+    return _take(
+        site, elements.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
     )
 
 
@@ -121,14 +122,14 @@ def _places(site: QuantizedNode) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), indices
 
 
-def _taken(site: QuantizedNode, places: np.ndarray) -> LoweredStep:
+def _take(site: QuantizedNode, places: np.ndarray) -> LoweredStep:
     return LoweredStep(
         "take", {"indices": places, **factor(site.operands[0].scale / site.scale)}, {}
     )
 
 
 def tile(site: QuantizedNode) -> LoweredStep:
-    """Of Tile and of Expand: the output's shape says how often."""
+    """Tile and Expand: the output shape gives the repeats."""
     return LoweredStep("tile", factor(site.operands[0].scale / site.scale), {})
 
 
@@ -138,7 +139,7 @@ def depth_to_space(site: QuantizedNode) -> LoweredStep:
 
 
 def blocks_fit(node: Node) -> bool:
-    """Opset 28 gave SpaceToDepth a mode; without, it is DCR."""
+    """Opset 28 added a mode to SpaceToDepth; DCR is the default and the only one supported."""
     return bool(attribute(node, "mode", "DCR") == "DCR")
 
 
@@ -152,10 +153,10 @@ def _blocks(site: QuantizedNode, op: str, attributes: dict[str, Json]) -> Lowere
 
 
 def sliced(site: QuantizedNode) -> LoweredStep:
-    """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
+    """Resolves ends that are negative or out of range into the spans of Python slices."""
     dims = site.operands[0].grid.shape
-    given = [array(value) for value in site.node.inputs[1:]]
-    starts, ends, axes, steps = [*given, None, None][:4]
+    parameters = [array(value) for value in site.node.inputs[1:]]
+    starts, ends, axes, steps = [*parameters, None, None][:4]
     assert starts is not None
     assert ends is not None
     axes = np.arange(len(starts)) if axes is None else axes % len(dims)
@@ -167,9 +168,9 @@ def sliced(site: QuantizedNode) -> LoweredStep:
     return LoweredStep("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
 
 
-def bound(given: int, size: int, step: int, first: int) -> int | None:
-    """A start (first = 1) or end within the axis; None for an end before its first element."""
-    counted = int(given) + (size if given < 0 else 0)
+def bound(position: int, size: int, step: int, first: int) -> int | None:
+    """A start (first = 1) or end within the axis; None for an end before index 0."""
+    counted = int(position) + (size if position < 0 else 0)
     if step > 0:
         return min(max(counted, 0), size)
     bound = min(max(counted, first - 1), size - 1)

@@ -1,8 +1,8 @@
-"""Kernels of what moves codes or selects among them.
+"""Kernels that move codes or select among them.
 
-A code is taken from the grid it is read on to the output's. Where both are one grid it stays the
-same code. Rescaling keeps the order of codes, so the largest of the rescaled is the rescaled
-largest: Max and Min round nothing that a requantization would not.
+Codes are rescaled from the input grid to the output grid, and copied where both are the same.
+Rescaling keeps the order of codes, so the maximum of the rescaled codes is the rescaled maximum:
+Max and Min add no rounding to the requantization.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def concat(call: Call, *read: np.ndarray) -> np.ndarray:
 
 
 def selected(call: Call, *read: np.ndarray) -> np.ndarray:
-    """The largest or smallest of any number of tensors, which broadcast."""
+    """The maximum or minimum of any number of broadcast tensors."""
     return call.clamped(reduce(SELECTED[call.step.op], _on_one_grid(call, read)))
 
 
 def _on_one_grid(call: Call, read: tuple[np.ndarray, ...]) -> Iterator[np.ndarray]:
-    """The steps of every operand on the output's grid, before its zero point."""
+    """Every operand in steps of the output grid, without its zero point."""
     for index, (q, grid) in enumerate(zip(read, call.inputs, strict=True)):
         factor = FixedPoint(call.constant("mantissa")[index], call.constant("shift")[index])
         yield rescale(steps_of(q, grid), factor, call.attribute("rounding"))
@@ -48,7 +48,7 @@ def gather(call: Call, q: np.ndarray) -> np.ndarray:
 
 
 def take(call: Call, q: np.ndarray) -> np.ndarray:
-    """Elements by their place in the flattened tensor; the indices have the output's shape."""
+    """Elements by index into the flattened tensor; `indices` has the output's shape."""
     return _moved(call, q.reshape(-1)[call.constant("indices")])
 
 
@@ -60,7 +60,7 @@ def sliced(call: Call, q: np.ndarray) -> np.ndarray:
 
 
 def tile(call: Call, q: np.ndarray) -> np.ndarray:
-    """Repeated along each axis until it has the output's shape, new axes in front."""
+    """Repeats each axis up to the output's shape; new axes come first."""
     after = call.output.shape
     before = (1,) * (len(after) - q.ndim) + q.shape
     if any(m % n for n, m in zip(before, after, strict=True)):

@@ -1,9 +1,8 @@
-"""A float graph watched: what it makes on the way, written into one buffer.
+"""Runs a float graph and writes inner tensors into one buffer.
 
-Where there is much to write, onnxruntime's own rewriting of the model is run: its nodes in another
-order, its convolutions handing out what they make in blocks of channels as they are, and in
-segments, so that one is read while it is in the cache, and the next one written over it. The bits
-are the same.
+For large outputs it runs onnxruntime's own rewriting of the model: nodes reordered, convolution
+outputs left in their blocked layout, and the graph cut into segments. A segment's outputs are read
+while they are in the cache, and the next segment overwrites them. The bits are the same.
 """
 
 from __future__ import annotations
@@ -31,52 +30,54 @@ from npumake.graph import (
 )
 from npumake.graph.segments import Segment, Type
 
-# To run in haste gains up to a nanosecond a value. It costs milliseconds and, where the weights
-# are written and read, four nanoseconds a byte.
-MANY = 1 << 25
-PER_BYTE = 8
-WRITTEN = 1 << 20  # elements of a segment: 4 MB, which two threads have in the cache
+# The reordered run gains up to 1 ns per value. It costs milliseconds, and 4 ns per byte to rewrite
+# the weights.
+MIN_VALUES = 1 << 25
+VALUES_PER_BYTE = 8
+SEGMENT_ELEMENTS = 1 << 20  # elements of a segment: 4 MB, which two threads keep in the cache
 
-# Runs the model, and gives the buffer behind each segment.
+# Runs the model, and yields the buffer after each segment.
 Write = Callable[[Feeds], Iterator[np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Watching:
-    """A session whose outputs are what is watched, all float32 and of static shape."""
+    """A session that exposes float32 tensors of static shape."""
 
-    segments: tuple[tuple[str, ...], ...]  # the outputs, by the segment that makes them
-    blocks: Mapping[str, int]  # how many channels of an output lie side by side, where some do
-    # Given where in a buffer each output starts. One thread at a time may use what comes of it.
+    segments: tuple[tuple[str, ...], ...]  # output names, per segment
+    blocks: Mapping[str, int]  # channels per block of an output in blocked layout
+    # From the offset of each output in a buffer. The result serves one thread at a time.
     writer: Callable[[Mapping[str, int], np.ndarray], Write]
 
 
 class Opened(NamedTuple):
-    """A segment, ready to run."""
+    """A segment with its session."""
 
     session: OrtSession
-    handed: tuple[str, ...]
-    carried: tuple[str, ...] = ()
-    fed: tuple[str, ...] = ()
+    outputs: tuple[str, ...]
+    outgoing: tuple[str, ...] = ()
+    incoming: tuple[str, ...] = ()
 
 
 def watching(
     graph: Graph,
-    handed: Sequence[Sequence[str | ExtraOutput]],
+    groups: Sequence[Sequence[str | ExtraOutput]],
     operators: Operators = NO_OPERATORS,
     values: int = 0,
 ) -> Watching:
-    """The graph, whose outputs are these; those of a group are made in one segment. How many
-    `values` they will have, over all samples, says what setting it up may cost. Raises GraphError.
+    """A session that outputs these groups; the tensors of one group come from one segment.
+
+    `values` is the number of output elements over all samples; it decides how much setup pays off.
+    Raises GraphError.
     """
-    model = with_outputs(graph, [one for group in handed for one in group])
+    model = with_outputs(graph, [output for group in groups for output in group])
     if not is_plain(graph):
         require(graph, operators)
         return _whole(MixedSession(Graph.from_bytes(model), operators))
-    if values >= MANY + PER_BYTE * len(model) and _is_flat(graph):
+    if values >= MIN_VALUES + VALUES_PER_BYTE * len(model) and _is_flat(graph):
         try:
-            return _in_haste(model, [[str(one) for one in group] for group in handed])
-        except GraphError:  # what onnxruntime takes with fewer fusions
+            return _in_haste(model, [[str(output) for output in group] for group in groups])
+        except GraphError:  # onnxruntime accepts the model with fewer fusions
             pass
     return _whole(OrtSession(model))
 
@@ -94,35 +95,35 @@ def _whole(session: FloatSession) -> Watching:
 
 def _copying(session: MixedSession, starts: Mapping[str, int], buffer: np.ndarray) -> Write:
     def write(feeds: Feeds) -> Iterator[np.ndarray]:
-        for name, made in zip(session.output_names, session.run(None, feeds), strict=True):
-            buffer[starts[name] : starts[name] + made.size] = made.ravel()
+        for name, output in zip(session.output_names, session.run(None, feeds), strict=True):
+            buffer[starts[name] : starts[name] + output.size] = output.ravel()
         yield buffer
 
     return write
 
 
 def _in_haste(model: bytes, together: Sequence[Sequence[str]]) -> Watching:
-    """onnxruntime makes the longest way through a model first and turns to what else is asked for
-    when that has long left the cache; told to write down how it would run the model, it runs that
-    in the order it finds, and gives the same bits."""
+    """A session of onnxruntime's rewritten model with side branches first. onnxruntime would
+    compute the longest path first, and read the other outputs after they left the cache. The bits
+    are the same."""
     block = _channels_of_a_block()
-    parts, blocked = short_paths_first(rewritten(model), block, together, WRITTEN)
+    parts, blocked = short_paths_first(rewritten(model), block, together, SEGMENT_ELEMENTS)
     opened = _opened(parts)
-    segments = tuple(segment.handed for segment in opened)
+    segments = tuple(segment.outputs for segment in opened)
     return Watching(segments, dict.fromkeys(blocked, block), partial(_writing, opened))
 
 
 def _opened(segments: Iterable[Segment]) -> list[Opened]:
-    """Raises GraphError, also where a segment hands on what has no static shape."""
+    """The sessions. Raises GraphError, also for an outgoing tensor without a static shape."""
     types: dict[str, Type] = {}
-    found = []
+    result = []
     for segment in segments:
         session = OrtSession(segment.to_bytes(types), fusion="done")
         types |= {
-            port.name: _type(port) for port in session.outputs if port.name in segment.carried
+            port.name: _type(port) for port in session.outputs if port.name in segment.outgoing
         }
-        found.append(Opened(session, segment.handed, segment.carried, segment.fed))
-    return found
+        result.append(Opened(session, segment.outputs, segment.outgoing, segment.incoming))
+    return result
 
 
 def _type(port: Port) -> Type:
@@ -132,45 +133,45 @@ def _type(port: Port) -> Type:
     try:
         return port.dtype, sizes
     except TypeError as error:
-        raise GraphError(f"`{port.name}` is no array: {port.type}") from error
+        raise GraphError(f"`{port.name}` is not an array: {port.type}") from error
 
 
 def _writing(segments: Sequence[Opened], starts: Mapping[str, int], buffer: np.ndarray) -> Write:
-    carried: dict[str, np.ndarray] = {}
+    carry: dict[str, np.ndarray] = {}
     steps = []
-    for session, handed, on, fed in segments:
+    for session, outputs, outgoing, incoming in segments:
         ports = {port.name: port for port in session.outputs}
-        written = {name: _part(buffer, starts[name], ports[name]) for name in handed}
-        read = {name: carried[name] for name in fed}
-        for name in on:
+        written = {name: _part(buffer, starts[name], ports[name]) for name in outputs}
+        read = {name: carry[name] for name in incoming}
+        for name in outgoing:
             dtype, sizes = _type(ports[name])
-            carried[name] = np.empty(sizes, dtype)
-        bound = session.bound(carried | written, read)
-        given = {name: written[name] for name in handed if name in session.input_names}
-        copied = [(carried[name], written[name]) for name in on if name in written]
-        steps.append((bound, given, copied))
+            carry[name] = np.empty(sizes, dtype)
+        bound = session.bound(carry | written, read)
+        inputs = {name: written[name] for name in outputs if name in session.input_names}
+        copied = [(carry[name], written[name]) for name in outgoing if name in written]
+        steps.append((bound, inputs, copied))
 
     def write(feeds: Feeds) -> Iterator[np.ndarray]:
-        for bound, given, copied in steps:
+        for bound, inputs, copied in steps:
             bound.run(feeds)
-            for name, part in given.items():
+            for name, part in inputs.items():
                 part[...] = feeds[name]
-            for kept, part in copied:
-                kept[...] = part
+            for array, part in copied:
+                array[...] = part
             yield buffer
 
     return write
 
 
 def _part(buffer: np.ndarray, start: int, port: Port) -> np.ndarray:
-    """Where an output lies in the buffer."""
+    """The view of an output in the buffer."""
     _, sizes = _type(port)
     return buffer[start : start + math.prod(sizes)].reshape(sizes)
 
 
 @cache
 def _channels_of_a_block() -> int:
-    """How many onnxruntime's convolutions lay side by side on this processor, 1 where none."""
+    """Channels per block of onnxruntime's convolutions on this processor; 1 without blocks."""
     try:
         session = OrtSession(reordering(), fusion="done")
     except GraphError:

@@ -1,17 +1,16 @@
-"""onnxruntime, set up so that the same graph and feeds give the same bits.
+"""onnxruntime, configured so that the same graph and feeds give the same bits.
 
-A session uses one thread: how a sum is split over threads must not decide its last bit.
-Speed comes from running several samples at once instead (npumake.engine.parallel).
+A session uses one thread: the split of a sum over threads must not decide its last bit. Speed comes
+from running several samples in parallel (npumake.engine.parallel).
 
-What is fused (Fusion):
+Levels of Fusion:
 
-    integers   all: what stands between Q/DQ pairs becomes an integer kernel, which is faster where
-               all is quantized; where little is, onnxruntime quantizes on its own what is not: the
-               weights between two pairs, and what is multiplied by the only quantized operand of a
-               MatMul
-    floats     float nodes only: what stands between Q/DQ pairs computes in float, as written
-    none       nothing: a node computes alone what it computes in any company
-    done       nothing more: the model is onnxruntime's own rewriting, run in the order it is in
+    integers   all: nodes between Q/DQ pairs become integer kernels, faster for fully quantized
+               graphs. In partly quantized ones onnxruntime quantizes more on its own: weights
+               between two pairs, and the float operand of a MatMul
+    floats     float nodes only: nodes between Q/DQ pairs compute in float, as written
+    none       nothing: a node computes the same alone and in a graph
+    done       the model is onnxruntime's own rewriting, run in the order of the file
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Arrays = Mapping[str, np.ndarray]
 Feeds = Arrays
 Fusion = Literal["integers", "floats", "none", "done"]
 
-# What onnxruntime raises has no common base of its own.
+# onnxruntime's exceptions have no common base class of their own.
 _REFUSALS = (
     "Fail",
     "InvalidArgument",
@@ -53,17 +52,21 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def _trouble() -> tuple[type[Exception], ...]:
-    """What it raises of a model that it may take with fewer fusions."""
+    """Exceptions after which fewer fusions may succeed."""
     state = onnxruntime.capi.onnxruntime_pybind11_state
     return (RuntimeError, state.Fail, state.NotImplemented)
 
 
 class OrtSession:
-    """A model in onnxruntime's hands. Raises GraphError when it will not take the model, and where
-    a loop does not end (npumake.graph.loops)."""
+    """An onnxruntime session of a model.
+
+    Raises GraphError for a model that onnxruntime refuses, and for an endless loop
+    (npumake.graph.loops).
+    """
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
-        """More threads only for a model whose sums are exact, or where the last bit is nothing."""
+        """Use more threads only for a model with exact sums, or where the last bit does not
+        matter."""
         model = ending(model)
         try:
             self._session = _session(model, threads, fusion)
@@ -71,43 +74,48 @@ class OrtSession:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
         self.outputs = tuple(Port(o.name, o.shape, o.type) for o in self._session.get_outputs())
-        self.input_names = tuple(given.name for given in self.inputs)
-        self.output_names = tuple(made.name for made in self.outputs)
+        self.input_names = tuple(port.name for port in self.inputs)
+        self.output_names = tuple(port.name for port in self.outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        """Returns the named outputs (all when None) for one set of feeds. Raises GraphError."""
         try:
             return self._session.run(list(names or self.output_names), dict(feeds))
         except _refusals() as error:
             raise _failed(error) from error
 
-    def bound(self, made: Arrays, read: Arrays = MappingProxyType({})) -> Bound:
-        """The session that writes its outputs, but those that it was fed, into the arrays `made`,
-        and whose inputs that are among `read` are these arrays. No copies. They are of the types
-        and shapes of outputs and inputs."""
-        return Bound(self._session, made, read)
+    def bound(self, outputs: Arrays, inputs: Arrays = MappingProxyType({})) -> Bound:
+        """Binds arrays without copies: results are written into `outputs`, and `inputs` are read.
+        Types and shapes must be those of the session; outputs that are also inputs are not written.
+        """
+        return Bound(self._session, outputs, inputs)
 
 
 class Bound:
-    """A session with its arrays. One thread at a time may run it."""
+    """A session bound to its arrays; one thread at a time may run it."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, made: Arrays, read: Arrays) -> None:
+    def __init__(
+        self, session: onnxruntime.InferenceSession, outputs: Arrays, read: Arrays
+    ) -> None:
         self._session, self._binding = session, session.io_binding()
-        self._arrays = made, read  # held: the binding knows nothing but where they are
-        inputs = [given.name for given in session.get_inputs()]
-        self._fed = [name for name in inputs if name not in read]
+        self._arrays = outputs, read  # keeps them alive: the binding stores only addresses
+        inputs = [port.name for port in session.get_inputs()]
+        self._input_names = [name for name in inputs if name not in read]
         self._written = [o.name for o in session.get_outputs() if o.name not in inputs]
         for name in self._written:
-            self._binding.bind_output(name, "cpu", 0, *_address(made[name]))
+            self._binding.bind_output(name, "cpu", 0, *_address(outputs[name]))
         for name in read:
             self._binding.bind_input(name, "cpu", 0, *_address(read[name]))
 
     def run(self, feeds: Feeds) -> None:
         """Raises GraphError."""
-        refusals: tuple[type[Exception], ...] = (RuntimeError, *_refusals())  # of bound arrays
+        refusals: tuple[type[Exception], ...] = (
+            RuntimeError,
+            *_refusals(),
+        )  # raised with bound arrays
         try:
-            for name in self._fed:
-                # np.ascontiguousarray would make a scalar a list of one.
+            for name in self._input_names:
+                # np.ascontiguousarray would turn a scalar into an array of shape (1,).
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
@@ -120,7 +128,7 @@ def _address(array: np.ndarray) -> tuple[np.dtype[Any], tuple[int, ...], int]:
 
 
 def _failed(error: Exception) -> GraphError:
-    """In our words where it is a loop that was stopped."""
+    """The GraphError, with our message for a loop that reached its bound."""
     loop = endless(str(error))
     if loop is not None:
         return too_long(loop, "does not end")
@@ -128,18 +136,18 @@ def _failed(error: Exception) -> GraphError:
 
 
 def optimized_by_onnxruntime(model: bytes) -> bytes:
-    """The model as onnxruntime rewrites it before it runs it, as far as no layout of this machine's
-    processor is in it. Raises GraphError when it will not take the model."""
+    """The model after onnxruntime's optimizations, without processor-specific layouts. Raises
+    GraphError for a model that onnxruntime refuses."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.log_severity_level = 4
-    # int8 stays int8: else some processors have it shifted to uint8, and others not.
+    # Keeps int8: some processors would get it shifted to uint8, others not.
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     return _written_down(model, options)
 
 
 def rewritten(model: bytes) -> bytes:
-    """The model as a session would run it on this machine's processor. Raises GraphError."""
+    """The model as a session of this processor would run it. Raises GraphError."""
     return _written_down(model, _options(1, "integers"))
 
 
@@ -147,7 +155,9 @@ def _written_down(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
     with temporary_folder() as folder:
         file = folder / "optimized.onnx"
         options.optimized_model_filepath = str(file)
-        options.add_session_config_entry("session.disable_prepacking", "1")  # it runs nothing
+        options.add_session_config_entry(
+            "session.disable_prepacking", "1"
+        )  # the session runs nothing
         try:
             onnxruntime.InferenceSession(
                 model, options, ["CPUExecutionProvider"], disabled_optimizers=_left_out(model)
@@ -163,14 +173,14 @@ def _options(
     level: str = "ORT_ENABLE_ALL",
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> onnxruntime.SessionOptions:
-    """With `more` entries than those of the fusion."""
+    """Session options; `more` are config entries in addition to those of the fusion."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     entries = {
-        # A thread that spins while it waits takes the core of whatever runs next.
+        # A waiting thread that spins takes the core of the next one.
         "session.intra_op.allow_spinning": "0",
-        # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
+        # int8 by int8 without VNNI saturates pairs of products at 16 bits.
         "session.x64quantprecision": "1",
         **({"session.disable_quant_qdq": "1"} if fusion == "floats" else {}),
         **more,
@@ -179,30 +189,29 @@ def _options(
         options.add_session_config_entry(key, value)
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = getattr(levels, level)
-    options.log_severity_level = 4  # what matters is raised, the rest is noise
+    options.log_severity_level = 4  # errors are raised, so the log is noise
     if fusion == "done":
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     return options
 
 
-# What a session is tried with, one way after the other: how far it is optimized, and its entries,
-# with those of the ways before.
+# Attempts in order: the optimization level and its config entries, plus the entries of the attempts
+# before.
 _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("ORT_ENABLE_ALL", {}),
-    # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
+    # The blocked layout loses an output that an Add also reads.
     ("ORT_ENABLE_EXTENDED", {}),
-    # Without VNNI it stumbles over a zero point that two weights share: floats then, as written.
+    # Without VNNI a zero point shared by two weights fails: fall back to floats, as written.
     ("ORT_ENABLE_EXTENDED", {"session.disable_quant_qdq": "1"}),
-    # There it has no QGemm of int8 by uint8 either, while all of int8 by int8 is exact as it is.
+    # That processor also lacks QGemm of int8 by uint8; all-int8 is exact as it is.
     ("ORT_ENABLE_ALL", {"session.x64quantprecision": "0", "session.qdqisint8allowed": "1"}),
 )
 
 
 def _left_out(model: bytes) -> set[str]:
-    """Of its rewritings: it moves Q/DQ past a node whose result a branch reads, and ends the
-    process there; its QLinearAveragePool refuses dilations and, of a window that ceil_mode lets
-    overhang, counts what is beyond the pads; and a real bias beside weights of int16 it rounds to
-    32 bits, where it wraps."""
+    """onnxruntime rewrites to disable: it moves Q/DQ past a node that a branch reads, and aborts.
+    Its QLinearAveragePool refuses dilations, and with ceil_mode counts elements beyond the pads. It
+    rounds a float bias beside int16 weights to 32 bits, where it wraps."""
     branches = {"QDQPropagationTransformer"} if has_grids_and_branches(model) else set()
     pools = {"QDQSelectorActionTransformer"} if has_uneven_average(model) else set()
     biases = {"WeightBiasQuantization"} if has_wide_bias(model) else set()

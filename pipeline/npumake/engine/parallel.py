@@ -1,7 +1,6 @@
-"""Samples computed side by side, their results in order.
+"""Computes samples in parallel and returns the results in order.
 
-Each sample is computed by one thread, whatever the number of threads, so that how a sum would be
-split over them cannot decide its last bit.
+One thread computes each sample, so the number of threads cannot change the last bit of a sum.
 """
 
 from __future__ import annotations
@@ -18,27 +17,25 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Held by a thread that computes with NumPy for long while others run onnxruntime. NumPy gives up
-# Python's lock in every call, and takes it again: where calls take microseconds, two threads of
-# them take twice as long as one.
+# Held by a thread in a long NumPy computation while others run onnxruntime. NumPy releases and
+# takes the GIL in every call: two such threads with microsecond calls take twice as long as one.
 NUMPY = threading.Lock()
 
 
 def threads() -> int:
-    """How many samples are computed at once: NPUMAKE_THREADS, PARALLEL_PROCESS_NUM as the scripts
-    of Horizon and D-Robotics read it, by default one per core."""
-    asked = os.environ.get("PARALLEL_PROCESS_NUM", "").strip()
-    vendors = int(asked) if asked.isdecimal() else 0
+    """Number of parallel samples: NPUMAKE_THREADS, else PARALLEL_PROCESS_NUM (as in the scripts of
+    Horizon and D-Robotics), else one per core."""
+    variable = os.environ.get("PARALLEL_PROCESS_NUM", "").strip()
+    vendors = int(variable) if variable.isdecimal() else 0
     return int(os.environ.get("NPUMAKE_THREADS") or vendors or os.cpu_count() or 1)
 
 
 def side_by_side(
     compute: Callable[[T], R], items: Iterable[T], at_once: int | None = None
 ) -> Iterator[R]:
-    """compute(item) for each item, in order, `at_once` at a time, by default `threads()`.
+    """compute(item) for each item in order, `at_once` in parallel (default: `threads()`).
 
-    At most twice as many results as threads are held: memory does not grow with the items. One at
-    a time needs no other thread.
+    At most twice as many results as threads are in memory. `at_once` = 1 uses the calling thread.
     """
     workers = at_once or threads()
     if workers == 1:
@@ -55,10 +52,10 @@ def side_by_side(
 
 
 def shared_out(workers: Sequence[Callable[[T], object]], items: Iterable[T]) -> None:
-    """Has some worker take each item, in a thread of its own: the next one when it is done with its
-    last. So no thread waits for another to hand it something.
+    """Distributes items over workers, one thread each; a worker takes the next item when it is
+    free.
 
-    Raises what the first item raises that a worker fails with; none is taken after that.
+    Raises the error of the first failing item; no item is started after a failure.
     """
     numbered = enumerate(items)
     taking = threading.Lock()
@@ -68,12 +65,12 @@ def shared_out(workers: Sequence[Callable[[T], object]], items: Iterable[T]) -> 
         number = math.inf
         try:
             while not failures:
-                number = math.inf  # none of the items may be there to take
+                number = math.inf  # the iterator itself may fail
                 with taking:
-                    taken = next(numbered, None)
-                if taken is None:
+                    pair = next(numbered, None)
+                if pair is None:
                     return
-                number, item = taken
+                number, item = pair
                 worker(item)
         except BaseException as error:
             failures[number] = error

@@ -1,4 +1,4 @@
-"""What a session is fed and gives, in onnxruntime's words: `tensor(float)`, not float32."""
+"""Inputs and outputs of a session, typed in onnxruntime's words: `tensor(float)`, not float32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMPY = {spelled: name for name, spelled in SPELLED.items()}
 
 
 class Port(NamedTuple):
-    """An input or output of a session; a dimension that is open has a name, or None."""
+    """An input or output of a session; an open dimension is a name or None."""
 
     name: str
     shape: Sequence[int | str | None]
@@ -20,7 +20,7 @@ class Port(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """Raises TypeError for what NumPy has no name for."""
+        """The NumPy type. Raises TypeError for a type that NumPy lacks."""
         inner = self.type.removeprefix("tensor(").removesuffix(")")
         return np.dtype(NUMPY.get(inner, inner))
 

@@ -1,7 +1,7 @@
-"""Programs are validated before kernels run.
+"""Validates programs before kernels run.
 
-What runs may be a stranger's bundle. Here it is held to the table of kinds: after that an exception
-inside a kernel is a bug of ours, and is left to look like one.
+A bundle may be untrusted. After this check against KINDS, an exception inside a kernel is a bug of
+npumake and is not caught.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from npumake.engine.checks import (
     Shape,
     bounded,
     constant,
-    held,
     one_of,
     refuse,
+    refuse_unstorable,
     whole,
     within,
 )
@@ -26,13 +26,13 @@ from npumake.errors import GraphError
 from npumake.kernels.rounding import MANTISSA_BITS, ROUNDED
 
 ROUNDINGS = (*ROUNDED, "twice")
-# What a factor holds: less than 2**31 in size, times a power of two within float64's exponents.
+# A factor is a mantissa below 2**31 times a power of two within float64's exponents.
 FACTORS = {"mantissa": (1 - (1 << MANTISSA_BITS), (1 << MANTISSA_BITS) - 1), "shift": (-1200, 1200)}
-LEAST_SCALE, MOST_SCALE = 2.0**-149, 2.0**127  # of float32
+MIN_SCALE, MAX_SCALE = 2.0**-149, 2.0**127  # of float32
 
 
 def validate(program: Program) -> None:
-    """Raises GraphError for an instruction that its kernel does not take."""
+    """Raises GraphError for an instruction that its kernel does not accept."""
     for step in program.instructions:
         if step.op == "onnx":
             continue
@@ -53,46 +53,49 @@ def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -
     for tensor in read:
         _validate_tensor(tensor, kind.takes, step.op)
     _validate_tensor(call.output, kind.makes, step.op)
-    made = kind.shape(call)
+    out_shape = kind.shape(call)
     refuse(
-        made != call.output.shape, f"it makes {list(made)}, declared is {list(call.output.shape)}"
+        out_shape != call.output.shape,
+        f"it makes {list(out_shape)}, declared is {list(call.output.shape)}",
     )
-    _validate_factors(call, kind, made)
+    _validate_factors(call, kind, out_shape)
     if kind.clamps:
         _validate_clamp(call)
 
 
 def _validate_tensor(tensor: Tensor, dtypes: frozenset[str], op: str) -> None:
     refuse(tensor.dtype not in dtypes, f"`{op}` takes and makes no {tensor.dtype} there")
-    held(tensor.shape, "a tensor")
+    refuse_unstorable(tensor.shape, "a tensor")
     if tensor.dtype not in SUMMED:
         refuse(tensor.scale is not None, f"{tensor.dtype} has no scale")
         return
     limits = np.iinfo(tensor.dtype)
-    scaled = tensor.scale is not None and LEAST_SCALE <= tensor.scale <= MOST_SCALE
+    scaled = tensor.scale is not None and MIN_SCALE <= tensor.scale <= MAX_SCALE
     refuse(not scaled, f"{tensor.scale} is no scale")
     zero = limits.min <= tensor.zero_point <= limits.max
     refuse(not zero, f"{tensor.zero_point} is no zero point of {tensor.dtype}")
 
 
-def _validate_factors(call: Call, kind: InstructionKind, made: Shape) -> None:
+def _validate_factors(call: Call, kind: InstructionKind, out_shape: Shape) -> None:
     for sign in kind.factors:
         mantissa, shift = (constant(call, f"{sign}{part}") for part in ("mantissa", "shift"))
         refuse(mantissa.shape != shift.shape, "a mantissa and its shift differ in shape")
-        _validate_laid(f"{sign}mantissa", mantissa, kind, made)
+        _validate_laid(f"{sign}mantissa", mantissa, kind, out_shape)
     for role in call.step.constants:
         part = role.rpartition("_")[2]
         if part in FACTORS:
             bounded(call, role, *FACTORS[part])
     if "bias" in call.step.constants:
-        _validate_laid("bias", constant(call, "bias"), kind, made)
+        _validate_laid("bias", constant(call, "bias"), kind, out_shape)
 
 
-def _validate_laid(role: str, values: np.ndarray, kind: InstructionKind, made: Shape) -> None:
+def _validate_laid(role: str, values: np.ndarray, kind: InstructionKind, out_shape: Shape) -> None:
     if kind.channels is None:
-        within(role, values.shape, made)
-    elif values.shape not in ((), (1,), made[kind.channels :][:1]):
-        raise MisfitError(f"`{role}` of {list(values.shape)} is none per channel of {list(made)}")
+        within(role, values.shape, out_shape)
+    elif values.shape not in ((), (1,), out_shape[kind.channels :][:1]):
+        raise MisfitError(
+            f"`{role}` of {list(values.shape)} is none per channel of {list(out_shape)}"
+        )
 
 
 def _validate_clamp(call: Call) -> None:

@@ -1,7 +1,7 @@
-"""A node on its grids: what a rule of the table is given, and what it answers.
+"""A node with its grids, and the lowered form that a rule returns for it.
 
-An activation is real = s * (q - z). The factor of a requantisation is what multiplies the exact
-integer accumulator to give codes of the output grid, e.g. s_x * s_w / s_y for a convolution.
+An activation is real = s * (q - z). The factor of a requantization multiplies the exact integer
+accumulator to give codes of the output grid, e.g. s_x * s_w / s_y for a convolution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.kernels import affine, rounding
 
 
 class Operand(NamedTuple):
-    """An activation the node reads: the name and grid of an integer tensor."""
+    """An activation input: the name and grid of an integer tensor."""
 
     name: str
     grid: Tensor
@@ -31,7 +31,7 @@ class Operand(NamedTuple):
 
 
 class QuantizedConstant(NamedTuple):
-    """A constant the node reads: zero point already subtracted, scale per channel or scalar."""
+    """A constant input: zero point subtracted, scale per channel or scalar."""
 
     values: np.ndarray
     scale: np.ndarray
@@ -39,11 +39,11 @@ class QuantizedConstant(NamedTuple):
 
 @dataclass(frozen=True)
 class QuantizedNode:
-    """A node with its integer surroundings."""
+    """A node with its operands, weights and output grid."""
 
     node: Node
     operands: tuple[Operand, ...]  # activations, in the order of the node's inputs
-    weights: tuple[QuantizedConstant, ...]  # constants of the positions the rule names, likewise
+    weights: tuple[QuantizedConstant, ...]  # constants at the rule's weight positions, likewise
     output: Tensor
 
     @property
@@ -53,7 +53,7 @@ class QuantizedNode:
 
 
 class LoweredStep(NamedTuple):
-    """What an instruction needs besides its tensors."""
+    """Kind, constants and attributes of an instruction, without its tensors."""
 
     op: str
     constants: dict[str, np.ndarray]
@@ -63,11 +63,11 @@ class LoweredStep(NamedTuple):
 class Rule(NamedTuple):
     lower: Callable[[QuantizedNode], LoweredStep]
     fits: Callable[[Node], bool] = lambda _: True
-    weights: tuple[int, ...] = ()  # input positions that are weights when they are constant
+    weights: tuple[int, ...] = ()  # input positions that are weights when constant
 
 
 def is_constant(value: Value | None) -> bool:
-    """Whether the value is a constant, Q/DQ around it or not."""
+    """Whether the value is a constant, also behind Q/DQ."""
     while value is not None and not is_given(value):
         maker = producer(value)
         if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
@@ -77,18 +77,18 @@ def is_constant(value: Value | None) -> bool:
 
 
 def constant_parameters(node: Node) -> bool:
-    """Whether everything but the first input is given in the graph."""
+    """Whether every input but the first is constant."""
     return all(is_given(value) for value in node.inputs[1:] if value is not None)
 
 
 def factor(real: Any) -> dict[str, np.ndarray]:
-    """Constants of a requantisation by `real`: a scalar, or one number per channel or place."""
+    """Mantissa and shift of a requantization by `real`: scalar, per channel or per position."""
     fixed = rounding.fixed_point(np.asarray(real, np.float64))
     return {"mantissa": fixed.mantissa, "shift": fixed.shift}
 
 
 def code_of(real: float, grid: Tensor) -> int:
-    """A real number as QuantizeLinear would write it, saturation included."""
+    """The code of a real number as QuantizeLinear computes it, saturated."""
     limits = np.iinfo(grid.dtype)
     scale = np.float32(grid.scale or 1.0)
     bound = np.asarray(real, np.float32)
@@ -100,12 +100,12 @@ def operand_names(site: QuantizedNode) -> tuple[str, ...]:
 
 
 def source_name(node: Node) -> str:
-    """That of the first tensor a node reads, empty where it reads none."""
+    """The name of the node's first input; empty without one."""
     return str(node.inputs[0].name) if node.inputs[0] is not None else ""
 
 
 def instruction(
     name: str, step: LoweredStep, inputs: tuple[str, ...], output: str, origins: tuple[str, ...]
 ) -> Instruction:
-    """The step as one instruction on named tensors."""
+    """The step as an instruction on named tensors."""
     return Instruction(step.op, name, inputs, (output,), step.constants, step.attributes, origins)

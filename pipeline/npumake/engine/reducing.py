@@ -1,4 +1,4 @@
-"""Rules of what makes one number of many, and of the normalization of rows."""
+"""Rules of reductions and of LayerNormalization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npumake.digest import Json
 from npumake.engine.quantized_node import LoweredStep, QuantizedNode, constant_parameters, factor
 from npumake.graph import Node, array, attribute, shape
 from npumake.kernels import rounding
-from npumake.kernels.divide import LARGEST_EPSILON, MAX_ROW, NORM_BITS
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW, NORM_BITS
 
 
 def fits(node: Node) -> bool:
@@ -36,7 +36,7 @@ def smallest(site: QuantizedNode) -> LoweredStep:
 
 
 def _over(site: QuantizedNode) -> dict[str, Json]:
-    """The axes it reduces, and whether they stay with one element each."""
+    """The reduced axes, and `keepdims`."""
     rank, node = len(site.operands[0].grid.shape), site.node
     if node.op_type.startswith("Global"):
         return {"axes": list(range(2, rank)), "keepdims": True}
@@ -45,13 +45,14 @@ def _over(site: QuantizedNode) -> dict[str, Json]:
 
 
 def _axes(node: Node) -> list[int] | None:
-    """An attribute of older opsets, a constant input since."""
-    given = array(node.inputs[1]) if len(node.inputs) > 1 else attribute(node, "axes")
-    return None if given is None else [int(axis) for axis in given]
+    """From an attribute in older opsets, from a constant input in newer ones."""
+    listed = array(node.inputs[1]) if len(node.inputs) > 1 else attribute(node, "axes")
+    return None if listed is None else [int(axis) for axis in listed]
 
 
 def place(site: QuantizedNode) -> LoweredStep:
-    """Codes are in the order of what they stand for, so places of codes are those of numbers."""
+    """ArgMax and ArgMin: codes have the order of their real values, so the indices are the
+    same."""
     node = site.node
     axis = attribute(node, "axis", 0) % len(site.operands[0].grid.shape)
     keep, last = attribute(node, "keepdims", 1), attribute(node, "select_last_index", 0)
@@ -67,21 +68,21 @@ def norm_fits(node: Node) -> bool:
 
 
 def norm(site: QuantizedNode) -> LoweredStep:
-    """gamma * x + beta / s_y: x comes in units of 2**-20, and the two factors have one shift."""
+    """gamma * x + beta / s_y: x is in units of 2**-20, and the two factors share one shift."""
     row = _row(site.node)
     count, rank = math.prod(row), len(site.output.shape)
-    given = [array(value) for value in site.node.inputs[1:]]
-    gamma, *beta = (np.broadcast_to(values, row) for values in given if values is not None)
+    parameters = [array(value) for value in site.node.inputs[1:]]
+    gamma, *beta = (np.broadcast_to(values, row) for values in parameters if values is not None)
     both = np.stack([gamma, *(beta or [np.zeros(row)])]).astype(np.float64)
     fixed = rounding.fixed_point_common(both / site.scale / (1 << NORM_BITS))
     real = attribute(site.node, "epsilon", 1e-5) * (count / site.operands[0].scale) ** 2
-    epsilon = np.array(min(round(real), LARGEST_EPSILON), np.int64)
+    epsilon = np.array(min(round(real), MAX_EPSILON), np.int64)
     constants = {"gain": fixed.mantissa[0], "offset": fixed.mantissa[1], "shift": fixed.shift}
     axes = list(range(rank - len(row), rank))
     return LoweredStep("layer_norm", constants | {"epsilon": epsilon}, {"axes": axes})
 
 
 def _row(node: Node) -> tuple[int, ...]:
-    """What is normalized together: the axes from `axis` on."""
+    """The shape of a normalized row: the axes from `axis` on."""
     assert node.inputs[0] is not None
     return shape(node.inputs[0])[attribute(node, "axis", -1) :]

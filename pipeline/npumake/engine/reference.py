@@ -1,8 +1,8 @@
-"""The reference engine: an integer program executed exactly, the same on every machine.
+"""The reference engine executes an integer program exactly, with the same result on every machine.
 
-Integers are accumulated without rounding, taken to the output grid by one factor and one rounding
-(npumake.kernels.rounding), moved by the zero point and clamped. KERNELS is the table of the
-instructions; only `onnx` leaves the integers, to run what the chip leaves to its CPU.
+Integers are accumulated without rounding, scaled to the output grid with one factor and one
+rounding (npumake.kernels.rounding), shifted by the zero point and clamped. KERNELS is the table of
+instructions. Only `onnx` instructions, which the chip leaves to its CPU, compute in float.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from npumake.kernels import affine, conv, divide, matmul, pool, resize, table
 from npumake.kernels.arrays import NotANumberError, TooWideError
 from npumake.kernels.rounding import FixedPoint, rescale, shift_right
 
-# What values make the kernels raise; anything else is a bug of ours.
+# Kernels raise these for unsuitable values; any other exception is a bug.
 UNFIT_VALUES = (MemoryError, NotANumberError, TooWideError)
 
 
 class ReferenceSession:
     """A program ready to run, with the interface of an onnxruntime session.
 
-    Raises GraphError for an instruction that no kernel takes, or an untrusted CPU model.
+    Raises GraphError for an instruction that no kernel accepts, or a CPU model beyond the limits.
     """
 
     def __init__(self, program: Program, operators: Operators = NO_OPERATORS) -> None:
@@ -48,16 +48,17 @@ class ReferenceSession:
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._cpu = {
-            # Not fused, a node computes the same bits alone and in a subgraph.
+            # Without fusion a node computes the same bits alone and in a subgraph.
             step.name: float_session(model_of(step), operators, fusion="none")
             for step in program.instructions
             if step.op == "onnx"
         }
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named tensors, outputs or any other (integers as they are), for one set of feeds.
+        """Returns the named tensors, outputs or inner ones (integers as codes), for one set of
+        feeds.
 
-        Raises GraphError when a feed is missing, or not of the shape and type of its input.
+        Raises GraphError for a missing feed, or one of another shape or type than its input.
         """
         values = dict(self.checked(feeds))
         for step in self.program.instructions:
@@ -66,29 +67,32 @@ class ReferenceSession:
         return [values[name] for name in names or self.output_names]
 
     def execute(self, step: Instruction, read: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
-        """What one instruction makes of the arrays it reads. Raises GraphError for NaN, and for
-        sums and arrays beyond what can be held."""
+        """The results of one instruction. Raises GraphError for NaN, for sums beyond int64, and for
+        lack of memory."""
         if step.op == "onnx":
             return self._cpu[step.name].run(step.outputs, dict(zip(step.inputs, read, strict=True)))
         tensors = self.program.tensors
         grids = tuple(tensors[name] for name in step.inputs)
         output = tensors[step.outputs[0]]
         try:
-            made = KERNELS[step.op](Call(step, grids, output), *read)
+            result = KERNELS[step.op](Call(step, grids, output), *read)
         except UNFIT_VALUES as error:
             why = str(error) or "not enough memory"
             raise GraphError(f"`{step.name}` cannot be computed: {why}") from error
-        return (np.asarray(made, output.dtype),)  # NumPy makes no array of rank 0 by itself
+        return (
+            np.asarray(result, output.dtype),
+        )  # NumPy returns scalars instead of arrays of rank 0
 
     def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
-        """Those of the inputs. Raises GraphError where one is missing or does not fit."""
+        """The feeds of the inputs. Raises GraphError where one is missing or does not
+        fit."""
         for name in self.input_names:
-            tensor, given = self.program.tensors[name], feeds.get(name)
-            if given is None:
+            tensor, array = self.program.tensors[name], feeds.get(name)
+            if array is None:
                 raise GraphError(f"the input `{name}` is not fed")
-            if given.shape != tensor.shape or given.dtype != tensor.dtype:
+            if array.shape != tensor.shape or array.dtype != tensor.dtype:
                 raise GraphError(
-                    f"`{name}` is fed {given.dtype}{list(given.shape)}, "
+                    f"`{name}` is fed {array.dtype}{list(array.shape)}, "
                     f"the program takes {tensor.dtype}{list(tensor.shape)}"
                 )
         return {name: feeds[name] for name in self.input_names}
@@ -127,7 +131,9 @@ def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _mul(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     a, b = (steps_of(q, grid) for q, grid in zip((left, right), call.inputs, strict=True))
-    if left.dtype.itemsize + right.dtype.itemsize > 3:  # two of 16 bits reach 65535 squared
+    if (
+        left.dtype.itemsize + right.dtype.itemsize > 3
+    ):  # products of two 16-bit codes reach 65535 squared
         a = a.astype(np.int64)
     return call.finished(a * b)
 
@@ -205,11 +211,11 @@ def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
 
 
 def _pad(call: Call, q: np.ndarray) -> np.ndarray:
-    """A constant is a code of the output's grid already."""
+    """The fill is already a code of the output's grid."""
     moved, around = _rescale(call, q), call.attribute("around")
     if call.attribute("mode") != "constant":
         return np.pad(moved, around, mode=call.attribute("mode"))
-    fill = call.step.attributes.get("fill", call.output.zero_point)  # of an older bundle
+    fill = call.step.attributes.get("fill", call.output.zero_point)  # absent in older bundles
     return np.pad(moved, around, constant_values=np.clip(fill, *_limits(call)))
 
 
@@ -220,7 +226,7 @@ def _limits(call: Call) -> tuple[int, int]:
 def _resized(
     call: Call, q: np.ndarray, interpolated: Callable[[np.ndarray, Sequence[int]], np.ndarray]
 ) -> np.ndarray:
-    """The changed axes go last, where the kernels work, and back."""
+    """Moves the resized axes last, as the kernels expect, and back."""
     axes = call.attribute("axes")
     last = list(range(q.ndim - len(axes), q.ndim))
     moved = np.moveaxis(steps_of(q, call.inputs[0]), axes, last)

@@ -1,12 +1,11 @@
-"""Legs: what a change of one tensor does to the answers, without running again what lies before.
+"""Re-runs only the nodes downstream of a changed tensor.
 
-    behind[t]   the nodes that depend on tensor t, a model of their own
-    cut[t]      what they read of the others, t first among it: computed once, and kept
+    behind[t]   the nodes that depend on tensor t, as a model
+    cut[t]      the inputs of this model, t included: computed once, and kept
 
-Tensors next to each other in the graph have much of their cuts in common. As many legs as have at
-most BUDGET bytes of cuts between them are run together: the whole graph once for what they are
-fed, then each leg by itself. So memory does not grow with the graph, and of n tensors a probe each
-takes half the graph in the mean, not all of it.
+Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
+group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory
+does not grow with the graph. Changing each of n tensors costs half the graph per tensor on average.
 """
 
 from __future__ import annotations
@@ -23,33 +22,34 @@ from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, SerializedGraph, SerializedNode
 
-BUDGET = 256 << 20
-Change = Callable[[str, np.ndarray], np.ndarray]  # what becomes of the tensor of this name
-Answers = list[list[np.ndarray]]
+BUDGET_BYTES = 256 << 20
+# The name of a tensor and its values → its new values.
+Change = Callable[[str, np.ndarray], np.ndarray]
+Outputs = list[list[np.ndarray]]
 
 
-class Leg(NamedTuple):
-    """A tensor by name, the pieces behind it, in order, and what they are fed."""
+class Downstream(NamedTuple):
+    """A tensor by name, the nodes downstream of it in order, and their inputs."""
 
     name: str
     pieces: list[SerializedNode]
     cut: list[str]
 
 
-def legs(written: SerializedGraph, names: Sequence[str]) -> list[Leg]:
-    """One of each tensor by name that some node reads or that is an answer."""
-    found = (_leg(written, name) for name in names)
-    return [leg for leg in found if leg.pieces or leg.name in written.outputs]
+def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
+    """The downstream part of each named tensor that a node reads or that is an output."""
+    candidates = (_downstream(written, name) for name in names)
+    return [part for part in candidates if part.pieces or part.name in written.outputs]
 
 
-def _leg(written: SerializedGraph, name: str) -> Leg:
+def _downstream(written: SerializedGraph, name: str) -> Downstream:
     reached, pieces, cut = {name}, [], {name: None}
     for piece in written.pieces:
         if not reached.isdisjoint(piece.reads):
             pieces.append(piece)
             reached.update(piece.makes)
             cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
-    return Leg(name, pieces, list(cut))
+    return Downstream(name, pieces, list(cut))
 
 
 def changed(
@@ -58,58 +58,67 @@ def changed(
     change: Change,
     feeds: Sequence[Feeds],
     operators: Operators,
-    budget: int = BUDGET,
-) -> Iterator[tuple[str, Answers]]:
-    """Each of these tensors by name that some node reads or that is an answer, with the answers of
-    the graph to `feeds` where that one is changed."""
+    budget: int = BUDGET_BYTES,
+) -> Iterator[tuple[str, Outputs]]:
+    """(name, outputs) for each named tensor that a node reads or that is an output: the graph's
+    outputs for `feeds` after `change` of that tensor."""
     written = SerializedGraph(graph)
-    for group in _together(written, legs(written, names), len(feeds), budget):
-        held = _held(written, group, feeds, operators)
-        answers = partial(_answers, written, change=change, held=held, operators=operators)
-        yield from zip((leg.name for leg in group), side_by_side(answers, group), strict=True)
+    for group in _together(written, downstream_parts(written, names), len(feeds), budget):
+        values_of_samples = _values_at_cuts(written, group, feeds, operators)
+        outputs_of = partial(
+            _outputs, written, change=change, samples=values_of_samples, operators=operators
+        )
+        yield from zip((part.name for part in group), side_by_side(outputs_of, group), strict=True)
 
 
 def _together(
-    written: SerializedGraph, found: Sequence[Leg], samples: int, budget: int
-) -> Iterator[list[Leg]]:
-    """Groups of legs, in order, whose cuts fit into the budget; one at least."""
-    group: list[Leg] = []
+    written: SerializedGraph, candidates: Sequence[Downstream], samples: int, budget: int
+) -> Iterator[list[Downstream]]:
+    """Consecutive parts in groups whose cuts fit into the budget; at least one part each."""
+    group: list[Downstream] = []
     cuts: set[str] = set()
-    for leg in found:
-        wider = cuts.union(leg.cut)
+    for part in candidates:
+        wider = cuts.union(part.cut)
         if group and 4 * samples * sum(map(written.size, wider)) > budget:
             yield group
-            group, wider = [], set(leg.cut)
-        group, cuts = [*group, leg], wider
+            group, wider = [], set(part.cut)
+        group, cuts = [*group, part], wider
     if group:
         yield group
 
 
-def _held(
-    written: SerializedGraph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
+def _values_at_cuts(
+    written: SerializedGraph,
+    group: Sequence[Downstream],
+    feeds: Sequence[Feeds],
+    operators: Operators,
 ) -> list[Values]:
-    """Of each sample what the legs are fed, and the answers of the graph as it is."""
-    watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
-    made = [name for name in watched if name not in written.inputs]
-    session = written_session(written, written.model(written.pieces, made), operators)
+    """For each sample, the inputs of the parts and the outputs of the unchanged graph."""
+    watched = dict.fromkeys([*written.outputs, *(name for part in group for name in part.cut)])
+    outputs = [name for name in watched if name not in written.inputs]
+    session = written_session(written, written.model(written.pieces, outputs), operators)
     return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
 
 
-def _answers(
-    written: SerializedGraph, leg: Leg, change: Change, held: Sequence[Values], operators: Operators
-) -> Answers:
-    inside = {name for piece in leg.pieces for name in piece.makes}
-    made = [name for name in written.outputs if name in inside]
-    model = written.model(leg.pieces, made) if made else b""
-    session = written_session(written, model, operators) if made else None
+def _outputs(
+    written: SerializedGraph,
+    part: Downstream,
+    change: Change,
+    samples: Sequence[Values],
+    operators: Operators,
+) -> Outputs:
+    inside = {name for piece in part.pieces for name in piece.makes}
+    outputs = [name for name in written.outputs if name in inside]
+    model = written.model(part.pieces, outputs) if outputs else b""
+    session = written_session(written, model, operators) if outputs else None
 
-    def ran(values: Values) -> list[np.ndarray]:
-        new = {**values, leg.name: change(leg.name, values[leg.name])}
+    def rerun(values: Values) -> list[np.ndarray]:
+        new = {**values, part.name: change(part.name, values[part.name])}
         if session is not None:
             new |= _run(session, new)
         return [new[name] for name in written.outputs]
 
-    return [*map(ran, held)]
+    return [*map(rerun, samples)]
 
 
 def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:

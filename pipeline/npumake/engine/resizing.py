@@ -1,4 +1,4 @@
-"""Resize becomes an index per output element, and for linear two neighbours and their weight."""
+"""Rules of Resize: one index per output element; for linear, two neighbours and a weight."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from npumake.engine.quantized_node import LoweredStep, QuantizedNode, constant_p
 from npumake.graph import Node, array, attribute, shape
 from npumake.kernels import resize
 
-# What the kernels compute, and nothing else.
+# The modes and attributes that the kernels compute.
 PLAIN = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"}
 
 
 def fits(node: Node) -> bool:
-    """Nearest over any axes and linear over two, where coordinates depend on the sizes alone."""
+    """Nearest over any axes, or linear over two, at coordinates that depend on the sizes
+    alone."""
     mode = attribute(node, "mode", "nearest")
     if not is_known(node) or not constant_parameters(node):
         return False
@@ -28,7 +29,7 @@ def lower(site: QuantizedNode) -> LoweredStep:
     node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
     linear = attribute(node, "mode", "nearest") == "linear"
     scales = changed(node)
-    unit = 2.0 ** -(resize.KEPT_BITS * len(scales)) if linear else 1.0
+    unit = 2.0 ** -(resize.FRACTION_BITS * len(scales)) if linear else 1.0
     constants = factor(site.operands[0].scale / site.scale * unit)
     for axis, scale in scales.items():
         n, m = before[axis], after[axis]
@@ -44,14 +45,15 @@ def lower(site: QuantizedNode) -> LoweredStep:
 
 
 def is_known(node: Node) -> bool:
-    """Whether the kernels know the coordinate mode: tf_crop_and_resize reads a region, and
+    """Whether the kernels support the coordinate mode. tf_crop_and_resize reads a region, and
     tf_half_pixel_for_nn left ONNX with opset 13."""
     mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
     return mode in get_args(resize.Coordinates)
 
 
 def coordinates(node: Node) -> resize.Coordinates:
-    """The coordinate mode; half_pixel_symmetric is half_pixel where the scales give whole sizes."""
+    """The coordinate mode; half_pixel_symmetric equals half_pixel where the scales give whole
+    sizes."""
     mode: resize.Coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
     if mode != "half_pixel_symmetric":
         return mode
@@ -63,13 +65,13 @@ def coordinates(node: Node) -> resize.Coordinates:
 
 
 def changed(node: Node) -> dict[int, float | None]:
-    """The scale of each axis where it is not 1, as the model gives it; None where the model gives
-    sizes, for axes whose size changes."""
+    """The declared scale of each axis whose scale is not 1; None for axes whose size the model
+    declares instead."""
     assert node.inputs[0] is not None
     before, after = shape(node.inputs[0]), shape(node.outputs[0])
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is None or not given.size:
+    declared = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if declared is None or not declared.size:
         return {axis: None for axis in range(len(before)) if before[axis] != after[axis]}
     axes = [axis % len(before) for axis in attribute(node, "axes", range(len(before)))]
-    scales = dict(zip(axes, given.tolist(), strict=True))
+    scales = dict(zip(axes, declared.tolist(), strict=True))
     return {axis: scales[axis] for axis in sorted(scales) if scales[axis] != 1}

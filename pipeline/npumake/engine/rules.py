@@ -1,7 +1,7 @@
-"""Which operators have an integer kernel, and how each becomes one instruction.
+"""RULES: the operators with an integer kernel, and how each becomes one instruction.
 
-RULES is the table. A rule says whether a node fits its kernel (attributes and shapes only, so
-it answers for the float graph as well) and lowers a fitting node at its site.
+A rule decides from attributes and shapes whether a node fits its kernel, so it also works on the
+float graph. It lowers a fitting node with the grids of its QuantizedNode.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from npumake.kernels import pool, rounding, table
 
 
 def has_kernel(node: Node) -> bool:
-    """Whether the node, once its inputs and output are on grids, runs in integers."""
+    """Whether the node runs in integers once its inputs and output have grids."""
     rule = RULES.get(node.op_type)
     return rule is not None and node.domain in ("", "ai.onnx") and rule.fits(node)
 
@@ -34,11 +34,12 @@ def has_kernel(node: Node) -> bool:
 
 
 def _accumulated(site: QuantizedNode, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Constants of x * w + b: the factor is per output channel, whatever the weights' grid."""
+    """Constants of x * w + b; the factor is per output channel, also for a per-tensor
+    weight."""
     channels = site.output.shape[1] if site.node.op_type.startswith("Conv") else weight.shape[-1]
-    given = site.weights[0].scale.astype(np.float64)
-    # The weights of a grouped ConvTranspose have a scale per channel of a group, for each group.
-    scale = np.tile(given.reshape(-1), channels // given.size)
+    weight_scale = site.weights[0].scale.astype(np.float64)
+    # The weight scale of a grouped ConvTranspose is per channel of a group: repeat it per group.
+    scale = np.tile(weight_scale.reshape(-1), channels // weight_scale.size)
     constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
         bias = site.weights[1].values.reshape(-1)
@@ -47,8 +48,8 @@ def _accumulated(site: QuantizedNode, weight: np.ndarray) -> dict[str, np.ndarra
 
 
 def _conv_fits(node: Node) -> bool:
-    given = all(is_constant(value) for value in node.inputs[1:] if value is not None)
-    return given and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    constant = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+    return constant and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
 
 
 def _window(node: Node, kernel: tuple[int, ...]) -> dict[str, Json]:
@@ -73,7 +74,7 @@ def _conv_transpose_fits(node: Node) -> bool:
 
 
 def _conv_transpose(site: QuantizedNode) -> LoweredStep:
-    """Output padding is an end pad that is less, as the kernel takes it."""
+    """Output padding reduces the end pads, as the kernel expects."""
     _, constants, attributes = _conv(site)
     rank = len(attributes["kernel"])
     extra = attribute(site.node, "output_padding", (0,) * rank)
@@ -113,7 +114,7 @@ def _matmul(site: QuantizedNode) -> LoweredStep:
 
 
 def _add(site: QuantizedNode) -> LoweredStep:
-    """y = (s_a * a + s_b * b) / s_y: two mantissas on one shift, rounded once."""
+    """y = (s_a * a + s_b * b) / s_y: two mantissas with one shift, rounded once."""
     sign = -1.0 if site.node.op_type == "Sub" else 1.0
     left, right = (operand.scale / site.scale for operand in site.operands)
     return LoweredStep("add", _common([left, sign * right]), {})
@@ -139,7 +140,7 @@ def _rescale(site: QuantizedNode) -> LoweredStep:
 
 
 def _prelu(site: QuantizedNode) -> LoweredStep:
-    """One factor for what is positive, one per slope for what is not."""
+    """One factor for positive values, one per slope for negative ones."""
     slope = array(site.node.inputs[1])
     assert slope is not None
     ratio = site.operands[0].scale / site.scale
@@ -148,19 +149,20 @@ def _prelu(site: QuantizedNode) -> LoweredStep:
 
 
 def _lookup(site: QuantizedNode) -> LoweredStep:
-    """Any function of one value is a table of its 256 codes, or 65536."""
+    """A function of one value becomes a table of 256 codes, or of 65536."""
     grid = site.operands[0].grid
     codes = np.arange(np.iinfo(grid.dtype).min, np.iinfo(grid.dtype).max + 1)
     real = site.operands[0].scale * (codes - grid.zero_point).astype(np.float64)
-    with np.errstate(over="ignore"):  # a code that no sample reached; infinity saturates
-        made = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
+    with np.errstate(over="ignore"):  # for a code that no sample reached; infinity saturates
+        values = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
     limits = np.iinfo(site.output.dtype)
-    rounded = np.clip(np.rint(made) + site.output.zero_point, limits.min, limits.max)
+    rounded = np.clip(np.rint(values) + site.output.zero_point, limits.min, limits.max)
     return LoweredStep("lookup", {"table": rounded.astype(site.output.dtype)}, {})
 
 
 def _softmax(site: QuantizedNode) -> LoweredStep:
-    """The kernel gives probabilities in units of 2**-30; the factor takes them to the grid."""
+    """The kernel returns probabilities in units of 2**-30; the factor scales them to the
+    grid."""
     levels = 1 << 8 * np.dtype(site.operands[0].grid.dtype).itemsize
     constants = {"exp_table": table.exp_table(site.operands[0].scale, levels)}
     axis = attribute(site.node, "axis", -1) % len(site.output.shape)
@@ -176,7 +178,7 @@ def _pool_fits(node: Node) -> bool:
 
 
 def _pool_window(site: QuantizedNode) -> dict[str, Json]:
-    """The window with pads that end where the last window does, ceil_mode worked in."""
+    """The window with effective pads: they end at the last window, also for ceil_mode."""
     window = _window(site.node, attribute(site.node, "kernel_shape"))
     window["pads"] = list(
         pool.pool_pads(
@@ -198,14 +200,14 @@ def _max_pool(site: QuantizedNode) -> LoweredStep:
 def _average_pool(site: QuantizedNode) -> LoweredStep:
     """The divisor differs at the border, so the factor is one per output position."""
     window = _pool_window(site)
-    given = _window(site.node, attribute(site.node, "kernel_shape"))["pads"]
+    pads = _window(site.node, attribute(site.node, "kernel_shape"))["pads"]
     counts = pool.counts(
         site.operands[0].grid.shape[2:],
         window["kernel"],
         window["pads"],
         window["strides"],
         window["dilations"],
-        given if attribute(site.node, "count_include_pad", 0) else [0] * len(given),
+        pads if attribute(site.node, "count_include_pad", 0) else [0] * len(pads),
     )
     return LoweredStep("average_pool", factor(site.operands[0].scale / site.scale / counts), window)
 
@@ -255,9 +257,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(functions.FUNCTIONS, Rule(_lookup)),
 }
 
-# Where a float constant that is no weight is an operand, on a grid like any activation;
-# elsewhere it is a parameter, such as the bounds of a Clip or the scales of a Resize.
+# A float constant at these inputs is an operand, with a grid like an activation. Elsewhere it is a
+# parameter, such as the bounds of a Clip or the scales of a Resize.
 CONSTANT_OPERANDS = frozenset({"Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Sub"})
 
-# What makes places among codes: whole numbers, which lie on no grid.
+# Operators that return indices: integers without a grid.
 PLACES = frozenset({"ArgMax", "ArgMin"})

@@ -1,15 +1,15 @@
-"""CPU subgraphs: what the chip leaves to its CPU, in as few ONNX models as their order allows.
+"""CPU subgraphs: the nodes left to the CPU, in as few ONNX models as their order allows.
 
-A step is the CPU's where it is an `onnx` instruction, else the integer program's. Its phase counts
-how often the two take turns until it may run:
+A step belongs to the CPU if it is an `onnx` instruction, else to the integer program. Its phase
+counts the alternations between the two before it may run:
 
-    phase(s) = max over the makers m of what s reads of  phase(m) + [m and s run elsewhere]
+    phase(s) = max over the producers m of the inputs of s of  phase(m) + [m and s run elsewhere]
                but at least 0 for a step of the CPU, 1 for one of the integer program
 
-so that even phases are the CPU's. No step waits for one of its own phase by way of another, and
-the CPU's steps of one phase that hand tensors to each other are one subgraph: a model that any
-ONNX tool opens. Those that do not are subgraphs that may run at the same time. The same nodes
-compute the same bits in any company (npumake.engine.ort).
+Even phases belong to the CPU. No step waits for one of its own phase through another phase. CPU
+steps of one phase that pass tensors to each other form one subgraph: a model that any ONNX tool
+opens. The others form separate subgraphs that may run in parallel. A node computes the same bits in
+any subgraph (npumake.engine.ort).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ CPU = "onnx"
 
 
 def joined(program: Program) -> Program:
-    """The same computation in the order of its phases, every CPU subgraph one instruction, which
-    is called after its first node. What is dequantized for nobody is left out.
-    Raises GraphError for a CPU model that is none."""
+    """The same computation in order of phases, with every CPU subgraph as one instruction, named
+    after its first node. Unread results of `dequantize` are dropped. Raises GraphError for an
+    invalid CPU model."""
     program = _without_idle(program)
     readers = Counter(program.outputs)
     readers.update(name for step in program.instructions for name in step.inputs)
     groups = [[program.instructions[i] for i in group] for group in _groups(program)]
     steps = tuple(_united(group, readers) for group in groups)
-    held = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
-    tensors = {name: tensor for name, tensor in program.tensors.items() if name in held}
+    used = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in used}
     return replace(program, tensors=tensors, instructions=steps)
 
 
@@ -48,8 +48,8 @@ def _without_idle(program: Program) -> Program:
 
 
 def parted(program: Program) -> Program:
-    """The same computation, every node of the CPU an instruction of its own: what `joined` joins.
-    Raises GraphError for a CPU model that is none."""
+    """The inverse of `joined`: every CPU node as an instruction of its own. Raises GraphError for
+    an invalid CPU model."""
     tensors, steps = dict(program.tensors), list[Instruction]()
     for step in program.instructions:
         graph = model_of(step) if step.op == CPU else None
@@ -58,36 +58,37 @@ def parted(program: Program) -> Program:
             continue
         for node in graph.nodes():
             steps.append(_alone(graph, node))
-            made = {str(v.name): Tensor(shape(v), str(dtype(v))) for v in node.outputs}
-            tensors = made | tensors
+            outputs = {str(v.name): Tensor(shape(v), str(dtype(v))) for v in node.outputs}
+            tensors = outputs | tensors
     return replace(program, tensors=tensors, instructions=tuple(steps))
 
 
 def model_of(step: Instruction) -> Graph:
-    """The ONNX model of a CPU subgraph, which may be a stranger's: checked as any file is."""
+    """The ONNX model of a CPU subgraph. It may be untrusted, so it is checked as any file."""
     return parse(step.constants["model"].tobytes(), step.name)
 
 
 def cpu_nodes(program: Program) -> Iterator[Node]:
-    """The nodes left to the CPU, in order. Raises GraphError for a model that is none."""
+    """The nodes left to the CPU, in order. Raises GraphError for an invalid model."""
     for step in program.instructions:
         if step.op == CPU:
             yield from model_of(step).nodes()
 
 
 def _phases(program: Program) -> list[int]:
-    found: list[int] = []
+    phases: list[int] = []
     makers: dict[str, int] = {}
     for index, step in enumerate(program.instructions):
         own = int(step.op != CPU)
-        behind = [found[makers[name]] for name in step.inputs if name in makers]
-        found.append(max((phase + (phase % 2 != own) for phase in behind), default=own))
+        behind = [phases[makers[name]] for name in step.inputs if name in makers]
+        phases.append(max((phase + (phase % 2 != own) for phase in behind), default=own))
         makers |= dict.fromkeys(step.outputs, index)
-    return found
+    return phases
 
 
 def _groups(program: Program) -> list[list[int]]:
-    """The instructions by index, in the order they are to run: alone, or a CPU subgraph."""
+    """Indices of the instructions in execution order: single ones, or those of a CPU
+    subgraph."""
     phases = _phases(program)
     groups: dict[int, list[int]] = {}
     for index, label in enumerate(_labels(program, phases)):
@@ -96,7 +97,7 @@ def _groups(program: Program) -> list[list[int]]:
 
 
 def _labels(program: Program, phases: Sequence[int]) -> list[int]:
-    """By instruction the first of its group."""
+    """By instruction, the first one of its group."""
     labels: list[int] = []
     makers: dict[str, int] = {}
     for index, step in enumerate(program.instructions):
@@ -110,7 +111,8 @@ def _labels(program: Program, phases: Sequence[int]) -> list[int]:
 
 
 def _united(steps: Sequence[Instruction], readers: Counter[str]) -> Instruction:
-    """One model of the steps, which gives what is read more often than they read it."""
+    """One model of the steps; its outputs are the results that other steps or the caller
+    read."""
     if len(steps) == 1:
         return steps[0]
     graphs = [model_of(step) for step in steps]
@@ -119,8 +121,8 @@ def _united(steps: Sequence[Instruction], readers: Counter[str]) -> Instruction:
         raise GraphError("its CPU models are of different opsets", steps[0].name)
     nodes = [node for graph in graphs for node in graph.nodes()]
     own = Counter(name for step in steps for name in step.inputs)
-    made = [v for node in nodes for v in node.outputs if readers[str(v.name)] > own[str(v.name)]]
-    return _instruction(part(graphs[0], nodes, made or nodes[-1].outputs), nodes)
+    outputs = [v for node in nodes for v in node.outputs if readers[str(v.name)] > own[str(v.name)]]
+    return _instruction(part(graphs[0], nodes, outputs or nodes[-1].outputs), nodes)
 
 
 def _alone(graph: Graph, node: Node) -> Instruction:

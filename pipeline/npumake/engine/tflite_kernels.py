@@ -21,7 +21,7 @@ def add_twice(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def average_twice(call: Call, q: np.ndarray) -> np.ndarray:
-    """Of the codes, counted pads among them: those are zero points."""
+    """The average of the codes; counted pads are zero points."""
     count = call.constant("count")
     above = pool.sum_pool(steps_of(q, call.inputs[0]), call.attribute("kernel"), *call.window())
     total = above + call.inputs[0].zero_point * count

@@ -1,21 +1,21 @@
-"""Where TensorFlow Lite's kernels do more than round twice: rules and kernels of their own.
+"""Rules and kernels of TensorFlow Lite's arithmetic, where it differs by more than rounding twice.
 
     fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
     add, sub   each side times 2**20 and s / (2 * max s), the sum times 2 * max s / (2**20 * s_y)
     mul        s_a * s_b / s_y in float32, as a matrix product of one scale
-    average    of the codes themselves, half away from zero: one grid for what is read and made
-    mean       the division is worked into the mantissa (npumake.kernels.gemmlowp)
+    average    of the codes, half away from zero: input and output share one grid
+    mean       the mantissa includes the division (npumake.kernels.gemmlowp)
     softmax    gemmlowp's fixed point, onto the grid 1/256, -128
-    sigmoid, tanh   of float32, whose last bit decides where a code is as near as the next
+    sigmoid, tanh   in float32, whose last bit decides near the middle of two codes
 
-Where int16 is read, which is symmetric, it is otherwise in these:
+int16 is symmetric, and differs in:
 
-    products   of 64 bits, times a mantissa of 15, rounded once
+    products   of 64 bits, times a mantissa of 15 bits, rounded once
     fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
     add, sub   each side times 2**15
     sigmoid, tanh, softmax    from short tables (npumake.kernels.interpolated), onto 2**-15
 
-Source: tensorflow/lite/kernels, the reference ones.
+Source: tensorflow/lite/kernels, the reference kernels.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from npumake.kernels import gemmlowp, interpolated, rounding
 from npumake.kernels.rounding import FixedPoint, fixed_point, rescale, shortened
 
 TWICE = "twice"
-HEADROOM = {"int8": 20, "int16": 15}  # bits by which what is added is shifted left
+HEADROOM = {"int8": 20, "int16": 15}  # bits by which operands are shifted left
 WIDE = "int16"
-# What these give, by type: scale and zero point.
+# The fixed output grids, by type: scale and zero point.
 SEATS: Mapping[tuple[str, str], tuple[float, int]] = {
     ("Sigmoid", "int8"): (1 / 256, -128),
     ("Softmax", "int8"): (1 / 256, -128),
@@ -56,11 +56,11 @@ def _add(site: QuantizedNode) -> LoweredStep:
 
 
 def _refuse_coarse(site: QuantizedNode, fits: bool) -> None:
-    """LiteRT asserts it, and ends the process that runs the file."""
+    """Raises GraphError where LiteRT would fail an assertion and abort the process."""
     if not fits:
-        name, made = site.node.name, site.scale
-        read = max(operand.scale for operand in site.operands)
-        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine for it"
+        name, out_scale = site.node.name, site.scale
+        in_scale = max(operand.scale for operand in site.operands)
+        what = f"`{name}` has the scale {out_scale:.3g} behind {in_scale:.3g}, which is too fine"
         raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
@@ -70,34 +70,34 @@ def _mul(site: QuantizedNode) -> LoweredStep:
 
 
 def _product(rule: str) -> Rule:
-    """With weights the factor is a real number; of two tensors that of the accumulator."""
-    given = rules.RULES[rule]
+    """With weights the factor is a real number; for two tensors it is the accumulator's."""
+    base = rules.RULES[rule]
 
     def lower(site: QuantizedNode) -> LoweredStep:
-        step = given.lower(site)
+        step = base.lower(site)
         if not site.weights:
             product = np.float32(site.operands[0].scale) * np.float32(site.operands[1].scale)
             step.constants.update(factor(float(product) / site.scale))
             return _accumulated(site, step)
-        kept = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
+        constants = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
         scale = site.weights[0].scale.astype(np.float64).reshape(-1)
         real = np.asarray(site.operands[0].scale * scale / site.scale)
-        return LoweredStep("fully_connected_twice", {**kept, "factor": real}, step.attributes)
+        return LoweredStep("fully_connected_twice", {**constants, "factor": real}, step.attributes)
 
-    return Rule(lower, given.fits, given.weights)
+    return Rule(lower, base.fits, base.weights)
 
 
 def _convolution(rule: str) -> Rule:
-    given = rules.RULES[rule]
+    base = rules.RULES[rule]
     return Rule(
-        lambda site: _accumulated(site, given.lower(site)),
-        given.fits,
-        given.weights,
+        lambda site: _accumulated(site, base.lower(site)),
+        base.fits,
+        base.weights,
     )
 
 
 def _accumulated(site: QuantizedNode, step: LoweredStep) -> LoweredStep:
-    """Products of int16 are accumulated in 64 bits, and rescaled as such."""
+    """int16 products are accumulated in 64 bits and rescaled with a 15-bit mantissa."""
     if site.operands[0].grid.dtype != WIDE:
         return step
     fixed = shortened(FixedPoint(step.constants["mantissa"], step.constants["shift"]))
@@ -127,18 +127,20 @@ def _softmax(site: QuantizedNode) -> LoweredStep:
 
 
 def _sigmoid(site: QuantizedNode) -> LoweredStep:
-    """Of int8 the code nearest in float32, of int16 what its short table gives."""
+    """int8: the nearest code in float32; int16: interpolated from a short table."""
     if site.operands[0].grid.dtype != WIDE:
         real = np.float32(site.operands[0].scale) * _steps(site).astype(np.float32)
-        made = IN_FLOAT32[site.node.op_type](real) * (np.float32(1) / np.float32(site.scale))
-        return _table(site, rounding.ROUNDED["half_away"](made.astype(np.float64)).astype(np.int64))
+        values = IN_FLOAT32[site.node.op_type](real) * (np.float32(1) / np.float32(site.scale))
+        return _table(
+            site, rounding.ROUNDED["half_away"](values.astype(np.float64)).astype(np.int64)
+        )
     _refuse_other_seat(site)
     function = {"Sigmoid": interpolated.sigmoid, "Tanh": interpolated.tanh}[site.node.op_type]
     return _table(site, function(_steps(site), site.operands[0].scale))
 
 
 def _sigmoid_in_float32(x: np.ndarray) -> np.ndarray:
-    """exp is rounded to float32 once, as the C library's all but is."""
+    """exp is rounded to float32 once, as the C library does for almost all values."""
     with np.errstate(over="ignore"):
         e = np.exp(-x.astype(np.float64)).astype(np.float32)
     return np.float32(1) / (np.float32(1) + e)
@@ -157,7 +159,9 @@ IN_FLOAT32: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 def _refuse_other_seat(site: QuantizedNode) -> None:
     seat = SEATS[site.node.op_type, site.output.dtype]
     if (site.scale, site.output.zero_point) != seat:
-        raise GraphError(f"`{site.node.name}` gives {seat[0]}, {seat[1]} here, and nothing else")
+        raise GraphError(
+            f"`{site.node.name}` needs the output scale {seat[0]} and the zero point {seat[1]} here"
+        )
 
 
 def _hard_swish(site: QuantizedNode) -> LoweredStep:
@@ -166,31 +170,33 @@ def _hard_swish(site: QuantizedNode) -> LoweredStep:
 
 
 def _leaky_relu(site: QuantizedNode) -> LoweredStep:
-    """Both factors are of float32, as the kernel takes them."""
-    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
+    """Both factors are computed in float32, as in the kernel."""
+    in_scale, out_scale = np.float32(site.operands[0].scale), np.float32(site.scale)
     alpha = np.float32(attribute(site.node, "alpha", 0.01))
-    ratio, below = float(read / made), float(read * alpha / made)
+    ratio, below = float(in_scale / out_scale), float(in_scale * alpha / out_scale)
     return _table(site, gemmlowp.leaky_relu(_steps(site), ratio, below))
 
 
 def _prelu(site: QuantizedNode) -> LoweredStep:
-    """The slopes are codes of a grid of their own, which their values lie on by now."""
+    """The slopes are codes of their own grid; their values already lie on it."""
     slope = array(site.node.inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
-    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
-    below = {f"negative_{k}": v for k, v in factor(float(read * scale / made)).items()}
-    return LoweredStep("prelu_twice", factor(float(read / made)) | below | {"slope": codes}, {})
+    in_scale, out_scale = np.float32(site.operands[0].scale), np.float32(site.scale)
+    below = {f"negative_{k}": v for k, v in factor(float(in_scale * scale / out_scale)).items()}
+    return LoweredStep(
+        "prelu_twice", factor(float(in_scale / out_scale)) | below | {"slope": codes}, {}
+    )
 
 
 def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
-    """Codes of int8, symmetric, and their scale."""
+    """Symmetric int8 codes of the slopes, and their scale."""
     scale = np.float32(np.abs(slope).max(initial=0.0) / 127) or np.float32(1.0)
     return np.rint(slope / scale).astype(np.int8), scale
 
 
 class Shifted(NamedTuple):
-    """alpha * (x + code * scale), the sum on a grid of scale `inner`."""
+    """alpha * (x + code * scale); the sum lies on a grid of scale `inner`."""
 
     code: int
     scale: float
@@ -198,14 +204,14 @@ class Shifted(NamedTuple):
 
 
 def shifted(node: Node, scale: float) -> Shifted:
-    """The parts of a HardSigmoid that gives codes of `scale`."""
+    """The parts of a HardSigmoid whose output has this scale."""
     alpha, beta = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
     unit = np.float32(abs(beta / alpha) / 127) or np.float32(1.0)
     return Shifted(int(np.sign(beta)) * 127, float(unit), float(np.float32(scale / alpha)))
 
 
 def _hard_sigmoid(site: QuantizedNode) -> LoweredStep:
-    """The codes of the sum on the grid s_y / alpha are those of y on its own."""
+    """The codes of the sum on the grid s_y / alpha are the codes of y on its own grid."""
     parts = shifted(site.node, site.scale)
     scales = site.operands[0].scale, parts.scale
     largest, headroom = 2.0 * max(scales), HEADROOM["int8"]
@@ -215,8 +221,8 @@ def _hard_sigmoid(site: QuantizedNode) -> LoweredStep:
     shift = rescale(np.array([parts.code << headroom]), second, "twice")
     ends = np.rint(np.array([0.0, 1.0], np.float32) / np.float32(site.scale)).astype(np.int64)
     low, high = np.clip(ends + site.output.zero_point, -128, 127).tolist()
-    made = rescale(x + shift, output, "twice") + site.output.zero_point
-    codes = np.clip(made, low, high).astype(np.int8)
+    result = rescale(x + shift, output, "twice") + site.output.zero_point
+    codes = np.clip(result, low, high).astype(np.int8)
     return LoweredStep("lookup", {"table": codes}, {"low": low, "high": high})
 
 
@@ -233,7 +239,7 @@ def _table(site: QuantizedNode, steps: np.ndarray) -> LoweredStep:
 
 
 def _resize(site: QuantizedNode) -> LoweredStep:
-    """Linear: taps in units of 2**-10, by the sizes alone; nearest only moves codes."""
+    """Linear: taps in units of 2**-10, from the sizes alone. Nearest only moves codes."""
     step = resizing.lower(site)
     if step.op != "resize_linear":
         return step
@@ -250,7 +256,7 @@ def _resize(site: QuantizedNode) -> LoweredStep:
 def _refuse_other_grid(site: QuantizedNode) -> None:
     grid = site.operands[0].grid
     if (grid.scale, grid.zero_point) != (site.scale, site.output.zero_point):
-        raise GraphError(f"`{site.node.name}` reads and makes one grid here")
+        raise GraphError(f"`{site.node.name}` needs the same grid on input and output here")
 
 
 RULES: Mapping[str, Rule] = {
@@ -281,5 +287,6 @@ def rules_of(rounding: str) -> Mapping[str, Rule]:
 
 
 def computes(node: Node, rounding: str) -> bool:
-    """Whether the node, once its inputs and output are on grids, runs in integers of that kind."""
+    """Whether the node runs in integers with this rounding once its inputs and output have
+    grids."""
     return rules.has_kernel(node) and (rounding != TWICE or litert.says(node))

@@ -1,6 +1,7 @@
-"""Instructions as ONNX operators on floats that hold integers (npumake.engine.floats).
+"""TRANSLATIONS: instructions as ONNX operators on floats that hold integers
+(npumake.engine.floats).
 
-TRANSLATIONS is the table. What is not in it, or would not be exact, is left to NumPy.
+Instructions without an exact translation run in NumPy.
 """
 
 from __future__ import annotations
@@ -21,56 +22,56 @@ from npumake.engine.floats import (
     TranslatedCall,
     clamped,
     finished,
-    held_by,
+    refuse_inexact,
     rescaled,
     rounded,
 )
 from npumake.graph import Building, Value
 from npumake.kernels.arrays import Int64
 
-BEYOND = 1 << 62  # elements, more than an axis has
+BEYOND_ANY_AXIS = 1 << 62  # elements, more than any axis has
 
 
 def translated(
-    building: Building, step: Instruction, program: Program, held: Mapping[str, Value]
+    building: Building, step: Instruction, program: Program, values: Mapping[str, Value]
 ) -> Value:
-    """The steps that the instruction makes; `held` has those it reads. Raises InexactError."""
+    """The instruction's output steps; `values` holds its input steps. Raises InexactError."""
     tensors = program.tensors
     grids, output = tuple(tensors[name] for name in step.inputs), tensors[step.outputs[0]]
-    read = tuple(held[name] for name in step.inputs)
+    read = tuple(values[name] for name in step.inputs)
     return TRANSLATIONS[step.op](TranslatedCall(building, step, grids, output, read))
 
 
 def is_translatable(step: Instruction, program: Program) -> bool:
-    """Whether there is a translation, bounds aside."""
+    """Whether the instruction has a translation, regardless of its bounds."""
     around = [program.tensors[name] for name in (*step.inputs, *step.outputs)]
-    known = all(tensor.dtype in (*CODES, "float32") for tensor in around)
-    return step.op in TRANSLATIONS and known
+    typed = all(tensor.dtype in (*CODES, "float32") for tensor in around)
+    return step.op in TRANSLATIONS and typed
 
 
 def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> Int64:
     """The bound on every partial sum of x * w, per channel. Raises InexactError."""
     reach = call.largest() * np.abs(weight.astype(np.int64)).sum(axis=axes)
-    held_by(int(reach.max(initial=0)), SINGLE)
+    refuse_inexact(int(reach.max(initial=0)), SINGLE)
     return np.asarray(reach)
 
 
 def _biased(
     call: TranslatedCall, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
 ) -> Value:
-    """A bias that float32 might not hold is added in float64."""
+    """Adds the bias, in float64 where float32 might not hold the sum."""
     if bias is None:
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
-    given = bias.reshape(*bias.shape, *(1,) * trailing)
+    column = bias.reshape(*bias.shape, *(1,) * trailing)
     most = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        held_by(most, SINGLE)  # no clamp brings them to what float32 holds
+        refuse_inexact(most, SINGLE)  # no clamp brings these sums into float32's range
     if most <= SINGLE:
-        total = call.add("Add", total, call.constant(given, np.float32))
+        total = call.add("Add", total, call.constant(column, np.float32))
     else:
         wide = call.add("Cast", total, to=FLOAT64)
-        total = call.add("Add", wide, call.constant(given, np.float64))
+        total = call.add("Add", wide, call.constant(column, np.float64))
     return finished(call, total, reach, trailing, middle)
 
 
@@ -86,7 +87,7 @@ def _conv(call: TranslatedCall) -> Value:
 def _matmul(call: TranslatedCall) -> Value:
     if len(call.read) > 1:
         depth = call.inputs[0].shape[-1]
-        bound = held_by(call.largest(0) * call.largest(1) * depth, SINGLE)
+        bound = refuse_inexact(call.largest(0) * call.largest(1) * depth, SINGLE)
         return finished(call, call.add("MatMul", *call.read), bound)
     weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
     reach = _reach(call, weight, (weight.ndim - 2,))
@@ -97,7 +98,7 @@ def _matmul(call: TranslatedCall) -> Value:
 def _add(call: TranslatedCall) -> Value:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     bounds = [call.largest(index) * abs(int(mantissa[index])) for index in range(2)]
-    held_by(sum(bounds), DOUBLE)
+    refuse_inexact(sum(bounds), DOUBLE)
     left, right = (
         call.add(
             "Mul",
@@ -110,7 +111,7 @@ def _add(call: TranslatedCall) -> Value:
 
 
 def _mul(call: TranslatedCall) -> Value:
-    bound = held_by(call.largest(0) * call.largest(1), SINGLE)
+    bound = refuse_inexact(call.largest(0) * call.largest(1), SINGLE)
     return finished(call, call.add("Mul", *call.read), bound)
 
 
@@ -128,11 +129,11 @@ def _reshape(call: TranslatedCall) -> Value:
 
 
 def _pad(call: TranslatedCall) -> Value:
-    """Steps on the output's grid, and the constant as such."""
+    """Pads the rescaled steps; the fill is a code already."""
     moved, attributes = finished(call, call.read[0], call.largest()), call.step.attributes
     mode, zero = attributes["mode"], call.output.zero_point
     if mode == "wrap":
-        raise InexactError  # newer than the operators in use here
+        raise InexactError  # needs a newer operator than this opset
     around = call.constant(np.array(attributes["around"]).T.reshape(-1), np.int64)
     if mode != "constant":
         return call.add("Pad", moved, around, mode=mode)
@@ -141,21 +142,23 @@ def _pad(call: TranslatedCall) -> Value:
 
 
 def _gather(call: TranslatedCall) -> Value:
-    found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
-    return finished(call, found, call.largest())
+    elements = _gathered(
+        call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"]
+    )
+    return finished(call, elements, call.largest())
 
 
 def _slice(call: TranslatedCall) -> Value:
-    """An end before the first element is further from the end than there are elements."""
+    """An end before index 0 becomes an end further below 0 than the axis is long."""
     axes, starts, ends, steps = zip(*call.step.attributes["spans"], strict=True)
-    far = [-BEYOND if end is None else end for end in ends]
+    far = [-BEYOND_ANY_AXIS if end is None else end for end in ends]
     columns = [call.constant(np.array(column), np.int64) for column in (starts, far, axes, steps)]
     return finished(call, call.add("Slice", call.read[0], *columns), call.largest())
 
 
 def _take(call: TranslatedCall) -> Value:
     flat = call.add("Reshape", call.read[0], call.constant(np.array([-1]), np.int64))
-    return finished(call, _taken(call, flat, call.step.constants["indices"], 0), call.largest())
+    return finished(call, _gathered(call, flat, call.step.constants["indices"], 0), call.largest())
 
 
 def _tile(call: TranslatedCall) -> Value:
@@ -168,20 +171,20 @@ def _tile(call: TranslatedCall) -> Value:
 
 def _blocks(op: str, *names: str) -> Callable[[TranslatedCall], Value]:
     def move(call: TranslatedCall) -> Value:
-        given = {name: call.step.attributes[name] for name in names}
-        return finished(call, call.add(op, call.read[0], **given), call.largest())
+        attributes = {name: call.step.attributes[name] for name in names}
+        return finished(call, call.add(op, call.read[0], **attributes), call.largest())
 
     return move
 
 
 def _resize_nearest(call: TranslatedCall) -> Value:
-    found = call.read[0]
+    pixels = call.read[0]
     for axis in call.step.attributes["axes"]:
-        found = _taken(call, found, call.step.constants[f"index_{axis}"], axis)
-    return finished(call, found, call.largest())
+        pixels = _gathered(call, pixels, call.step.constants[f"index_{axis}"], axis)
+    return finished(call, pixels, call.largest())
 
 
-def _taken(call: TranslatedCall, x: Value, indices: np.ndarray, axis: int) -> Value:
+def _gathered(call: TranslatedCall, x: Value, indices: np.ndarray, axis: int) -> Value:
     return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
 
 
@@ -216,17 +219,17 @@ def _lookup(call: TranslatedCall) -> Value:
 def _max_pool(call: TranslatedCall) -> Value:
     window, kernel = call.window(), call.step.attributes["kernel"]
     if max(call.step.attributes["pads"]) >= min(kernel):
-        raise InexactError  # onnxruntime pools no window of padding alone
+        raise InexactError  # onnxruntime refuses windows that lie in the padding alone
     largest = call.add("MaxPool", call.read[0], kernel_shape=kernel, **window)
     return finished(call, largest, call.largest())
 
 
 def _average_pool(call: TranslatedCall) -> Value:
-    """A sum is a convolution with ones."""
+    """The sum is a convolution with ones."""
     kernel, channels = call.step.attributes["kernel"], call.inputs[0].shape[1]
-    bound = held_by(call.largest() * prod(kernel), SINGLE)
-    ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
-    total = call.add("Conv", call.read[0], ones, group=channels, **call.window())
+    bound = refuse_inexact(call.largest() * prod(kernel), SINGLE)
+    kernel_of_ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
+    total = call.add("Conv", call.read[0], kernel_of_ones, group=channels, **call.window())
     return finished(call, total, bound)
 
 
@@ -235,7 +238,7 @@ def _mean(call: TranslatedCall) -> Value:
     bound = call.largest() * prod(call.inputs[0].shape[axis] for axis in axes)
     at = call.constant(np.array(axes), np.int64)
     total = call.add("ReduceSum", call.read[0], at, keepdims=int(keep))
-    return finished(call, total, held_by(bound, SINGLE))
+    return finished(call, total, refuse_inexact(bound, SINGLE))
 
 
 def _extreme(op: str) -> Callable[[TranslatedCall], Value]:
@@ -247,7 +250,7 @@ def _extreme(op: str) -> Callable[[TranslatedCall], Value]:
 
 
 def _quantize(call: TranslatedCall) -> Value:
-    """As ONNX divides, and rounds but for the ties of some chips. NaN is refused before."""
+    """Divides as ONNX does, and rounds ties as the chip does. NaN is refused earlier."""
     scale = call.constant(np.array(call.output.scale), np.float32)
     steps = call.add("Div", call.read[0], scale)
     if "rounding" in call.step.attributes:

@@ -1,10 +1,10 @@
-"""What the CPU subgraphs of a stranger's bundle may ask for: known sizes, and an end.
+"""Limits for the CPU subgraphs of an untrusted bundle: known sizes and bounded loops.
 
-interface   a model is fed and gives exactly the tensors that its instruction names, as the
-            program describes them
-sizes       every tensor has a shape that the file does not merely claim, and all of one model
-            are at most MOST numbers; a body's are not counted
-end         a Loop says how often it runs, as a constant of at most MOST_TURNS
+interface   a model has exactly the inputs and outputs of its instruction, with the types and
+            shapes of the program
+sizes       every shape follows from the operators, not only from the file, and all tensors of one
+            model have at most MAX_ELEMENTS elements; tensors in bodies do not count
+loops       a Loop has a constant trip count of at most MAX_TURNS
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from npumake.engine.subgraphs import CPU, model_of
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, derived, dtype, open_dimensions, shape
 
-MOST = 1 << 30
-MOST_TURNS = 1 << 16
+MAX_ELEMENTS = 1 << 30
+MAX_TURNS = 1 << 16
 
 
 def refuse_unbounded(program: Program) -> None:
-    """Raises GraphError for a CPU subgraph that breaks one of these rules."""
+    """Raises GraphError for a CPU subgraph beyond these limits."""
     for step in program.instructions:
         if step.op == CPU:
             _refuse(step, program)
@@ -30,28 +30,28 @@ def refuse_unbounded(program: Program) -> None:
 
 def _refuse(step: Instruction, program: Program) -> None:
     graph = model_of(step)
-    _refuse_large(step, known := derived(graph))
-    _refuse_other_ports("reads", step.inputs, known.inputs, step, program)
-    _refuse_other_ports("makes", step.outputs, known.outputs, step, program)
+    _refuse_large(step, inferred := derived(graph))
+    _refuse_other_ports("reads", step.inputs, inferred.inputs, step, program)
+    _refuse_other_ports("makes", step.outputs, inferred.outputs, step, program)
     for node in graph.model.graph.all_nodes():
         if node.op_type == "Loop" and not _ends(node):
-            raise GraphError("a loop does not say that it ends soon", str(node.name))
+            raise GraphError("the loop has no constant trip count within the limit", str(node.name))
 
 
 def _refuse_other_ports(
     role: str, names: Iterable[str], values: Iterable[Value], step: Instruction, program: Program
 ) -> None:
-    said = {name: (program.tensors[name].dtype, program.tensors[name].shape) for name in names}
-    held = {
+    declared = {name: (program.tensors[name].dtype, program.tensors[name].shape) for name in names}
+    actual = {
         str(value.name): (str(dtype(value)), () if open_dimensions(value) else shape(value))
         for value in values
     }
-    if said != held:
-        what = f"the CPU model {role} {_told(held)}, the program says {_told(said)}"
+    if declared != actual:
+        what = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
         raise GraphError(what, step.name)
 
 
-def _told(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
+def _joined(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
     return ", ".join(f"{name}: {kind}{list(size)}" for name, (kind, size) in ports.items())
 
 
@@ -60,12 +60,14 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
     for node in graph.nodes():
         for value in node.outputs:
             if value.shape is None or open_dimensions(value):
-                raise GraphError(f"nothing says how large `{value.name}` is", step.name)
+                raise GraphError(f"the shape of `{value.name}` is unknown", step.name)
             total += prod(shape(value))
-    if total > MOST:
-        raise GraphError(f"the CPU model makes {total:,} numbers, more than {MOST:,}", step.name)
+    if total > MAX_ELEMENTS:
+        raise GraphError(
+            f"the CPU model makes {total:,} numbers, more than {MAX_ELEMENTS:,}", step.name
+        )
 
 
 def _ends(node: Node) -> bool:
     turns = array(node.inputs[0]) if node.inputs else None
-    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MOST_TURNS
+    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MAX_TURNS

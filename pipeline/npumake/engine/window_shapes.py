@@ -1,23 +1,23 @@
-"""The shapes that windows make, where pads, strides, dilations and weights are what they take.
+"""Output shapes of windowed kernels, and checks of pads, strides, dilations and weights.
 
-Along one axis of n, padded by b and e, a window of k taps d apart fits at stride s
+Along one axis of size n with pads b and e, a window of k taps with dilation d and stride s gives
 
     (n + b + e - ((k - 1) * d + 1)) // s + 1
 
-times, and the transpose makes  (n - 1) * s + (k - 1) * d + 1 - b - e.
+outputs, and its transpose  (n - 1) * s + (k - 1) * d + 1 - b - e.
 """
 
 from __future__ import annotations
 
 from npumake.engine.call import Call
 from npumake.engine.checks import (
-    LARGEST,
+    MAX_ATTRIBUTE,
     Shape,
     bounded,
     constant,
-    held,
     listed,
     refuse,
+    refuse_unstorable,
     whole,
     wholes,
     within,
@@ -34,21 +34,23 @@ def convolved(call: Call) -> Shape:
 
 
 def transposed_convolved(call: Call) -> Shape:
-    """An end pad may be negative: then it is output padding."""
+    """A negative end pad is output padding."""
     n, channels, *spatial = _image(call)
     inputs, outputs, *kernel = _weight(call, len(spatial))
     group, rank = whole(call, "group", 1), len(spatial)
     refuse(inputs != channels or bool(channels % group), f"{group} groups do not divide it")
-    pads = wholes(call, "pads", 2 * rank, -LARGEST)
+    pads = wholes(call, "pads", 2 * rank, -MAX_ATTRIBUTE)
     strides, dilations = _steps(call, rank)
     refuse(min(pads[:rank]) < 0, f"a begin is padded by {min(pads[:rank])}")
     whole_sizes = [
         (size - 1) * s + extent(k, d)
         for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
     ]
-    held((n, group * outputs, *whole_sizes), "what it adds up in")
-    made = [size - b - e for size, b, e in zip(whole_sizes, pads[:rank], pads[rank:], strict=True)]
-    return n, group * outputs, *made
+    refuse_unstorable((n, group * outputs, *whole_sizes), "its accumulator")
+    out_sizes = [
+        size - b - e for size, b, e in zip(whole_sizes, pads[:rank], pads[rank:], strict=True)
+    ]
+    return n, group * outputs, *out_sizes
 
 
 def pooled(call: Call) -> Shape:
@@ -59,10 +61,10 @@ def pooled(call: Call) -> Shape:
 
 
 def counted(call: Call) -> Shape:
-    """A pool that divides by what lies under each window."""
-    made = pooled(call)
-    within("count", bounded(call, "count", 1, LARGEST).shape, made)
-    return made
+    """An average pool with one divisor per output position."""
+    out_shape = pooled(call)
+    within("count", bounded(call, "count", 1, MAX_ATTRIBUTE).shape, out_shape)
+    return out_shape
 
 
 def _image(call: Call) -> Shape:
@@ -87,7 +89,7 @@ def _windows(call: Call, spatial: list[int], kernel: list[int]) -> list[int]:
     pads = wholes(call, "pads", 2 * rank)
     strides, dilations = _steps(call, rank)
     padded = [size + b + e for size, b, e in zip(spatial, pads[:rank], pads[rank:], strict=True)]
-    held((*call.inputs[0].shape[:2], *padded), "what it pads")
+    refuse_unstorable((*call.inputs[0].shape[:2], *padded), "its padded input")
     reach = [extent(k, d) for k, d in zip(kernel, dilations, strict=True)]
     refuse(any(n < r for n, r in zip(padded, reach, strict=True)), f"{kernel} does not fit")
     return [(n - r) // s + 1 for n, r, s in zip(padded, reach, strides, strict=True)]

@@ -1,6 +1,6 @@
-"""How good a model is at its task, whatever ran it: what it said against what is true.
+"""Evaluates a model at its task: outputs against ground truth, independent of the engine.
 
-It refuses to know artifacts, targets and gates: arrays in, figures out.
+Arrays in, figures out. The metrics know nothing of artifacts, targets or gates.
 """
 
 from npumake.evaluate.average_precision import (

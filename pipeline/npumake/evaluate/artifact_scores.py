@@ -1,8 +1,8 @@
-"""One artifact run over the dataset: each file made what the model is fed, as samples are.
+"""Runs one artifact over the dataset and scores its outputs.
 
-    file → array → transforms → fed form → session → answer → what the metric sees in it
+    file → array → transforms → model input → session → outputs → observation of the metric
 
-Only what was seen is kept, so that memory does not grow with the dataset.
+Only the metric's observations stay in memory, so it does not grow with the outputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from npumake.engine.parallel import side_by_side
 from npumake.errors import ProjectError, Route, StageError, did_you_mean
 from npumake.evaluate.boxes_in_picture import Size
 from npumake.evaluate.figures import DIGITS, Figures
-from npumake.evaluate.metrics import Answer, Metric, metric_of
+from npumake.evaluate.metrics import Metric, ScoredSample, metric_of
 from npumake.evaluate.setting import Setting
 from npumake.evaluate.truths import FILES, LabelledFile, items
 from npumake.graph import Graph
@@ -46,85 +46,89 @@ class ScoredSession(Protocol):
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """What every artifact of one model is evaluated on; `given` are its inputs, in its order."""
+    """The labelled files that all artifacts are evaluated on; `inputs` in the model's order."""
 
-    said: Evaluation
-    given: tuple[InputSamples, ...]
+    evaluation: Evaluation
+    inputs: tuple[InputSamples, ...]
     items: tuple[LabelledFile, ...]
     sources: SourceFiles
     operators: Operators
     real: Graph  # the float model
 
     def of_graph(self, artifact: str, graph: Graph) -> Figures:
-        """Of a graph in onnxruntime. Raises PipelineError as `figures`."""
+        """The figures of a graph in onnxruntime. Raises PipelineError like `figures`."""
         return self.figures(artifact, float_session(graph, self.operators), metadata_of(graph))
 
     def figures(self, artifact: str, session: ScoredSession, metadata: Metadata | None) -> Figures:
-        """Raises PipelineError for a file, a label or a metric that does not fit."""
-        transforms = self.given[0].how.transforms
-        setting = Setting(self.said, self.sources, transforms, self._size, metadata)
+        """Figures of an artifact. Raises PipelineError for an unfit file, label or metric."""
+        transforms = self.inputs[0].how.transforms
+        setting = Setting(self.evaluation, self.sources, transforms, self._size, metadata)
         metric = metric_of(setting)
-        seen = track(self._seen(session, metric), artifact, len(self.items))
-        found = {name: round(value, DIGITS) for name, value in metric.figures(seen).items()}
-        return Figures(artifact, len(self.items), metric.name, found)
+        observations = track(self._observations(session, metric), artifact, len(self.items))
+        by_name = {
+            name: round(value, DIGITS) for name, value in metric.figures(observations).items()
+        }
+        return Figures(artifact, len(self.items), metric.name, by_name)
 
     def samples(self, most: int) -> Samples:
-        """Evenly spaced pictures, at most so many, as the model is fed them."""
+        """At most `most` evenly spaced files as model inputs."""
         chosen = self.items[:: max(1, len(self.items) // most)][:most]
         names = tuple(item.files[0].name for item in chosen)
-        return Samples(names, lambda index: self._fed(chosen[index])[1])
+        return Samples(names, lambda index: self._feeds(chosen[index])[1])
 
-    def _seen(self, session: ScoredSession, metric: Metric) -> Iterator[Any]:
+    def _observations(self, session: ScoredSession, metric: Metric) -> Iterator[Any]:
         beside = float_session(self.real, self.operators) if metric.needs_real else None
 
         def look(item: LabelledFile) -> Any:
-            picture, feed = self._fed(item)
+            picture, feed = self._feeds(item)
             real = None if beside is None else _named(beside, feed)
-            made = _named(session, feed)
-            _refuse_nan(made, item)
-            return metric.look(Answer(made, real, item.truth, picture))
+            outputs = _named(session, feed)
+            _refuse_nan(outputs, item)
+            return metric.look(ScoredSample(outputs, real, item.truth, picture))
 
-        return side_by_side(look, self.items, self.said.jobs)
+        return side_by_side(look, self.items, self.evaluation.jobs)
 
-    def _fed(self, item: LabelledFile) -> tuple[Size, Feeds]:
-        """The height and width of the first input's picture, and what all files feed."""
+    def _feeds(self, item: LabelledFile) -> tuple[Size, Feeds]:
+        """(height, width) of the first input's picture, and the feeds of all inputs."""
         size, feeds = self._size, dict[str, np.ndarray]()
-        for number, (given, file) in enumerate(zip(self.given, item.files, strict=True)):
-            (sample,) = replace(given, files=(file,)).items()
+        for number, (source, file) in enumerate(zip(self.inputs, item.files, strict=True)):
+            (sample,) = replace(source, files=(file,)).items()
             array = sample.array()
             if number == 0 and array.ndim == 3:
                 size = array.shape[0], array.shape[1]
-            feeds |= given.made(Sample(sample.name, partial(np.asarray, array))).feed
+            feeds |= source.prepare(Sample(sample.name, partial(np.asarray, array))).feed
         return size, feeds
 
     @property
     def _size(self) -> Size:
-        """Height and width of the model's first input; ones where it is no picture."""
-        first = self.given[0].input
-        shape = first.taken.shape
+        """(height, width) of the model's first input; (1, 1) if it is not a picture."""
+        first = self.inputs[0].input
+        shape = first.spec.shape
         if len(shape) != 4:
             return 1, 1
-        return (shape[1], shape[2]) if first.said.layout == "NHWC" else (shape[2], shape[3])
+        return (shape[1], shape[2]) if first.section.layout == "NHWC" else (shape[2], shape[3])
 
 
-def ground(
+def dataset_for(
     graph: Graph,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
-    said: Evaluation,
+    evaluation: Evaluation,
     sources: SourceFiles,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> EvaluationSet:
-    """The dataset as `graph`, in float, is fed it. Raises ProjectError for what cannot be fed."""
-    found = model_inputs(graph, inputs)
-    routes = _routes(said.dataset, found)
-    keys = entries(data, found)
-    given = tuple(
-        InputSamples(taken, name, _how(data.get(keys.get(name, "")), said.dataset), ())
-        for name, taken in found.items()
+    """The dataset for the float model `graph`. Raises ProjectError for files that do not fit."""
+    by_input = model_inputs(graph, inputs)
+    routes = _routes(evaluation.dataset, by_input)
+    keys = entries(data, by_input)
+    input_samples = tuple(
+        InputSamples(model_input, name, _how(data.get(keys.get(name, "")), evaluation.dataset), ())
+        for name, model_input in by_input.items()
     )
-    listed = items(said.dataset, sources, said.limit, routes)
-    return EvaluationSet(said, given, listed, sources, declared(custom_operators, sources), graph)
+    listed = items(evaluation.dataset, sources, evaluation.limit, routes)
+    return EvaluationSet(
+        evaluation, input_samples, listed, sources, declared(custom_operators, sources), graph
+    )
 
 
 def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
@@ -132,12 +136,12 @@ def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
     if isinstance(dataset.files, str):
         if len(inputs) == 1:
             return [FILES]
-        what = f"the model has {len(inputs)} inputs, one is fed"
+        what = f"the model has {len(inputs)} inputs, the dataset one"
         hint = "{" + ", ".join(f"{name}: ..." for name in inputs) + "}"
         raise ProjectError(what, Route(FILES), f"write  files: {hint}")
     if dataset.transforms is not None and len(inputs) > 1:
         what = "`transforms` for several inputs"
-        raise ProjectError(what, Route("evaluation.dataset.transforms"), "say them under `data`")
+        raise ProjectError(what, Route("evaluation.dataset.transforms"), "put them under `data`")
     for name in strangers(dataset.files, inputs):
         hint = did_you_mean(name, inputs)
         raise ProjectError(f"the model has no input `{name}`", Route(f"{FILES}.{name}"), hint)
@@ -149,7 +153,7 @@ def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
 
 
 def _how(samples: Files | None, dataset: Dataset) -> Files:
-    """As the samples of the input are read; made up ones and snapshots say nothing of files."""
+    """How the files are read: like the input's samples, unless those are random or a snapshot."""
     how = samples or Files()
     if how.random is not None or how.snapshot is not None:
         how = Files()
@@ -157,11 +161,11 @@ def _how(samples: Files | None, dataset: Dataset) -> Files:
     return replace(how, stacked=False, transforms=transforms)
 
 
-def _refuse_nan(made: Mapping[str, np.ndarray], item: LabelledFile) -> None:
-    """Raises StageError: no order and no threshold has a place for it."""
-    for name, values in made.items():
+def _refuse_nan(outputs: Mapping[str, np.ndarray], item: LabelledFile) -> None:
+    """Raises StageError for NaN, which has no order and passes no threshold."""
+    for name, values in outputs.items():
         if values.dtype.kind == "f" and np.isnan(values).any():
-            raise StageError(f"the model answers NaN to {item.files[0].name}", name)
+            raise StageError(f"the model's output is NaN for {item.files[0].name}", name)
 
 
 def _named(session: ScoredSession, feed: Feeds) -> Mapping[str, np.ndarray]:

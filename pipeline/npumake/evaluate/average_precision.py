@@ -1,17 +1,18 @@
 """COCO's average precision (area "all", at most 100 detections per image and class).
 
-Of one class, in falling order of score, each detection takes the free truth of its image that it
-overlaps most, if the overlap reaches a threshold t of .50, .55 … .95. One that finds none is false;
-one that finds only a crowd counts for nothing, and neither do crowds. After k detections of all
-images, of n truths, with T_k and F_k true and false among them,
+Per class, in falling order of score, each detection matches the unmatched truth of its image with
+the largest overlap, if the overlap reaches a threshold t of .50, .55 … .95. A detection without a
+match is false. A match with a crowd is ignored, and crowds do not count as truths. After k
+detections over all images, with n truths and T_k true and F_k false detections,
 
     precision p_k = T_k / (T_k + F_k)        recall r_k = T_k / n
-    AP = mean over r of 0, .01 … 1 of  max {p_k : r_k >= r}, 0 where there is none
+    AP = mean over r of 0, .01 … 1 of  max {p_k : r_k >= r}, 0 if there is none
 
     IoU(a, b) = |a ∩ b| / (|a| + |b| - |a ∩ b|), of a crowd b   |a ∩ b| / |a|
 
-Ties are settled as pycocotools settles them: equal scores by the order they come in, equal overlaps
-by the last truth. The figures equal its own (`precision.mean()` over the classes that are there).
+Ties as in pycocotools: equal scores keep their order, equal overlaps take the last truth. The
+figures equal pycocotools' (`precision.mean()` over the classes with truths).
+Source: cocodataset.org, detection evaluation; pycocotools cocoeval.py.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0.0, 1.0, 101)
-MOST = 100  # detections of one class in one image
+MAX_DETECTIONS = 100  # detections of one class in one image
 
 
 class ImageDetections(NamedTuple):
-    """What a model said of one image."""
+    """The detections of a model in one image."""
 
     boxes: Array  # (D, 4): left, top, right, bottom, in any unit
     scores: Array  # (D,)
@@ -43,17 +44,17 @@ class ImageDetections(NamedTuple):
 
 
 class Truths(NamedTuple):
-    """What is on one image."""
+    """The ground truth of one image."""
 
     boxes: Array  # (G, 4), in the same unit
     labels: NDArray[np.integer]  # (G,)
-    crowd: Flags  # (G,): a region that holds many
-    outlines: tuple[Outline, ...] = ()  # G, where they are known
+    crowd: Flags  # (G,): regions with many objects
+    outlines: tuple[Outline, ...] = ()  # G, if known
 
 
 @dataclass(frozen=True)
 class AveragePrecision:
-    """AP per threshold and class (10, classes); NaN for a class of which there is no truth."""
+    """AP per threshold and class (10, classes); NaN for a class without truths."""
 
     by_class: Array
 
@@ -64,12 +65,12 @@ class AveragePrecision:
 
     @property
     def map50_95(self) -> float:
-        """The mean over thresholds and classes; 0 where no class has a truth."""
+        """The mean over thresholds and classes; 0 if no class has a truth."""
         return _mean(self.by_class)
 
 
 class Overlaps(NamedTuple):
-    """Of one image, what is left when boxes or masks have been laid over each other."""
+    """The overlaps of one image's detections with its truths, for boxes or masks."""
 
     scores: Array  # (D,)
     labels: NDArray[np.integer]  # (D,)
@@ -79,8 +80,7 @@ class Overlaps(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The D detections of one class of an image, best first, and how many truths they could have
-    found."""
+    """The D detections of one class in one image, best first, and the number of its truths."""
 
     scores: Array  # (D,)
     true: Flags  # (10, D)
@@ -96,39 +96,41 @@ def average_precision(
 ) -> AveragePrecision:
     """AP of the images' `detections` against their `truths`, for labels 0 … classes - 1.
 
-    Raises StageError where the two are not as many, or the arrays of one image differ in length.
+    Raises StageError if their counts differ, or the arrays of one image differ in length.
     """
     if len(detections) != len(truths):
         raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
-    for number, (said, true) in enumerate(zip(detections, truths, strict=True)):
-        if any(len({len(array) for array in each}) != 1 for each in (said, true[:3])):
+    for number, (detected, true) in enumerate(zip(detections, truths, strict=True)):
+        if any(len({len(array) for array in each}) != 1 for each in (detected, true[:3])):
             raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
     images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
     return precision_of(images, classes)
 
 
-def matches_of_boxes(said: ImageDetections, true: Truths) -> ByClass:
-    """Of one image, its boxes laid over each other."""
-    overlap = box_iou(said.boxes, true.boxes, true.crowd)
-    return matches_of(Overlaps(said.scores, said.labels, true.labels, true.crowd, overlap))
+def matches_of_boxes(detections: ImageDetections, true: Truths) -> ByClass:
+    """Matches of one image by the overlap of boxes."""
+    overlap = box_iou(detections.boxes, true.boxes, true.crowd)
+    return matches_of(
+        Overlaps(detections.scores, detections.labels, true.labels, true.crowd, overlap)
+    )
 
 
 def matches_of(image: Overlaps) -> ByClass:
-    """Of one image; of a class only the best MOST detections need an overlap."""
+    """Matches of one image; only the best MAX_DETECTIONS of a class need an overlap."""
     labels = {*image.labels.tolist(), *image.true_labels.tolist()}
     return {label: _matches(image, label) for label in sorted(labels)}
 
 
 def precision_of(images: Sequence[ByClass], classes: int) -> AveragePrecision:
-    """AP of what was found in all images, for labels 0 … classes - 1."""
+    """AP over all images, for labels 0 … classes - 1."""
     by_class = [
-        _of_class([found[label] for found in images if label in found]) for label in range(classes)
+        _of_class([image[label] for image in images if label in image]) for label in range(classes)
     ]
     return AveragePrecision(np.stack(by_class, axis=1) if by_class else np.zeros((10, 0)))
 
 
 def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
-    """(D, 4), (G, 4), (G,) → (D, G); boxes without an area overlap nothing."""
+    """IoU of (D, 4) with (G, 4), crowd flags (G,) → (D, G); empty boxes overlap nothing."""
     boxes, truths = np.asarray(boxes, np.float64), np.asarray(truths, np.float64)
     low = np.maximum(boxes[:, None, :2], truths[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], truths[None, :, 2:])
@@ -139,9 +141,9 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
 
 
 def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
-    """Indices of the detections of a class that count, best first."""
+    """Indices of the best MAX_DETECTIONS detections of a class, best first."""
     mine = np.flatnonzero(labels == label)
-    return mine[np.argsort(-scores[mine], kind="stable")][:MOST]
+    return mine[np.argsort(-scores[mine], kind="stable")][:MAX_DETECTIONS]
 
 
 def _matches(image: Overlaps, label: int) -> Matches:
@@ -154,7 +156,7 @@ def _matches(image: Overlaps, label: int) -> Matches:
 
 
 def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
-    """Which detections are true and which count for nothing, per threshold: (10, D) each.
+    """Which detections are true and which are ignored, per threshold: (10, D) each.
 
     `overlap` is (D, G), best detection first; `crowd` is (G,).
     """
@@ -166,10 +168,10 @@ def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
     for number, row in enumerate(overlap):
         fits = free & (row >= THRESHOLDS[:, None])
         real = fits & ~crowd
-        wanted = np.where(real.any(axis=1, keepdims=True), real, fits)
-        best = truths - 1 - np.argmax(np.where(wanted, row, -1.0)[:, ::-1], axis=1)
-        found = wanted.any(axis=1)
-        true[:, number], ignored[:, number] = found & ~crowd[best], found & crowd[best]
+        candidates = np.where(real.any(axis=1, keepdims=True), real, fits)
+        best = truths - 1 - np.argmax(np.where(candidates, row, -1.0)[:, ::-1], axis=1)
+        has_match = candidates.any(axis=1)
+        true[:, number], ignored[:, number] = has_match & ~crowd[best], has_match & crowd[best]
         at = np.flatnonzero(true[:, number])
         free[at, best[at]] = False
     return true, ignored

@@ -1,17 +1,17 @@
-"""Does the calibration set stand for the evaluation set?
+"""Checks whether the calibration set represents the evaluation set.
 
-overlap      files of both sets with the same bytes, or the same values once they are fed
-domain       per sample a few features: mean, deviation, 2nd and 98th percentile, roughness, and of
-             pictures the colour. With the mean m and the variance v of a feature over each set,
+overlap      files in both sets with the same bytes, or the same values as model inputs
+domain       features per sample: mean, deviation, 2nd and 98th percentile, roughness, and colour
+             for pictures. With the mean m and the variance v of a feature over each set,
 
                  gap = |m_c - m_e| / sqrt((v_c + v_e) / 2)        (Cohen's d)
 
              Random halves of one set of photographs stay below 1.2; noise, gray, dark, or
              unnormalised pictures reach 1.9 to 17.
-saturation   outputs of the float model beyond the range of the calibration: such an output ends at
-             the largest code of its grid
+saturation   outputs of the float model beyond their calibrated range; quantized, they saturate
 
-A finding names files and figures. It is a note: the artifact is right, its evidence is weak.
+A finding names files and figures. It is a note, not an error: the artifact is correct, but its
+calibration is poorly supported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from npumake import digest
 from npumake.custom.operators import Operators
-from npumake.data.lint import FEWEST
+from npumake.data.lint import MIN_SAMPLES
 from npumake.data.samples import Feed, Samples
 from npumake.engine.float_session import float_session
 from npumake.errors import CacheError
@@ -37,8 +37,8 @@ from npumake.quant.calibration.statistics import Statistics
 
 MAX_SAMPLES = 32  # of each set, evenly spread
 MAX_NAMES = 3
-BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the gap told is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
-LEAST_DEVIATION = 0.02  # of a sample's own deviation, so that equal samples do not divide by 0
+BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the limit is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
+LEAST_DEVIATION = 0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
 EXCESS = 0.1  # of the width of a range
 EXCESS_SHARE = 0.25  # of the evaluated samples
 
@@ -48,7 +48,7 @@ COLORS = ("colourfulness", "balance of channel 0", "balance of channel 1", "bala
 
 @dataclass(frozen=True)
 class CalibrationFit:
-    """What speaks against the calibration set, a line each."""
+    """Findings against the calibration set, one line each."""
 
     notes: tuple[str, ...]
 
@@ -66,8 +66,8 @@ class CalibrationFit:
             raise CacheError(f"not a calibration fit: {error}", str(path)) from error
 
 
-class EvaluationSet(NamedTuple):
-    """The samples that are looked at, and all files."""
+class EvaluationData(NamedTuple):
+    """The samples to inspect, and all files."""
 
     samples: Samples
     files: tuple[SourceFile, ...]
@@ -77,18 +77,18 @@ def calibration_fit(
     graph: Graph,
     statistics: Statistics,
     samples: Samples,
-    evaluation: EvaluationSet,
+    evaluation: EvaluationData,
     sources: SourceFiles,
     operators: Operators,
 ) -> CalibrationFit:
-    """`graph` is the float model whose tensors have the statistics. Raises PipelineError for an
-    evaluation sample that cannot be fed."""
+    """`graph` is the float model of the statistics. Raises PipelineError for an evaluation sample
+    that does not fit the model's inputs."""
     if not len(samples):
         return CalibrationFit(())
-    shown = _spread(samples)
+    chosen_samples = _spread(samples)
     feeds = [dict(feed) for feed in evaluation.samples]
-    lines = list(_overlap(shown, evaluation, feeds, sources))
-    lines += _domain_gaps([feed for _, feed in shown], feeds)
+    lines = list(_overlap(chosen_samples, evaluation, feeds, sources))
+    lines += _domain_gaps([feed for _, feed in chosen_samples], feeds)
     lines += _saturation(graph, statistics, evaluation.samples.names, feeds, operators)
     return CalibrationFit(tuple(lines))
 
@@ -103,8 +103,8 @@ def _spread(samples: Samples) -> list[tuple[str, Feed]]:
 
 
 def _overlap(
-    shown: Sequence[tuple[str, Feed]],
-    evaluation: EvaluationSet,
+    chosen_samples: Sequence[tuple[str, Feed]],
+    evaluation: EvaluationData,
     feeds: Sequence[Feed],
     sources: SourceFiles,
 ) -> Iterator[str]:
@@ -115,10 +115,10 @@ def _overlap(
         for file in files
     }
     same = {file.name: calibration.get(file.digest) for file in evaluation.files}
-    fed = {_digest(feed): name for name, feed in shown}
+    by_digest = {_digest(feed): name for name, feed in chosen_samples}
     for name, feed in zip(evaluation.samples.names, feeds, strict=True):
-        same[name] = same.get(name) or fed.get(_digest(feed))
-    pairs = [f"{name} = {known}" for name, known in same.items() if known]
+        same[name] = same.get(name) or by_digest.get(_digest(feed))
+    pairs = [f"{name} = {match}" for name, match in same.items() if match]
     if pairs:
         count = f"{len(pairs)} of {len(evaluation.files)} evaluation files"
         yield f"{count} are among the calibration samples: {_listed(pairs)}"
@@ -134,7 +134,7 @@ def _digest(feed: Feed) -> str:
 
 def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Iterator[str]:
     fewest = min(len(calibration), len(evaluation))
-    if fewest < FEWEST:
+    if fewest < MIN_SAMPLES:
         return
     limit = BASE_GAP + SMALL_SET_GAP / math.sqrt(fewest)
     for name, first in calibration[0].items():
@@ -159,8 +159,7 @@ def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Ite
 
 
 def _features(values: np.ndarray) -> list[float]:
-    """FEATURES of an array of any shape; COLORS too of pictures, whose channels are found at
-    either end."""
+    """FEATURES of an array of any shape; also COLORS for pictures, channels first or last."""
     x = values.astype(np.float64)
     low, high = np.quantile(x, (0.02, 0.98))
     longest = int(np.argmax(x.shape))
@@ -188,14 +187,14 @@ def _saturation(
     operators: Operators,
 ) -> Iterator[str]:
     session = float_session(graph, operators)
-    known = [name for name in session.output_names if name in statistics.tensors]
-    if not known or not feeds:
+    output_names = [name for name in session.output_names if name in statistics.tensors]
+    if not output_names or not feeds:
         return
-    outputs = [session.run(known, feed) for feed in feeds]
-    for index, name in enumerate(known):
-        seen = statistics.tensors[name]
+    outputs = [session.run(output_names, feed) for feed in feeds]
+    for index, name in enumerate(output_names):
+        histogram = statistics.tensors[name]
         extremes = [(float(run[index].min()), float(run[index].max())) for run in outputs]
-        line = _beyond(name, (seen.low, seen.high), extremes, names)
+        line = _beyond(name, (histogram.low, histogram.high), extremes, names)
         if line:
             yield line
 

@@ -5,8 +5,8 @@
                     "segmentation": polygons or runs, "iscrowd": 0}, ...]
     categories    [{"id": 3, "name": "car"}, ...]
 
-Boxes are in pixels of the picture. The categories in the order of their ids are the model's
-classes, or `classes` names them in another.
+Boxes are in pixels of the picture. The model's classes are the categories in the order of their
+ids, unless `classes` gives another order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.evaluate.average_precision import Truths
 from npumake.evaluate.outlines import Outline
 
 PARTS = ("images", "annotations", "categories")
-FARTHEST = 1e9  # pixels
+MAX_PIXELS = 1e9  # pixels
 
 
 def is_coco(document: Any) -> bool:
@@ -31,15 +31,15 @@ def is_coco(document: Any) -> bool:
 
 
 def truths_of_coco(
-    document: Mapping[str, Any], name: str, classes: Sequence[str], wanted: Collection[str]
+    document: Mapping[str, Any], name: str, classes: Sequence[str], pictures: Collection[str]
 ) -> dict[str, Truths]:
-    """By `file_name`, of the pictures that are `wanted` (named without folders), in their order.
+    """Truths by `file_name` for the `pictures` (names without folders), in file order.
 
-    Raises ProjectError at the entry, for what is none and for a class that nobody knows.
+    Raises ProjectError, with the place, for a malformed entry and for an unknown class.
     """
     numbers = _classes(document, name, classes)
     files = dict(_files(document, name))
-    used = {key for key, file in files.items() if PurePosixPath(file).name in wanted}
+    used = {key for key, file in files.items() if PurePosixPath(file).name in pictures}
     boxes: dict[int, list[list[float]]] = {key: [] for key in files if key in used}
     labels: dict[int, list[int]] = {key: [] for key in boxes}
     crowds: dict[int, list[bool]] = {key: [] for key in boxes}
@@ -67,7 +67,7 @@ def truths_of_coco(
 
 
 def _classes(document: Mapping[str, Any], name: str, classes: Sequence[str]) -> dict[int, int]:
-    """The model's class by the id of a category."""
+    """Category id -> class of the model."""
     ids: dict[int, str] = {}
     for where, entry in _entries(document, "categories", name):
         key, label = _whole(entry, "id", where), entry.get("name", "")
@@ -75,7 +75,7 @@ def _classes(document: Mapping[str, Any], name: str, classes: Sequence[str]) -> 
             raise ProjectError(f"two categories have the id {key}", where)
         if classes and label not in classes:
             hint = did_you_mean(str(label), classes)
-            raise ProjectError(f"`{label}` is none of `classes`", where, hint)
+            raise ProjectError(f"`{label}` is not in `classes`", where, hint)
         ids[key] = label
     if classes:
         return {key: list(classes).index(label) for key, label in ids.items()}
@@ -119,4 +119,4 @@ def _is_box(box: list[Any]) -> bool:
 
 
 def _is_length(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) <= FARTHEST
+    return type(value) in (int, float) and math.isfinite(value) and abs(value) <= MAX_PIXELS

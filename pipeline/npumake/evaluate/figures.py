@@ -1,4 +1,4 @@
-"""Figures: what one artifact came to at its task, and all artifacts side by side."""
+"""Evaluation figures of one artifact, and of all artifacts side by side."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DIGITS = 9  # the last bits of a float engine are not a result
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one artifact over so many pictures; `by_name` holds every figure of the metric's kind,
-    percent (0..100) but for cosines and what Python of the project gives. Larger is better."""
+    """One artifact over `pictures` files. `by_name` has every figure of the metric's kind, in
+    percent (0..100) except cosines and project metrics. Larger is better."""
 
     artifact: str
     pictures: int
-    metric: str  # the one that was asked for
+    metric: str  # the configured metric
     by_name: Mapping[str, float]
 
     suffix: ClassVar[str] = ".json"
@@ -39,12 +39,12 @@ class Figures:
         try:
             return figures_in(json.loads(path.read_bytes()))
         except (ValueError, KeyError, TypeError) as error:
-            raise CacheError(f"no figures: {error}", str(path)) from error
+            raise CacheError(f"not figures: {error}", str(path)) from error
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """The figures of the artifacts, the float model's first."""
+class EvaluationResult:
+    """The figures of all artifacts, the float model first."""
 
     target: str
     rows: tuple[Figures, ...]
@@ -55,7 +55,7 @@ class Evaluated:
         path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Evaluated:
+    def load(cls, path: Path) -> EvaluationResult:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
@@ -66,7 +66,7 @@ class Evaluated:
 
 def figures_in(document: Any) -> Figures:
     names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
-    found = Figures(document["artifact"], document["pictures"], document["metric"], names)
-    if found.metric not in names:
-        raise KeyError(found.metric)
-    return found
+    figures = Figures(document["artifact"], document["pictures"], document["metric"], names)
+    if figures.metric not in names:
+        raise KeyError(figures.metric)
+    return figures

@@ -1,7 +1,7 @@
-"""What finds the boxes in an answer, as `evaluation.postprocess` says.
+"""Decoders from model outputs to boxes, by `evaluation.postprocess`.
 
-yolo   as the model's edgefirst metadata describes its outputs (npumake.detection.decode)
-ssd    by anchors, or decoded already (npumake.evaluate.ssd)
+yolo   outputs described by the model's edgefirst metadata (npumake.detection.decode)
+ssd    offsets to anchors, or decoded boxes (npumake.evaluate.ssd)
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ Find = Callable[[Arrays], Detections]
 
 
 def finder(setting: Setting) -> Find:
-    """Raises ProjectError for a postprocessing without boxes, and for what it misses."""
-    how = setting.said.postprocess
+    """The decoder. Raises ProjectError for a postprocessing without boxes or with missing data."""
+    how = setting.evaluation.postprocess
     if how not in FINDERS:
         hint = "write  postprocess: yolo  or  ssd"
-        raise ProjectError("an average precision is of boxes", POSTPROCESS, hint)
+        raise ProjectError("average precision needs boxes", POSTPROCESS, hint)
     return FINDERS[how](setting)
 
 
 def _yolo(setting: Setting) -> Find:
     metadata = setting.metadata
     if metadata is None:
-        hint = "`model.metadata` names an edgefirst.json that does"
-        raise ProjectError("nothing says how the model's outputs are decoded", POSTPROCESS, hint)
+        hint = "set `model.metadata` to an edgefirst.json"
+        raise ProjectError("there is no metadata to decode the outputs with", POSTPROCESS, hint)
     rules = rules_for_map(metadata)
-    return lambda arrays: decode(arrays, metadata.outputs, setting.fed, rules)
+    return lambda arrays: decode(arrays, metadata.outputs, setting.input_size, rules)
 
 
 def _ssd(setting: Setting) -> Find:
-    said = setting.said.ssd
-    anchors = None if said is None else anchors_of(said, setting.sources, setting.fed)
-    return lambda arrays: decode_ssd(arrays, said, anchors)
+    ssd = setting.evaluation.ssd
+    anchors = None if ssd is None else anchors_of(ssd, setting.sources, setting.input_size)
+    return lambda arrays: decode_ssd(arrays, ssd, anchors)
 
 
 FINDERS: Mapping[str, Callable[[Setting], Find]] = {"yolo": _yolo, "ssd": _ssd}

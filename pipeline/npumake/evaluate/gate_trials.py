@@ -1,4 +1,4 @@
-"""Trying: the model quantized in other ways and measured again, where a gate is not met."""
+"""Trials for an unmet gate: the model quantized in other ways and measured again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from npumake.data.samples import Samples, made_up
 from npumake.engine.lower import lowered
 from npumake.evaluate.artifact_scores import EvaluationSet
 from npumake.evaluate.gates import GateCondition
-from npumake.evaluate.suggestions import Measure, demands, mended, promotions
-from npumake.evaluate.verdict import MOST_BLAMED, Blamed, Judged, Mending
+from npumake.evaluate.suggestions import Measure, best_suggestion, demands, promotions
+from npumake.evaluate.verdict import MAX_NODES, GateResult, GateSuggestion, NodeLoss
 from npumake.graph import Graph
 from npumake.project.sections import Quantization
 from npumake.quant.precision.schemes import with_scheme
@@ -25,7 +25,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class TrialModel:
-    """The model, in float, and all that is needed to quantize it in another way."""
+    """The float model, with everything needed to quantize it in another way."""
 
     graph: Graph
     recipe: Recipe
@@ -36,76 +36,84 @@ class TrialModel:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        """Whether there is nothing to try: a model with scales of its own keeps them."""
         return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
 
-    def quantized(self, asked: Quantization) -> Graph:
-        """In Q/DQ form."""
-        grids = with_scheme(self.target, asked)
-        bench = Evaluator(self.graph, self.samples, self.operators, grids, asked)
+    def quantized(self, quantization: Quantization) -> Graph:
+        """The model in Q/DQ form."""
+        grids = with_scheme(self.target, quantization)
+        bench = Evaluator(self.graph, self.samples, self.operators, grids, quantization)
         return bench.model(self.recipe)
 
 
 def at_task(dataset: EvaluationSet, name: str) -> Callable[[Graph], float]:
-    """The figure `name` of a graph, in onnxruntime."""
+    """Measures the figure `name` of a graph in onnxruntime."""
     return lambda graph: dataset.of_graph("trial", graph).by_name[name]
 
 
 @dataclass(frozen=True)
 class GateTrials:
-    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated, and
-    `unlike` where it is not what the model was calibrated with."""
+    """`losers` are the nodes by loss, largest first, `on_cpu` those on the CPU. `unlike` says how
+    the `dataset` differs from the calibration data; empty if it does not."""
 
     model: TrialModel
-    losers: Sequence[Blamed]
-    on_cpu: Sequence[Blamed]
+    losers: Sequence[NodeLoss]
+    on_cpu: Sequence[NodeLoss]
     dataset: EvaluationSet | None
     unlike: str = ""
 
     def cosine(self, _: GateCondition) -> Measure:
         model = self.model
         score = judge(model.graph, model.recipe, model.samples, model.target, model.operators)
-        return lambda asked: score(asked).cosine
+        return lambda quantization: score(quantization).cosine
 
-    def metric(self, wish: GateCondition) -> Measure:
+    def metric(self, condition: GateCondition) -> Measure:
         assert self.dataset is not None
-        measure = at_task(self.dataset, str(wish.metric))
-        return lambda asked: measure(self.model.quantized(asked))
+        measure = at_task(self.dataset, str(condition.metric))
+        return lambda quantization: measure(self.model.quantized(quantization))
 
     def cpu_nodes(self, _: GateCondition) -> Measure:
         target = self.model.target
 
-        def measure(asked: Quantization) -> float:
-            made = with_integer_weights(self.model.quantized(asked))
-            program = lowered(made, target.rounding, target.runnable)
+        def measure(quantization: Quantization) -> float:
+            graph = with_integer_weights(self.model.quantized(quantization))
+            program = lowered(graph, target.rounding, target.runnable)
             return -float(sum(step.op == "onnx" for step in program.instructions))
 
         return measure
 
 
-def judged(wish: GateCondition, trying: GateTrials) -> Judged:
-    """The gate, and where it is not met the advice."""
-    if wish.met:
-        return Judged(wish.number, wish.what, True)
-    if wish.kind not in MEASURES:
-        return Judged(wish.number, wish.what, False)
-    if wish.kind == "metric" and trying.unlike:
-        return Judged(wish.number, wish.what, False, unlike=trying.unlike)
-    is_placement = wish.kind == "cpu_nodes"
-    blamed = trying.on_cpu if is_placement else trying.losers
-    mending = None if trying.model.is_fixed else _mending(wish, trying, [b.node for b in blamed])
-    return Judged(wish.number, wish.what, False, tuple(blamed[:MOST_BLAMED]), mending)
+def gate_result(condition: GateCondition, trials: GateTrials) -> GateResult:
+    """The result of a gate; if unmet, with nodes and a suggestion."""
+    if condition.met:
+        return GateResult(condition.number, condition.what, True)
+    if condition.kind not in MEASURES:
+        return GateResult(condition.number, condition.what, False)
+    if condition.kind == "metric" and trials.unlike:
+        return GateResult(condition.number, condition.what, False, unlike=trials.unlike)
+    is_placement = condition.kind == "cpu_nodes"
+    blamed = trials.on_cpu if is_placement else trials.losers
+    suggestion = (
+        None if trials.model.is_fixed else _suggestion(condition, trials, [b.node for b in blamed])
+    )
+    return GateResult(
+        condition.number, condition.what, False, tuple(blamed[:MAX_NODES]), suggestion
+    )
 
 
-def _mending(wish: GateCondition, trying: GateTrials, names: Sequence[str]) -> Mending | None:
-    model = trying.model
-    measure = MEASURES[wish.kind](trying, wish)
-    if wish.kind != "cpu_nodes":
-        tried = promotions(model.graph, model.target, model.quantization, names)
-        return mended(measure, model.quantization, tried, wish.wanted)
-    tried = demands(model.quantization, names)
-    found = mended(measure, model.quantization, tried, wish.wanted)
-    return found and replace(found, before=0.0 - found.before, after=0.0 - found.after)
+def _suggestion(
+    condition: GateCondition, trials: GateTrials, names: Sequence[str]
+) -> GateSuggestion | None:
+    model = trials.model
+    measure = MEASURES[condition.kind](trials, condition)
+    if condition.kind != "cpu_nodes":
+        candidates = promotions(model.graph, model.target, model.quantization, names)
+        return best_suggestion(measure, model.quantization, candidates, condition.threshold)
+    candidates = demands(model.quantization, names)
+    suggestion = best_suggestion(measure, model.quantization, candidates, condition.threshold)
+    return suggestion and replace(
+        suggestion, before=0.0 - suggestion.before, after=0.0 - suggestion.after
+    )
 
 
 MEASURES: Mapping[str, Callable[[GateTrials, GateCondition], Measure]] = {

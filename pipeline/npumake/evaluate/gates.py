@@ -1,8 +1,8 @@
-"""Gates: what each asks of a build, and what was measured.
+"""Gates: the limits of a project, and the measured values.
 
-{metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
+{metric: top1, max_drop: 1.0}   float minus the last evaluated artifact, in points
 {cosine: 0.99}                  of the worst output, over the calibration samples
-{max_cpu_nodes: 0}              nodes that the chip does not run
+{max_cpu_nodes: 0}              nodes that the NPU does not run
 {max_latency_ms: 10}            of one frame, estimated or a lower bound (npumake.perf)
 """
 
@@ -17,93 +17,94 @@ from npumake.project.sections import Gate
 
 
 class BuildFigures(NamedTuple):
-    """What was found about the build; cosine is None where no samples were compared, the latency
-    where the target's figures do not tell it."""
+    """The measured values of a build. `cosine` is None without samples, `latency_ms` without
+    published figures of the target."""
 
-    scores: Sequence[Figures]  # the float model's first
+    scores: Sequence[Figures]  # the float model first
     cosine: float | None
     cpu_nodes: int
     latency_ms: float | None = None
-    latency_is_bound: bool = False  # a frame takes at least that, computing alone
+    latency_is_bound: bool = False  # a lower bound: compute only
     latency_between: tuple[float, float] | None = None  # of a fitted estimate
 
 
 class GateCondition(NamedTuple):
-    """A gate in figures of which the larger is the better; `what` says it to a person."""
+    """A gate as `measured` >= `threshold`; `what` is a sentence for the user."""
 
     number: int  # of the gate, counted from 0
     kind: str
     metric: str | None
     what: str
-    wanted: float
+    threshold: float
     measured: float
 
     @property
     def met(self) -> bool:
-        return self.measured >= self.wanted
+        return self.measured >= self.threshold
 
 
-def asked(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
-    """Raises ProjectError for a gate of no kind or of several, and where nothing was measured."""
+def gate_condition(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
+    """The condition of a gate. Raises ProjectError for a gate of no kind or of several, and for a
+    missing measurement."""
     kinds = [kind for kind, keys in KEYS.items() if any(_of(gate, key) is not None for key in keys)]
     if len(kinds) != 1 or any(_of(gate, key) is None for key in KEYS[kinds[0]]):
         hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
         hint += "  {max_latency_ms: 10}"
-        raise ProjectError("no gate", Route(f"gates.{index}"), hint)
-    return KINDS[kinds[0]](gate, index, found)
+        raise ProjectError("not a gate", Route(f"gates.{index}"), hint)
+    return CONDITIONS[kinds[0]](gate, index, build)
 
 
-def _drop(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+def _drop(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     where = Route(f"gates.{index}.metric")
-    if len(found.scores) < 2:
-        hint = "add  evaluation:  with a dataset, and `artifacts` besides float"
-        raise ProjectError("nothing is evaluated that could drop", where, hint)
-    first, last = found.scores[0], found.scores[-1]
-    name, most = str(gate.metric), float(gate.max_drop or 0.0)
+    if len(build.scores) < 2:
+        hint = "evaluate an artifact besides float"
+        raise ProjectError("`max_drop` needs an `evaluation:` section", where, hint)
+    first, last = build.scores[0], build.scores[-1]
+    name, max_drop = str(gate.metric), float(gate.max_drop or 0.0)
     if name not in first.by_name:
         hint = did_you_mean(name, first.by_name)
         raise ProjectError(f"the evaluation has no `{name}`", where, hint)
-    real, made = first.by_name[name], last.by_name[name]
+    real, quantized = first.by_name[name], last.by_name[name]
     what = (
-        f"{name} of the {last.artifact} model is {made:.6g}, {real - made:.6g} below the float "
-        f"model's {real:.6g}; at most {most:g} is allowed"
+        f"{name} of the {last.artifact} model is {quantized:.6g}, {real - quantized:.6g} below "
+        f"the float model's {real:.6g}; at most {max_drop:g} is allowed"
     )
-    return GateCondition(index, "metric", name, what, real - most, made)
+    return GateCondition(index, "metric", name, what, real - max_drop, quantized)
 
 
-def _cosine(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
-    wanted = float(gate.cosine or 0.0)
-    if found.cosine is None:
+def _cosine(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
+    threshold = float(gate.cosine or 0.0)
+    if build.cosine is None:
         hint = "add  data: {'*': {files: ...}}"
         raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
-    what = f"the worst output has a cosine of {found.cosine:.6f}; {wanted:g} is asked"
-    return GateCondition(index, "cosine", None, what, wanted, found.cosine)
+    what = f"the worst output has a cosine of {build.cosine:.6f}; the gate is {threshold:g}"
+    return GateCondition(index, "cosine", None, what, threshold, build.cosine)
 
 
-def _cpu_nodes(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+def _cpu_nodes(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     most = gate.max_cpu_nodes or 0
-    what = f"{found.cpu_nodes} nodes run on the CPU; at most {most} may"
-    return GateCondition(index, "cpu_nodes", None, what, -float(most), -float(found.cpu_nodes))
+    what = f"{build.cpu_nodes} nodes run on the CPU; at most {most} are allowed"
+    return GateCondition(index, "cpu_nodes", None, what, -float(most), -float(build.cpu_nodes))
 
 
-def _latency(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     most = float(gate.max_latency_ms or 0.0)
-    if found.latency_ms is None:
-        hint = "neither a peak of the unit nor a bandwidth is published: `npumake perf` tells more"
+    if build.latency_ms is None:
+        hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
         where = Route(f"gates.{index}.max_latency_ms")
-        raise ProjectError("the latency on this target is not known", where, hint)
-    takes = "at least" if found.latency_is_bound else "an estimated"
-    time = f"{found.latency_ms:.4g} ms{_how_sure(found)}"
+        raise ProjectError("the latency on this target is unknown", where, hint)
+    takes = "at least" if build.latency_is_bound else "an estimated"
+    time = f"{build.latency_ms:.4g} ms{_interval(build)}"
     what = f"a frame takes {takes} {time}; at most {most:g} is allowed"
-    return GateCondition(index, "latency", None, what, -most, -found.latency_ms)
+    return GateCondition(index, "latency", None, what, -most, -build.latency_ms)
 
 
-def _how_sure(found: BuildFigures) -> str:
-    if found.latency_is_bound:
-        return " (computing alone)"
-    if found.latency_between is None:
+def _interval(build: BuildFigures) -> str:
+    if build.latency_is_bound:
+        return " (compute only)"
+    if build.latency_between is None:
         return ""
-    low, high = found.latency_between
+    low, high = build.latency_between
     return f" ({low:.3g} to {high:.3g})"
 
 
@@ -118,7 +119,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "cpu_nodes": ("max_cpu_nodes",),
     "latency": ("max_latency_ms",),
 }
-KINDS: Mapping[str, Callable[[Gate, int, BuildFigures], GateCondition]] = {
+CONDITIONS: Mapping[str, Callable[[Gate, int, BuildFigures], GateCondition]] = {
     "metric": _drop,
     "cosine": _cosine,
     "cpu_nodes": _cpu_nodes,

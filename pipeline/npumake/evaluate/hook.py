@@ -1,7 +1,7 @@
 """A metric in Python of the project: `file.py:function`.
 
-It runs only because the project declares it, lies in its directory, and its bytes are in the key of
-what it makes, as those of custom operators are.
+It runs only if the project declares it. The file lies in the project's directory, and its bytes are
+part of the key of its results, like custom operators.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def is_hook(metric: str) -> bool:
 
 
 def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
-    """The function's name, and what calls it. Raises ProjectError where the file has none of that
-    name, StageError where it fails or gives no number."""
+    """The function's name, and a callable that runs it. Raises ProjectError if the file lacks the
+    function, StageError if it fails or does not return a finite number."""
     (file,) = sources[ROUTE]
     name = metric.rpartition(":")[2]
     beside = {each.name: each for files in under(sources, WITH).values() for each in files}
@@ -40,18 +40,18 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
     refuse_undeclared(read, partial(declaration, METRIC, paths))
     names = Closed(read).names(file.name)
     if not callable(names.get(name)):
-        known = [key for key, value in names.items() if callable(value)]
+        functions = [key for key, value in names.items() if callable(value)]
         what = f"`{file.name}` has no function `{name}`"
-        raise ProjectError(what, Route(ROUTE), did_you_mean(name, known))
+        raise ProjectError(what, Route(ROUTE), did_you_mean(name, functions))
 
     def summed(answers: Iterable[Any]) -> Mapping[str, float]:
         with blamed(f"the metric `{name}`", [*files]):
-            made = names[name](iter(answers))
+            returned = names[name](iter(answers))
         try:
-            value = float(made)
+            value = float(returned)
         except (TypeError, ValueError, OverflowError) as error:
-            what = f"the metric `{name}` returns {reprlib.repr(made)}"
-            raise StageError(what, file.name, "one number is asked for") from error
+            what = f"the metric `{name}` returns {reprlib.repr(returned)}"
+            raise StageError(what, file.name, "it must return one number") from error
         if not math.isfinite(value):
             raise StageError(f"the metric `{name}` is {value}", file.name)
         return {name: value}

@@ -1,11 +1,11 @@
-"""Masks of the prototypes' size → the pixels of the picture that was fed.
+"""Maps masks of the prototypes' size to the pixels of the original picture.
 
-    l = coefficients @ prototypes, one number per cell
-    pixel (y, x) is set where its middle lies in the box and l, read there linearly, is above 0,
-    which is where its sigmoid is above one half; beyond the last cell's middle l is that cell's
+    l = coefficients @ prototypes, one logit per cell
+    pixel (y, x) is set if its centre lies in the box and l, interpolated there linearly, is above
+    0, i.e. its sigmoid above one half; beyond the last cell's centre, l is that cell's
 
-A pixel's middle is followed through the steps that resized the picture (placed_boxes), then to
-the cells, of which the model's input has as many as the prototypes, whatever their stride.
+A pixel's centre is mapped through the resizing steps (boxes_in_picture), then to the cells, which
+cover the whole model input at any stride.
 """
 
 from __future__ import annotations
@@ -17,64 +17,68 @@ import numpy as np
 from npumake.detection.decode import Detections
 from npumake.errors import ProjectError, Route
 from npumake.evaluate.average_precision import ByClass, Overlaps, Truths, best_of, matches_of
-from npumake.evaluate.boxes_in_picture import Moved, Size
+from npumake.evaluate.boxes_in_picture import PixelTransform, Size
 from npumake.evaluate.outlines import Region, cropped, region_iou
 
 
 class Frame(NamedTuple):
-    """How the picture became the model's input; sizes are (height, width)."""
+    """The mapping from the picture to the model's input; sizes are (height, width)."""
 
-    moved: Moved
+    transform: PixelTransform
     picture: Size
-    fed: Size
+    input_size: Size
 
 
-def matches_of_masks(found: Detections, boxes: np.ndarray, true: Truths, frame: Frame) -> ByClass:
-    """Of one image; `boxes` (n, 4) are those of `found` in pixels of the picture. Raises
-    ProjectError for a model without masks and truths without outlines."""
-    if found.coefficients is None or found.protos is None:
+def matches_of_masks(
+    detections: Detections, boxes: np.ndarray, true: Truths, frame: Frame
+) -> ByClass:
+    """Matches of one image by masks; `boxes` (n, 4) are the `detections`' boxes in pixels of the
+    picture. Raises ProjectError for a model without masks and for truths without outlines."""
+    if detections.coefficients is None or detections.protos is None:
         hint = "map50 is the metric of boxes"
         raise ProjectError("the model has no masks", Route("evaluation.metric"), hint)
-    kinds, cells = found.protos.shape[0], found.protos.shape[1:]
-    flat = found.protos.reshape(kinds, -1)
+    kinds, cells = detections.protos.shape[0], detections.protos.shape[1:]
+    flat = detections.protos.reshape(kinds, -1)
     overlap = np.zeros((len(boxes), len(true.labels)))
     for label in np.unique(true.labels):
-        mine = best_of(found.scores, found.classes, label)
+        mine = best_of(detections.scores, detections.classes, label)
         theirs = np.flatnonzero(true.labels == label)
         masks = [
-            mask_in_picture((found.coefficients[n] @ flat).reshape(cells), boxes[n], frame)
+            mask_in_picture((detections.coefficients[n] @ flat).reshape(cells), boxes[n], frame)
             for n in mine
         ]
         regions = [true.outlines[n].region(frame.picture) for n in theirs]
         overlap[np.ix_(mine, theirs)] = region_iou(masks, regions, true.crowd[theirs])
-    return matches_of(Overlaps(found.scores, found.classes, true.labels, true.crowd, overlap))
+    return matches_of(
+        Overlaps(detections.scores, detections.classes, true.labels, true.crowd, overlap)
+    )
 
 
 def mask_in_picture(logits: np.ndarray, box: np.ndarray, frame: Frame) -> Region:
     """`logits` (h, w) cover the model's input; `box` is x1, y1, x2, y2 in pixels of the picture."""
-    moved, picture, fed = frame
+    transform, picture, input_size = frame
     x1, y1, x2, y2 = box
     top, low = _lines(y1, y2, picture[0])
     left, right = _lines(x1, x2, picture[1])
     if low <= top or right <= left:
         return Region(0, 0, np.zeros((0, 0), bool))
-    found = logits
+    values = logits
     for axis, (first, last) in enumerate(((top, low), (left, right))):
         middles = np.arange(first, last) + 0.5
-        on_input = (middles * moved.scale[axis] + moved.shift[axis]) / fed[axis]
-        found = _read(found, axis, on_input * logits.shape[axis] - 0.5)
-    inside = cropped(found > 0)
+        on_input = (middles * transform.scale[axis] + transform.shift[axis]) / input_size[axis]
+        values = _read(values, axis, on_input * logits.shape[axis] - 0.5)
+    inside = cropped(values > 0)
     return Region(top + inside.top, left + inside.left, inside.mask)
 
 
 def _lines(low: float, high: float, size: int) -> tuple[int, int]:
-    """The first pixel whose middle is in [low, high), and the one behind the last."""
+    """The first pixel whose centre is in [low, high), and the one after the last."""
     first, last = np.clip(np.ceil(np.array([low, high]) - 0.5), 0, size)
     return int(first), int(last)
 
 
 def _read(values: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """`values` (h, w) along `axis`, linearly between the cells that `places` lie between."""
+    """`values` (h, w) interpolated linearly along `axis` at the cell positions `places`."""
     places = np.clip(places, 0, values.shape[axis] - 1)
     below = np.floor(places).astype(np.int64)
     above = np.minimum(below + 1, values.shape[axis] - 1)

@@ -1,14 +1,14 @@
-"""Metrics: what is looked at in one answer, and what all of them come to.
+"""Metrics: an observation per sample, and the figures of all observations.
 
-    top1, top5          the share of pictures whose class has (one of) the largest numbers, percent;
-                        of equal numbers the first counts as the larger, as NumPy's argmax has it
+    top1, top5          percentage of pictures whose class has (one of) the largest scores; of equal
+                        scores the first counts as the larger, as in NumPy's argmax
     map50, map50_95     COCO's average precision (npumake.evaluate.average_precision), in percent
-    mask_map50, …_95    the same of masks, by the pixels that they share
-    cosine              with the answers of the float model, over all pictures, of the worst output
-    file.py:function    of the project: function(answers) → a number, larger is better; answers come
+    mask_map50, …_95    the same for masks, by shared pixels
+    cosine              to the outputs of the float model, over all pictures, of the worst output
+    file.py:function    of the project: function(outputs) → a number, larger is better; outputs come
                         one by one as ({output: array}, class)
 
-An answer is looked at where it is made, and only what was seen in it is kept.
+Outputs are observed in the thread that computes them, and only observations are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ from npumake.evaluate.average_precision import (
     matches_of_boxes,
     precision_of,
 )
-from npumake.evaluate.boxes_in_picture import Size, boxes_in_picture, moved_by, refuse_unfollowed
+from npumake.evaluate.boxes_in_picture import (
+    Size,
+    boxes_in_picture,
+    pixel_transform,
+    refuse_other_geometry,
+)
 from npumake.evaluate.finding import finder
 from npumake.evaluate.hook import hooked, is_hook
 from npumake.evaluate.masks_in_picture import Frame, matches_of_masks
@@ -40,9 +45,9 @@ Arrays = Mapping[str, np.ndarray]
 ROUTE = Route("evaluation.metric")
 
 
-class Answer(NamedTuple):
-    """What a model said of one picture, what the float model did, where it is asked, and the
-    truth."""
+class ScoredSample(NamedTuple):
+    """The outputs for one picture, those of the float model if the metric needs them, the truth,
+    and the picture's (height, width)."""
 
     arrays: Arrays
     real: Arrays | None
@@ -52,50 +57,53 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """`look` sees one answer; `figures` sums up what was seen, by name."""
+    """`look` makes an observation of one sample; `figures` turns all of them into figures by
+    name."""
 
     name: str
-    look: Callable[[Answer], Any]
+    look: Callable[[ScoredSample], Any]
     figures: Callable[[Iterable[Any]], Mapping[str, float]]
     needs_real: bool = False
 
 
 def metric_of(setting: Setting) -> Metric:
-    """Raises ProjectError for a metric that nobody knows or that misses something."""
-    name = str(setting.said.metric)
+    """The configured metric. Raises ProjectError for an unknown one or missing data."""
+    name = str(setting.evaluation.metric)
     if is_hook(name):
         function, summed = hooked(name, setting.sources)
-        soft = setting.said.postprocess == "softmax"
-        return Metric(function, lambda seen: (_processed(seen.arrays, soft), seen.truth), summed)
+        soft = setting.evaluation.postprocess == "softmax"
+        return Metric(
+            function, lambda sample: (_processed(sample.arrays, soft), sample.truth), summed
+        )
     if name not in METRICS:
         hint = did_you_mean(name, [*METRICS, "file.py:function"])
-        raise ProjectError(f"no metric `{name}`", ROUTE, hint)
+        raise ProjectError(f"unknown metric `{name}`", ROUTE, hint)
     return METRICS[name](name, setting)
 
 
 def _ranking(name: str, setting: Setting) -> Metric:
     def summed(ranks: Iterable[int]) -> Mapping[str, float]:
-        found = np.fromiter(ranks, np.int64)
-        return {"top1": _percent(found < 1), "top5": _percent(found < 5)}
+        rank_array = np.fromiter(ranks, np.int64)
+        return {"top1": _percent(rank_array < 1), "top5": _percent(rank_array < 5)}
 
     return Metric(name, _rank, summed)
 
 
-def _rank(seen: Answer) -> int:
-    """How many classes are ahead of the true one."""
-    if isinstance(seen.truth, Truths):
-        raise ProjectError("boxes have no top1", ROUTE, "map50 is the metric of COCO's instances")
-    scores = np.squeeze(next(iter(seen.arrays.values())))
+def _rank(sample: ScoredSample) -> int:
+    """The number of classes ranked above the true one."""
+    if isinstance(sample.truth, Truths):
+        raise ProjectError("boxes have no top1", ROUTE, "use map50 for COCO instances")
+    scores = np.squeeze(next(iter(sample.arrays.values())))
     if scores.ndim != 1:
-        what = f"a first output of shape {list(scores.shape)} is no row of classes"
+        what = f"the first output has shape {list(scores.shape)}, not one score per class"
         raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
-    if seen.truth >= len(scores):
-        what = f"class {seen.truth} is true, the model knows {len(scores)}"
+    if sample.truth >= len(scores):
+        what = f"the label is class {sample.truth}, the model has {len(scores)}"
         raise ProjectError(what, Route(LABELS), "classes count from 0")
-    mine = scores[seen.truth]
+    mine = scores[sample.truth]
     if np.isnan(scores).any():
         return len(scores)
-    return int(np.sum(scores > mine) + np.sum(scores[: seen.truth] == mine))
+    return int(np.sum(scores > mine) + np.sum(scores[: sample.truth] == mine))
 
 
 def _percent(right: np.ndarray) -> float:
@@ -104,26 +112,32 @@ def _percent(right: np.ndarray) -> float:
 
 def _precision(name: str, setting: Setting) -> Metric:
     find = finder(setting)
-    refuse_unfollowed(setting.transforms)
+    refuse_other_geometry(setting.transforms)
 
-    def look(seen: Answer) -> ByClass:
-        found = find(seen.arrays)
-        true = _boxes_of(seen.truth)
-        placed = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
-        return matches_of_boxes(ImageDetections(placed, found.scores, found.classes), true)
+    def look(sample: ScoredSample) -> ByClass:
+        detections = find(sample.arrays)
+        true = _boxes_of(sample.truth)
+        boxes = boxes_in_picture(
+            detections.boxes, setting.transforms, sample.picture, setting.input_size
+        )
+        return matches_of_boxes(ImageDetections(boxes, detections.scores, detections.classes), true)
 
     return Metric(name, look, partial(_precisions, ("map50", "map50_95")))
 
 
 def _mask_precision(name: str, setting: Setting) -> Metric:
     find = finder(setting)
-    refuse_unfollowed(setting.transforms)
+    refuse_other_geometry(setting.transforms)
 
-    def look(seen: Answer) -> ByClass:
-        moved = moved_by(setting.transforms, seen.picture, setting.fed)
-        found, true = find(seen.arrays), _boxes_of(seen.truth)
-        boxes = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
-        return matches_of_masks(found, boxes, true, Frame(moved, seen.picture, setting.fed))
+    def look(sample: ScoredSample) -> ByClass:
+        transform = pixel_transform(setting.transforms, sample.picture, setting.input_size)
+        detections, true = find(sample.arrays), _boxes_of(sample.truth)
+        boxes = boxes_in_picture(
+            detections.boxes, setting.transforms, sample.picture, setting.input_size
+        )
+        return matches_of_masks(
+            detections, boxes, true, Frame(transform, sample.picture, setting.input_size)
+        )
 
     return Metric(name, look, partial(_precisions, ("mask_map50", "mask_map50_95")))
 
@@ -131,28 +145,30 @@ def _mask_precision(name: str, setting: Setting) -> Metric:
 def _boxes_of(truth: Truth) -> Truths:
     if isinstance(truth, Truths):
         return truth
-    hint = "give COCO's instances under `evaluation.dataset.labels`"
-    raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
+    hint = "give COCO instances under `evaluation.dataset.labels`"
+    raise ProjectError("average precision needs labels with boxes", ROUTE, hint)
 
 
 def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:
-    found = list(images)
-    there = [label for image in found for label, matches in image.items() if matches.truths]
-    made = precision_of(found, 1 + max(there, default=-1))
-    return dict(zip(names, (100 * made.map50, 100 * made.map50_95), strict=True))
+    matches_by_image = list(images)
+    there = [
+        label for image in matches_by_image for label, matches in image.items() if matches.truths
+    ]
+    precision = precision_of(matches_by_image, 1 + max(there, default=-1))
+    return dict(zip(names, (100 * precision.map50, 100 * precision.map50_95), strict=True))
 
 
 def _closeness(name: str, setting: Setting) -> Metric:
-    soft = setting.said.postprocess == "softmax"
+    soft = setting.evaluation.postprocess == "softmax"
 
-    def look(seen: Answer) -> list[Agreement]:
-        real = _processed(seen.real or {}, soft)
-        made = _processed(seen.arrays, soft)
-        return [agreement(a, b) for a, b in zip(real.values(), made.values(), strict=True)]
+    def look(sample: ScoredSample) -> list[Agreement]:
+        real = _processed(sample.real or {}, soft)
+        outputs = _processed(sample.arrays, soft)
+        return [agreement(a, b) for a, b in zip(real.values(), outputs.values(), strict=True)]
 
-    def summed(found: Iterable[list[Agreement]]) -> Mapping[str, float]:
+    def summed(agreements: Iterable[list[Agreement]]) -> Mapping[str, float]:
         totals: list[Agreement] = []
-        for each in found:
+        for each in agreements:
             totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
         return {"cosine": worst(total.cosine for total in totals)}
 

@@ -1,9 +1,9 @@
-"""Outlines: a segmentation as COCO writes it → the pixels it covers, as pycocotools paints them.
+"""COCO segmentations rasterized to the pixels that they cover, as in pycocotools.
 
-polygons   [[x, y, x, y, ...], ...]: their union. An edge is walked in steps of 1/SCALE pixel;
-           where it passes the middle of a column, the column changes sides below that point
-runs       {"size": [h, w], "counts": [...]}: lengths of nothing and something by turns, column
-           by column; as text six bits a character, from the third on less the last but one
+polygons   [[x, y, x, y, ...], ...]: their union. An edge is stepped along in 1/SCALE pixels;
+           where it crosses the centre of a column, inside and outside swap below that point
+runs       {"size": [h, w], "counts": [...]}: alternating lengths outside and inside, column by
+           column; as text six bits a character, from the third on minus the one before the last
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 from npumake.errors import ProjectError
 
 SCALE = 5
-FARTHEST = 1 << 20  # pixels
-MOST_STEPS = 1 << 22  # of one polygon
-MOST_CHARACTERS = 7  # of one run, in text
+MAX_PIXELS = 1 << 20  # pixels
+MAX_STEPS = 1 << 22  # of one polygon
+MAX_RUN_CHARACTERS = 7  # of one run, in text
 
 Size = tuple[int, int]  # height, width
 
 
 @dataclass(frozen=True)
 class Region:
-    """The pixels of a picture that `mask` covers, laid down at (top, left)."""
+    """The pixels of a picture that `mask` covers, with its corner at (top, left)."""
 
     top: int
     left: int
@@ -38,7 +38,7 @@ class Region:
         return int(np.count_nonzero(self.mask))
 
     def shared(self, other: Region) -> int:
-        """Pixels of both."""
+        """The number of pixels in both."""
         top, left = max(self.top, other.top), max(self.left, other.left)
         mine, theirs = (each.mask[top - each.top :, left - each.left :] for each in (self, other))
         height, width = (min(sides) for sides in zip(mine.shape, theirs.shape, strict=True))
@@ -47,28 +47,30 @@ class Region:
 
 @dataclass(frozen=True)
 class Outline:
-    """What an annotation says, and where it stands; it is looked at when it is painted."""
+    """A segmentation and its place in the file; parsed when it is rasterized."""
 
-    said: Any
+    segmentation: Any
     where: str
 
     def region(self, size: Size) -> Region:
-        """In a picture of `size`. Raises ProjectError for what is no segmentation of it."""
-        if isinstance(self.said, dict):
-            return cropped(_of_runs(self.said, size, self.where))
-        if not isinstance(self.said, list) or not self.said:
+        """Rasterized in a picture of `size`. Raises ProjectError for a malformed segmentation."""
+        if isinstance(self.segmentation, dict):
+            return cropped(_of_runs(self.segmentation, size, self.where))
+        if not isinstance(self.segmentation, list) or not self.segmentation:
             raise ProjectError("an annotation without `segmentation`", self.where)
         whole = np.zeros(size, bool)
-        for polygon in self.said:
-            whole |= painted(_points(polygon, self.where), size)
+        for polygon in self.segmentation:
+            whole |= polygon_mask(_points(polygon, self.where), size)
         return cropped(whole)
 
 
-def region_iou(found: Sequence[Region], truths: Sequence[Region], crowd: np.ndarray) -> np.ndarray:
-    """(D, G), float64: shared / either, of a crowd shared / found."""
-    ious = np.zeros((len(found), len(truths)))
+def region_iou(
+    regions: Sequence[Region], truths: Sequence[Region], crowd: np.ndarray
+) -> np.ndarray:
+    """(D, G), float64: intersection / union; for crowds, intersection / area of the detection."""
+    ious = np.zeros((len(regions), len(truths)))
     areas = [region.area for region in truths]
-    for row, mine in enumerate(found):
+    for row, mine in enumerate(regions):
         area = mine.area
         for column, theirs in enumerate(truths):
             shared = mine.shared(theirs)
@@ -78,7 +80,7 @@ def region_iou(found: Sequence[Region], truths: Sequence[Region], crowd: np.ndar
 
 
 def cropped(mask: np.ndarray) -> Region:
-    """(H, W) of bool, without the empty lines around it."""
+    """(H, W) of bool, without its empty margins."""
     rows, columns = (np.flatnonzero(mask.any(axis)) for axis in (1, 0))
     if not len(rows):
         return Region(0, 0, np.zeros((0, 0), bool))
@@ -86,23 +88,23 @@ def cropped(mask: np.ndarray) -> Region:
     return Region(top, left, mask[top : rows[-1] + 1, left : columns[-1] + 1].copy())
 
 
-def painted(points: np.ndarray, size: Size) -> np.ndarray:
+def polygon_mask(points: np.ndarray, size: Size) -> np.ndarray:
     """(n, 2) corners x, y of a polygon → (H, W) of bool; the arithmetic of pycocotools' frPoly."""
     height, width = size
     corners = np.trunc(SCALE * points + 0.5).astype(np.int64)
-    walked = [_walked(*ends) for ends in zip(corners, np.roll(corners, -1, axis=0), strict=True)]
-    u, v = np.concatenate(walked, axis=1)
+    steps = [_edge_steps(*ends) for ends in zip(corners, np.roll(corners, -1, axis=0), strict=True)]
+    u, v = np.concatenate(steps, axis=1)
     at = np.flatnonzero(np.diff(u))
     columns = (u[at + 1] - (u[at + 1] > u[at]) + 0.5) / SCALE - 0.5
     rows = np.ceil(np.clip((np.minimum(v[at], v[at + 1]) + 0.5) / SCALE - 0.5, 0, height))
-    kept = (np.floor(columns) == columns) & (columns >= 0) & (columns <= width - 1)
-    turns = (columns[kept] * height + rows[kept]).astype(np.int64)
+    crosses = (np.floor(columns) == columns) & (columns >= 0) & (columns <= width - 1)
+    turns = (columns[crosses] * height + rows[crosses]).astype(np.int64)
     odd = np.bincount(turns, minlength=height * width + 1)[: height * width] % 2
     return np.bitwise_xor.accumulate(odd.astype(bool)).reshape(width, height).T
 
 
-def _walked(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """(2, steps): from corner to corner along the longer side, a step at a time."""
+def _edge_steps(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """(2, steps): the points from corner to corner, one per step along the longer side."""
     length = np.abs(end - start)
     along = 0 if length[0] >= length[1] else 1
     if not length[along]:
@@ -112,24 +114,24 @@ def _walked(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     t = np.arange(length[along] + 1)
     slope = (high[1 - along] - low[1 - along]) / length[along]
     across = np.trunc(low[1 - along] + slope * t + 0.5).astype(np.int64)
-    found = np.stack([low[along] + t, across] if along == 0 else [across, low[along] + t])
-    return found[:, ::-1] if flipped else found
+    steps = np.stack([low[along] + t, across] if along == 0 else [across, low[along] + t])
+    return steps[:, ::-1] if flipped else steps
 
 
 def _points(polygon: Any, where: str) -> np.ndarray:
     if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
         raise ProjectError("a polygon is [x, y, x, y, x, y, ...]", where)
-    if not all(type(x) in (int, float) and abs(x) <= FARTHEST for x in polygon):
-        raise ProjectError("a corner that is no number of pixels", where)
+    if not all(type(x) in (int, float) and abs(x) <= MAX_PIXELS for x in polygon):
+        raise ProjectError("a corner must be a number of pixels", where)
     points = np.array(polygon, np.float64).reshape(-1, 2)
-    if np.abs(np.diff(points, axis=0, append=points[:1])).max(axis=1).sum() * SCALE > MOST_STEPS:
+    if np.abs(np.diff(points, axis=0, append=points[:1])).max(axis=1).sum() * SCALE > MAX_STEPS:
         raise ProjectError("a polygon longer than any picture", where)
     return points
 
 
-def _of_runs(said: dict[str, Any], size: Size, where: str) -> np.ndarray:
-    counts = said.get("counts")
-    if said.get("size") != list(size):
+def _of_runs(segmentation: dict[str, Any], size: Size, where: str) -> np.ndarray:
+    counts = segmentation.get("counts")
+    if segmentation.get("size") != list(size):
         raise ProjectError(f"runs of a picture that is not {size[0]} x {size[1]}", where)
     runs = _spelled(counts, where) if isinstance(counts, str) else counts
     if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
@@ -141,13 +143,13 @@ def _of_runs(said: dict[str, Any], size: Size, where: str) -> np.ndarray:
 
 
 def _spelled(text: str, where: str) -> list[int]:
-    """Each character 48 + five bits, the least first, + 32 where more follow; signed."""
+    """Each character is 48 + five bits, lowest first, + 32 if more follow; signed."""
     runs: list[int] = []
     value = bits = 0
     for character in text:
         code = ord(character) - 48
-        if not 0 <= code < 64 or bits >= 5 * MOST_CHARACTERS:
-            raise ProjectError("`counts` are no runs", where)
+        if not 0 <= code < 64 or bits >= 5 * MAX_RUN_CHARACTERS:
+            raise ProjectError("`counts` are not runs", where)
         value |= (code & 31) << bits
         bits += 5
         if code & 32:

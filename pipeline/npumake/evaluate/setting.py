@@ -1,4 +1,4 @@
-"""What an evaluation is of: its section and its files, the model's input and metadata."""
+"""The inputs of an evaluation: its section and files, the model's input size and metadata."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Setting:
-    """`transforms` and `fed`, height and width, are of the model's first input."""
+    """`transforms` and `input_size` (height, width) are those of the model's first input."""
 
-    said: Evaluation
+    evaluation: Evaluation
     sources: SourceFiles
     transforms: Sequence[Transform]
-    fed: Size
+    input_size: Size
     metadata: Metadata | None

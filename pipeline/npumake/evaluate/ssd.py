@@ -1,18 +1,18 @@
-"""SSD: what its three forms give → detections, suppressed per class.
+"""Decodes the outputs of SSD in its three forms to detections, with suppression per class.
 
     raw          offsets t (1, n, 4) to n anchors a, and scores (1, n, classes + 1)
-    decoded      corners x1, y1, x2, y2 in 0..1 (1, n, 4), and such scores
+    decoded      corners x1, y1, x2, y2 in 0..1 (1, n, 4), and the same scores
     finished     TFLite_Detection_PostProcess: corners y1, x1, y2, x2 in 0..1 (1, n, 4), classes and
-                 scores (1, n), and how many count (1): nothing is suppressed again
+                 scores (1, n), and their count (1); suppressed already
 
-With anchors (x, y, w, h), 0..1 of the input, and variances u, v of places and of sizes,
+With anchors (x, y, w, h), 0..1 of the input, and variances u, v of positions and sizes,
 
     cx = a_x + t_x u a_w      w = a_w exp(t_w v)          of y and h likewise
 
-The first class is background. Every other class of a box that scores SCORE is a detection of its
-own; of one class, what overlaps a better one by more than IOU goes. Anchors that are computed stand
-in the middle of each cell, of which a stride has ceil(side / stride) spread over the input, one per
-size, row by row, and are held within 0..1.
+The first class is background. Every other class of a box with at least MIN_SCORE is a detection of
+its own. Of one class, boxes that overlap a better one by more than MAX_IOU are removed. Computed
+anchors lie at the centre of each cell, ceil(side / stride) cells per side, one per size, row by
+row, clipped to 0..1.
 Sources: Liu et al., SSD, 2016, whose thresholds these are; detection_postprocess.cc of TensorFlow
 Lite, which has y before x and as scales 1 / variance.
 """
@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from npumake.data.formats import MOST_BYTES, Taken, decoded
+from npumake.data.formats import MAX_MEMBER_BYTES, InputSpec, decoded
 from npumake.detection.decode import Detections
 from npumake.errors import ProjectError, Route
 from npumake.evaluate.boxes_in_picture import Size
@@ -34,105 +34,105 @@ from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import Files, Ssd
 
 ROUTE = "evaluation.ssd"
-SCORE, IOU = 0.01, 0.45
-CANDIDATES, MOST = 2000, 200
-LONGEST = 50.0  # of t_w v: exp of more is no box
+MIN_SCORE, MAX_IOU = 0.01, 0.45
+MAX_CANDIDATES, MAX_DETECTIONS = 2000, 200
+MAX_EXPONENT = 50.0  # of t_w v: limits exp
 X_FIRST = [1, 0, 3, 2]  # y, x, h, w ↔ x, y, w, h
 
 Arrays = Mapping[str, np.ndarray]
 
 
 def decode_ssd(
-    arrays: Arrays, said: Ssd | None = None, anchors: np.ndarray | None = None
+    arrays: Arrays, ssd: Ssd | None = None, anchors: np.ndarray | None = None
 ) -> Detections:
     """Boxes (n, 4) in 0..1, scores and classes, best first; `anchors` (n, 4) for raw outputs.
     Raises ProjectError for other outputs.
 
-    Where both outputs have four columns, `boxes` is the one whose name says so."""
+    If both outputs have four columns, the boxes are the one with `box` in its name."""
     if len(arrays) == 4:
         return _finished(arrays)
-    boxes, scores = _told_apart(arrays)
-    if said is not None and anchors is not None:
-        boxes, scores = _placed(boxes, said, anchors), ACTIVATIONS[said.activation](scores)
-    return _chosen(boxes, scores)
+    boxes, scores = _boxes_and_scores(arrays)
+    if ssd is not None and anchors is not None:
+        boxes, scores = _decoded_boxes(boxes, ssd, anchors), ACTIVATIONS[ssd.activation](scores)
+    return _suppressed(boxes, scores)
 
 
-def anchors_of(said: Ssd, sources: SourceFiles, fed: Size) -> np.ndarray:
+def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
     """(n, 4): x, y, w, h in 0..1 of an input of size `fed`. Raises ProjectError."""
-    if (said.anchors is None) == (not said.sizes) or len(said.sizes) != len(said.strides):
-        hint = "`anchors` names a file of them; or give `sizes` and `strides`, one list per stride"
-        raise ProjectError("anchors that are not told, or told twice", Route(ROUTE), hint)
-    if len(said.variances) != 2:
-        what = "variances are [of places, of sizes]"
+    if (ssd.anchors is None) == (not ssd.sizes) or len(ssd.sizes) != len(ssd.strides):
+        hint = "give a file as `anchors`, or `sizes` and `strides`, one list per stride"
+        raise ProjectError("anchors must be given exactly once", Route(ROUTE), hint)
+    if len(ssd.variances) != 2:
+        what = "variances are [of positions, of sizes]"
         raise ProjectError(what, Route(f"{ROUTE}.variances"))
-    if said.anchors is not None:
-        return _of_file(sources.get(f"{ROUTE}.anchors", ()), said)
-    levels = zip(said.sizes, said.strides, strict=True)
-    return np.clip(np.concatenate([_of_level(*level, fed) for level in levels]), 0, 1)
+    if ssd.anchors is not None:
+        return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
+    levels = zip(ssd.sizes, ssd.strides, strict=True)
+    return np.clip(np.concatenate([_of_level(*level, input_size) for level in levels]), 0, 1)
 
 
-def _of_level(sizes: tuple[float, ...], stride: int, fed: Size) -> np.ndarray:
-    height, width = (-(-side // stride) for side in fed)
+def _of_level(sizes: tuple[float, ...], stride: int, input_size: Size) -> np.ndarray:
+    height, width = (-(-side // stride) for side in input_size)
     y, x, size = np.meshgrid(np.arange(height), np.arange(width), np.array(sizes), indexing="ij")
-    sides = [(x + 0.5) / width, (y + 0.5) / height, size / fed[1], size / fed[0]]
+    sides = [(x + 0.5) / width, (y + 0.5) / height, size / input_size[1], size / input_size[0]]
     return np.stack([side.ravel() for side in sides], axis=1)
 
 
-def _of_file(files: tuple[SourceFile, ...], said: Ssd) -> np.ndarray:
+def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
     if not files:
         raise ProjectError("no such file", Route(f"{ROUTE}.anchors"))
     (file,) = files
-    if file.size > MOST_BYTES:
-        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
-    suffix, y_first = PurePosixPath(file.name).suffix.lower(), said.order == "yxhw"
-    found = None
+    if file.size > MAX_MEMBER_BYTES:
+        raise ProjectError(f"a file of more than {MAX_MEMBER_BYTES} bytes", file.name)
+    suffix, y_first = PurePosixPath(file.name).suffix.lower(), ssd.order == "yxhw"
+    values = None
     if suffix == ".tflite":
-        found, y_first = anchors_in(file.read()), True
+        values, y_first = anchors_in(file.read()), True
     elif suffix == ".npy":
-        found = decoded(file.read(), file.name, Files(), Taken((), "float32"))
-    if found is None or found.shape[1:] != (4,) or found.dtype.kind not in "fiu":
-        raise ProjectError("no anchors (n, 4)", file.name, "a .npy, or the .tflite with its own")
-    return (found[:, X_FIRST] if y_first else found).astype(np.float64)
+        values = decoded(file.read(), file.name, Files(), InputSpec((), "float32"))
+    if values is None or values.shape[1:] != (4,) or values.dtype.kind not in "fiu":
+        raise ProjectError("not anchors (n, 4)", file.name, "use a .npy or the model's .tflite")
+    return (values[:, X_FIRST] if y_first else values).astype(np.float64)
 
 
-def _placed(offsets: np.ndarray, said: Ssd, anchors: np.ndarray) -> np.ndarray:
+def _decoded_boxes(offsets: np.ndarray, ssd: Ssd, anchors: np.ndarray) -> np.ndarray:
     if len(offsets) != len(anchors):
         what = f"{len(anchors)} anchors for {len(offsets)} boxes"
-        raise ProjectError(what, Route(ROUTE), "see `sizes`, `strides` or the file of anchors")
-    t = offsets[:, X_FIRST] if said.order == "yxhw" else offsets
-    place, size = said.variances
+        raise ProjectError(what, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
+    t = offsets[:, X_FIRST] if ssd.order == "yxhw" else offsets
+    place, size = ssd.variances
     middles = anchors[:, :2] + t[:, :2] * place * anchors[:, 2:]
-    sides = anchors[:, 2:] * np.exp(np.minimum(t[:, 2:] * size, LONGEST))
+    sides = anchors[:, 2:] * np.exp(np.minimum(t[:, 2:] * size, MAX_EXPONENT))
     return corners(np.concatenate([middles, sides], axis=1).T.astype(np.float32))
 
 
-def _chosen(boxes: np.ndarray, scores: np.ndarray) -> Detections:
-    rows, classes = np.nonzero(scores[:, 1:] >= SCORE)
-    found = scores[rows, classes + 1]
-    order = np.argsort(-found, kind="stable")[:CANDIDATES]
-    rows, classes, found = rows[order], classes[order], found[order]
-    kept = suppressed(boxes[rows], found, IOU, MOST, classes.astype(np.float32))
-    return Detections(boxes[rows[kept]], found[kept], classes[kept])
+def _suppressed(boxes: np.ndarray, scores: np.ndarray) -> Detections:
+    rows, classes = np.nonzero(scores[:, 1:] >= MIN_SCORE)
+    best = scores[rows, classes + 1]
+    order = np.argsort(-best, kind="stable")[:MAX_CANDIDATES]
+    rows, classes, best = rows[order], classes[order], best[order]
+    indices = suppressed(boxes[rows], best, MAX_IOU, MAX_DETECTIONS, classes.astype(np.float32))
+    return Detections(boxes[rows[indices]], best[indices], classes[indices])
 
 
 def _finished(arrays: Arrays) -> Detections:
-    """Boxes, classes, scores, count: in this order, or as their names say."""
+    """Boxes, classes, scores, count: by their names, else in this order."""
     boxes, classes, scores, count = (
-        next((values for name, values in arrays.items() if word in name.lower()), given)
-        for word, given in zip(("box", "class", "score", "num"), arrays.values(), strict=True)
+        next((values for name, values in arrays.items() if word in name.lower()), by_position)
+        for word, by_position in zip(("box", "class", "score", "num"), arrays.values(), strict=True)
     )
     sizes = {boxes.size // 4, classes.size, scores.size}
     if boxes.shape[-1:] != (4,) or len(sizes) > 1 or count.size != 1:
         raise _none(arrays)
-    found = np.reshape(boxes, (-1, 4))
-    kept = slice(int(np.clip(np.nan_to_num(count.item()), 0, len(found))))
-    scores = scores.ravel()[kept].astype(np.float32)
+    corner_rows = np.reshape(boxes, (-1, 4))
+    valid = slice(int(np.clip(np.nan_to_num(count.item()), 0, len(corner_rows))))
+    scores = scores.ravel()[valid].astype(np.float32)
     order = np.argsort(-scores, kind="stable")
-    labels = np.nan_to_num(classes.ravel()[kept]).astype(np.int64)
-    return Detections(found[kept][order][:, X_FIRST], scores[order], labels[order])
+    labels = np.nan_to_num(classes.ravel()[valid]).astype(np.int64)
+    return Detections(corner_rows[valid][order][:, X_FIRST], scores[order], labels[order])
 
 
-def _told_apart(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+def _boxes_and_scores(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     flat = {name: np.atleast_2d(np.squeeze(values)) for name, values in arrays.items()}
     fours = [name for name, values in flat.items() if values.shape[-1] == 4]
     named = [name for name in fours if "box" in name.lower()]
@@ -148,8 +148,8 @@ def _told_apart(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 def _none(arrays: Arrays) -> ProjectError:
     shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in arrays.items())
-    hint = "an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
-    return ProjectError(f"no SSD: {shapes}", Route("evaluation.postprocess"), hint)
+    hint = "SSD has an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
+    return ProjectError(f"not SSD outputs: {shapes}", Route("evaluation.postprocess"), hint)
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

@@ -1,13 +1,13 @@
-"""What is true of each file of a dataset: the number of its class, or the boxes on it.
+"""The ground truth of each file of a dataset: the number of its class, or its boxes.
 
     no `labels`      the name of the folder is the label
-    .csv             a first line of names, `file` and `label` among them, then a line per file
+    .csv             a header with `file` and `label`, then one line per file
     .json            [{"file": ..., "label": ...}, ...] or {file: label}
     .json of COCO    npumake.evaluate.coco
 
-A label is the class of that number where all are whole numbers; else the labels sorted by name are
-the classes, or `classes` says their order. Files come from strangers: every mistake is one error
-that names the file and the line or the entry.
+If all labels are whole numbers, they are class numbers. Else the classes are the labels sorted by
+name, or in the order of `classes`. Files are untrusted: every mistake is an error that names the
+file and the line or entry.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import Dataset
 
 FILES, LABELS, CLASSES = (f"evaluation.dataset.{key}" for key in ("files", "labels", "classes"))
-MOST_BYTES = 1 << 30  # of a file of labels
-LONGEST_NUMBER = 9  # digits
+MAX_BYTES = 1 << 30  # of a file of labels
+MAX_DIGITS = 9  # digits
 
 Truth = int | Truths
 
 
 class LabelledFile(NamedTuple):
-    """The file of each input, the first input's first, and what is true of it."""
+    """The file of each input, in the model's order, and their ground truth."""
 
     files: tuple[SourceFile, ...]
     truth: Truth
 
 
 class WrittenLabel(NamedTuple):
-    """A label as it is written, and where."""
+    """A label as written, and its place."""
 
     file: str
     label: str
@@ -53,23 +53,23 @@ def items(
     limit: int | None = None,
     routes: Sequence[str] = (FILES,),
 ) -> tuple[LabelledFile, ...]:
-    """The files of the dataset in the order of their names, `limit` of them spread evenly; of
-    several inputs, whose files the `routes` name, the i-th of each together.
+    """The labelled files in the order of their names, `limit` of them evenly spaced. With several
+    inputs, one route each, the i-th files belong together.
 
-    Raises ProjectError for labels that cannot be read, for a file that has none, and for inputs
-    that have not as many files.
+    Raises ProjectError for unreadable labels, a file without a label, and inputs with different
+    numbers of files.
     """
     files, labels = sources[routes[0]], sources.get(LABELS, ())
     for route in routes[1:]:
         if len(sources[route]) != len(files):
             what = f"{len(sources[route])} files, but {len(files)} of the first input"
-            raise ProjectError(what, Route(route), "they are fed together, one of each")
-    truths = _by_folder(files, dataset) if not labels else _told(labels[0], files, dataset)
+            raise ProjectError(what, Route(route), "each sample needs one file per input")
+    truths = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
     bare = _bare(truths)
     together = zip(*(sources[route] for route in routes), strict=True)
-    found = [LabelledFile(fed, _of(fed[0], truths, bare, labels)) for fed in together]
-    count = min(limit or len(found), len(found))
-    return tuple(found[n * len(found) // count] for n in range(count))
+    labelled = [LabelledFile(group, _of(group[0], truths, bare, labels)) for group in together]
+    count = min(limit or len(labelled), len(labelled))
+    return tuple(labelled[n * len(labelled) // count] for n in range(count))
 
 
 def _of(
@@ -80,40 +80,42 @@ def _of(
 ) -> Truth:
     name = file.name if file.name in truths else bare.get(PurePosixPath(file.name).name)
     if name is None:
-        what = f"nothing is said of `{file.name}`"
-        hint = "let `files` name only those with a label"
+        what = f"`{file.name}` has no label"
+        hint = "list only labelled files under `files`"
         raise ProjectError(what, labels[0].name if labels else Route(FILES), hint)
     return truths[name]
 
 
 def _bare(names: Iterable[str]) -> dict[str, str]:
-    """Names by what they are without folders, where that is one alone."""
-    found: dict[str, str] = {}
+    """Base name -> full name, for base names that occur once."""
+    by_name: dict[str, str] = {}
     twice: set[str] = set()
     for name in names:
         last = PurePosixPath(name).name
-        twice |= {last} & found.keys()
-        found[last] = name
-    return {last: name for last, name in found.items() if last not in twice}
+        twice |= {last} & by_name.keys()
+        by_name[last] = name
+    return {last: name for last, name in by_name.items() if last not in twice}
 
 
 def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
-    told = []
+    labels = []
     for file in files:
         folder = PurePosixPath(file.name).parent.name
         if not folder:
             hint = "one folder per label, files: val/*/*.jpg, or give `labels`"
-            raise ProjectError(f"`{file.name}` lies in no folder of a label", Route(FILES), hint)
-        told.append(WrittenLabel(file.name, folder, Route(FILES)))
-    return _numbered(told, dataset)
+            raise ProjectError(f"`{file.name}` lies in no label folder", Route(FILES), hint)
+        labels.append(WrittenLabel(file.name, folder, Route(FILES)))
+    return _numbered(labels, dataset)
 
 
-def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
+def _from_file(
+    labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset
+) -> Mapping[str, Truth]:
     suffix = PurePosixPath(labels.name).suffix.lower()
     if suffix not in (".csv", ".json"):
-        raise ProjectError(f"`{labels.name}` is no .csv and no .json", Route(LABELS))
-    if labels.size > MOST_BYTES:
-        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", labels.name)
+        raise ProjectError(f"`{labels.name}` is neither .csv nor .json", Route(LABELS))
+    if labels.size > MAX_BYTES:
+        raise ProjectError(f"a file of more than {MAX_BYTES} bytes", labels.name)
     try:
         text = labels.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -122,8 +124,8 @@ def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> 
         return _numbered(_of_csv(text, labels.name, dataset.label_column), dataset)
     document = _parsed(text, labels.name)
     if is_coco(document):
-        wanted = {PurePosixPath(file.name).name for file in files}
-        return truths_of_coco(document, labels.name, dataset.classes, wanted)
+        pictures = {PurePosixPath(file.name).name for file in files}
+        return truths_of_coco(document, labels.name, dataset.classes, pictures)
     return _numbered(_of_json(document, labels.name), dataset)
 
 
@@ -146,7 +148,7 @@ def _of_csv(text: str, name: str, label_column: str) -> Iterator[WrittenLabel]:
 
 def _column(head: Sequence[str], column: str, name: str) -> int:
     if column not in head:
-        hint = did_you_mean(column, head) if head else "write  file,label  first"
+        hint = did_you_mean(column, head) if head else "start with  file,label"
         raise ProjectError(f"no column `{column}`", Place(name, 1, 1), hint)
     return head.index(column)
 
@@ -179,22 +181,23 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
         yield WrittenLabel(file, str(label), where)
 
 
-def _numbered(told: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
-    """The class of every file. Raises ProjectError for a label that `classes` do not have."""
-    said = list(told)
-    names = {each.label for each in said}
+def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
+    """The class of every file. Raises ProjectError for a label that is not in `classes`."""
+    written = list(labels)
+    names = {each.label for each in written}
     are_numbers = all(_is_number(name) for name in names)
     order = list(dataset.classes) or ([] if are_numbers else sorted(names))
     numbers = {name: number for number, name in enumerate(order)}
-    found: dict[str, Truth] = {}
-    for file, label, where in said:
+    truths: dict[str, Truth] = {}
+    for file, label, where in written:
         number = numbers.get(label, int(label) + dataset.label_offset if not order else None)
         if number is None:
-            raise ProjectError(f"`{label}` is none of `classes`", where, did_you_mean(label, order))
-        if found.setdefault(file, number) != number:
+            hint = did_you_mean(label, order)
+            raise ProjectError(f"`{label}` is not in `classes`", where, hint)
+        if truths.setdefault(file, number) != number:
             raise ProjectError(f"`{file}` has two labels", where)
-    return found
+    return truths
 
 
 def _is_number(label: str) -> bool:
-    return label.isascii() and label.isdecimal() and len(label) <= LONGEST_NUMBER
+    return label.isascii() and label.isdecimal() and len(label) <= MAX_DIGITS

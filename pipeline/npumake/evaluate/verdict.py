@@ -1,24 +1,24 @@
-"""Verdict: every gate with what was measured, and for one that is not met who is to blame and what
-would mend it."""
+"""Verdict: every gate with its measured value; for an unmet one the nodes that lose most, and YAML
+that was tried."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from npumake import digest
 from npumake.errors import CacheError
 
-MOST_BLAMED = 3
+MAX_NODES = 3
 
 
 @dataclass(frozen=True)
-class Blamed:
-    """A node, what it loses of the cosine (None: it runs on the CPU), and the trained nodes it
-    computes."""
+class NodeLoss:
+    """`lost` is what the node alone takes off the cosine; None: it runs on the CPU. `origin` names
+    the nodes of the trained model that it computes."""
 
     node: str
     lost: float | None
@@ -26,15 +26,17 @@ class Blamed:
 
     def __str__(self) -> str:
         lost = "on the CPU" if self.lost is None else f"loses {self.lost:.6f}"
-        known = ", ".join(name for name in self.origin if name != self.node)
-        return f"{self.node}  {lost}" + (f", of {known} in the trained model" if known else "")
+        trained = ", ".join(name for name in self.origin if name != self.node)
+        return f"{self.node}  {lost}" + (f", of {trained} in the trained model" if trained else "")
 
 
 @dataclass(frozen=True)
-class Mending:
-    """YAML that was tried: what its trial came to, without and with it, in what the gate
-    counts, and whether that meets it. Trials run in float with Q/DQ: `before` is near what was
-    measured, not equal."""
+class GateSuggestion:
+    """YAML that was tried, with the gate's figure without it and with it.
+
+    `suffices`: the gate is met with it. Trials run in float with Q/DQ, so `before` is close to
+    the measured figure, not equal to it.
+    """
 
     yaml: str
     before: float
@@ -43,44 +45,43 @@ class Mending:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One gate, and where it is not met the worst three nodes and what helps."""
+class GateResult:
+    """One gate; if unmet, the MAX_NODES nodes that lose most and a suggestion."""
 
     index: int
     what: str  # a sentence
     met: bool
-    blamed: tuple[Blamed, ...] = ()
-    mending: Mending | None = None
-    unlike: str = ""  # what the calibration data did not show, where that is to blame
+    nodes: tuple[NodeLoss, ...] = field(default=(), metadata={"key": "blamed"})
+    suggestion: GateSuggestion | None = field(default=None, metadata={"key": "mending"})
+    unlike: str = ""  # how the calibration data differ, where that is the cause
 
     @property
     def advice(self) -> str:
-        """For whoever has to mend it: several lines."""
+        """What to change, in several lines."""
         if self.unlike:
             hint = "calibrate with data like those that are evaluated: see `data:` and `dataset:`"
             return f"{self.unlike}\n{hint}"
-        lines = ["most to blame:", *(f"  {one}" for one in self.blamed)] if self.blamed else []
-        if not self.blamed and self.mending is None:
-            return "`npumake perf` tells what each layer costs"
-        if self.mending is None:
-            return "\n".join([*lines, "no promotion of these nodes was found to help"])
-        tried = self.mending
-        end = "meets the gate" if tried.suffices else "helps; `npumake precision` searches on"
-        trial = f"# tried: {_figure(tried.before)} -> {_figure(tried.after)}, {end}"
-        return "\n".join(
-            [*lines, "write, in place of what `quantization` says now:", trial, tried.yaml.rstrip()]
-        )
+        lines = ["largest losses:", *(f"  {node}" for node in self.nodes)] if self.nodes else []
+        if not self.nodes and self.suggestion is None:
+            return "`npumake perf` lists the cost of each layer"
+        if self.suggestion is None:
+            return "\n".join([*lines, "higher precision for these nodes did not help"])
+        trial = self.suggestion
+        end = "meets the gate" if trial.suffices else "helps; `npumake precision` searches further"
+        remark = f"# tried: {_figure(trial.before)} -> {_figure(trial.after)}, {end}"
+        head = "replace the `quantization` section with:"
+        return "\n".join([*lines, head, remark, trial.yaml.rstrip()])
 
 
 @dataclass(frozen=True)
 class Verdict:
     target: str
-    gates: tuple[Judged, ...]
+    gates: tuple[GateResult, ...]
 
     suffix: ClassVar[str] = ".json"
 
     @property
-    def unmet(self) -> Sequence[Judged]:
+    def unmet(self) -> Sequence[GateResult]:
         return [gate for gate in self.gates if not gate.met]
 
     def save(self, path: Path) -> None:
@@ -91,18 +92,18 @@ class Verdict:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
-            return cls(document["target"], tuple(map(_judged, document["gates"])))
+            return cls(document["target"], tuple(map(_gate_result, document["gates"])))
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a verdict: {error}", str(path)) from error
 
 
-def _judged(document: Any) -> Judged:
-    blamed = [
-        Blamed(each["node"], each["lost"], tuple(each["origin"])) for each in document["blamed"]
+def _gate_result(document: Any) -> GateResult:
+    nodes = [
+        NodeLoss(each["node"], each["lost"], tuple(each["origin"])) for each in document["blamed"]
     ]
-    mending = document["mending"] and Mending(**document["mending"])
-    said = {name: document[name] for name in ("index", "what", "met", "unlike")}
-    return Judged(blamed=tuple(blamed), mending=mending, **said)
+    suggestion = document["mending"] and GateSuggestion(**document["mending"])
+    facts = {name: document[name] for name in ("index", "what", "met", "unlike")}
+    return GateResult(nodes=tuple(nodes), suggestion=suggestion, **facts)
 
 
 def _figure(value: float) -> str:

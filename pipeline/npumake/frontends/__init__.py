@@ -1,7 +1,7 @@
-"""Model files become graphs: one reader per format, chosen by suffix.
+"""Reads model files into graphs: one reader per format, chosen by suffix.
 
-A reader takes the bytes of a stranger's file and gives a checked Graph, or one GraphError. It
-refuses to know the project: shapes, preprocessing and opset are settled by `original_float`.
+A reader returns a checked Graph from an untrusted file, or raises one GraphError. It does not know
+the project: `original_float` settles shapes, preprocessing and opset.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ FRONTENDS: dict[str, Reader] = {
     ".prototxt": lambda file: read_caffe(file.data, file.name, file.weights, file.shapes),
     ".tflite": lambda file: parse_tflite(file.data, file.name, file.ends),
 }
-# Weights may lie in files of their own.
+# Formats with weights in separate files.
 WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
-# Every shape follows from those of the inputs, which may be others than the file says.
+# Formats whose shapes all follow from the inputs', which the project may replace.
 RESHAPED = frozenset({".prototxt"})
-# Pictures have their channels last.
+# Formats with channels-last images.
 CHANNELS_LAST = frozenset({".pb", ".tflite"})
 EVERYTHING = Ends()
 
@@ -40,11 +40,12 @@ def read_model(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     ends: Ends = EVERYTHING,
 ) -> Graph:
-    """The graph in a model file called `name`, and in the files of its `weights` where the format
-    has them; each node with its origin, what is quantized in Q/DQ, half precision in single.
+    """The graph of a model file called `name`, with the files of its `weights` for formats that
+    have them. Every node has its origin, quantized models are in Q/DQ form, and half precision is
+    float32.
 
-    `shapes` replace those of inputs, in a format that is RESHAPED. `ends` are settled here in a
-    format whose tensors the graph does not have as they are. Raises GraphError.
+    `shapes` replace input shapes, in a RESHAPED format. `ends` apply here only in a format whose
+    tensors do not all appear in the graph. Raises GraphError.
     """
     graph = _reader_of(name)(ModelFile(data, name, weights, shapes or {}, ends))
     in_onnx(graph)
@@ -55,7 +56,7 @@ def read_model(
 
 
 def suffix_of(name: str) -> str:
-    """`.onnx` of `Net.v2.ONNX`; empty without a dot."""
+    """`.onnx` for `Net.v2.ONNX`; empty without a dot."""
     return name[name.rfind(".") :].lower() if "." in name else ""
 
 

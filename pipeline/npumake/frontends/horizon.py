@@ -1,10 +1,10 @@
-"""Calibrated models of hb_mapper and hb_compile: their `horizon` operators in ONNX's own.
+"""Calibrated models of hb_mapper and hb_compile: replaces their `horizon` operators by ONNX's.
 
     HzCalibration   QuantizeLinear, DequantizeLinear: scale = threshold / 127, zero point 0
     HzSwish         x * Sigmoid(x)
 
-`thresholds` has one number, or one for each channel of `axis` (0 where it is not said). Only the
-names of operators are published; an attribute that is none of these is told and has no effect.
+`thresholds` has one number, or one per channel of `axis` (default 0). Only operator names are
+published; unknown attributes are reported and have no effect.
 """
 
 from __future__ import annotations
@@ -16,40 +16,41 @@ from npumake.graph import Graph, Node, Value, array, attribute
 from npumake.progress import tell
 
 DOMAIN = "horizon"
-HIGHEST = 127.0  # code of int8 on the threshold
-GATE = 0.995926  # threshold behind a Sigmoid: two public logs of horizon_nn 0.19.3
+MAX_CODE = 127.0  # int8 code of the threshold
+GATE = 0.995926  # threshold behind a Sigmoid, from two public logs of horizon_nn 0.19.3
 ATTRIBUTES = frozenset({"axis", "scale_type", "tensor_type", "thresholds"})
 
 
 def in_onnx(graph: Graph) -> None:
-    """Respells the `horizon` operators. Raises GraphError for one without a published meaning."""
-    found = [node for node in graph.nodes() if node.domain == DOMAIN]
-    strange = sorted({node.op_type for node in found} - RESPELLED.keys())
+    """Replaces `horizon` operators. Raises GraphError for one without a published meaning."""
+    nodes = [node for node in graph.nodes() if node.domain == DOMAIN]
+    strange = sorted({node.op_type for node in nodes} - RESPELLED.keys())
     if strange:
-        what = f"no meaning of these operators is published: {', '.join(strange)}"
-        hint = "give the float model, or the calibrated one without preprocessing"
+        what = f"the meaning of these operators is not published: {', '.join(strange)}"
+        hint = "use the float model, or the calibrated one without preprocessing"
         raise GraphError(what, hint=hint)
-    for node in found:
+    for node in nodes:
         RESPELLED[node.op_type](graph, node)
-    _tell_strangers(found)
-    if found:
+    _report_unknown_attributes(nodes)
+    if nodes:
         graph.drop_unused()
 
 
-def _tell_strangers(nodes: list[Node]) -> None:
+def _report_unknown_attributes(nodes: list[Node]) -> None:
     names = {name for node in nodes for name in node.attributes}
-    if strangers := sorted(names - ATTRIBUTES):
+    if unknown := sorted(names - ATTRIBUTES):
         tell(
-            f"no meaning of these attributes of HzCalibration is published: {', '.join(strangers)}"
+            "the meaning of these attributes of HzCalibration is not published: "
+            + ", ".join(unknown)
         )
 
 
 def _calibration(graph: Graph, node: Node) -> None:
-    value, made = node.inputs[0], node.outputs[0]
+    value, output = node.inputs[0], node.outputs[0]
     if value is None:
         raise GraphError(f"HzCalibration `{node.name}` reads nothing")
     real = _on_grid(graph, value, *_scale(node, value), node)
-    graph.replace_uses(made, real)
+    graph.replace_uses(output, real)
     graph.remove(node)
 
 
@@ -63,32 +64,35 @@ def _on_grid(
 
 
 def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:
-    """One, or one per channel with their axis. Raises GraphError for thresholds that are none."""
+    """A scalar, or scales per channel with their axis. Raises GraphError for invalid
+    thresholds."""
     thresholds = np.asarray(attribute(node, "thresholds", ()), np.float32)
     where = f"HzCalibration `{node.name}`"
     if not thresholds.size:
         what = f"{where} holds no thresholds: the model is not calibrated"
-        raise GraphError(what, hint="give the calibrated model, or the float one")
+        raise GraphError(what, hint="use the calibrated model, or the float one")
     if not np.isfinite(thresholds).all() or (thresholds < 0).any():
-        raise GraphError(f"{where}: a threshold is no positive number")
-    scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(HIGHEST)
+        raise GraphError(f"{where}: a threshold is negative or not finite")
+    scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(MAX_CODE)
     if thresholds.size == 1:
         return scale.reshape(()), None
     axis = int(attribute(node, "axis", 0))
-    known = array(value)
-    if known is not None and not (axis < known.ndim and known.shape[axis] == thresholds.size):
-        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(known.shape)}"
+    constant = array(value)
+    if constant is not None and not (
+        axis < constant.ndim and constant.shape[axis] == thresholds.size
+    ):
+        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(constant.shape)}"
         raise GraphError(what)
     return scale, axis
 
 
 def _swish(graph: Graph, node: Node) -> None:
-    """The gate has the grid of every Sigmoid of the tool, where the product is on one."""
+    """Quantizes the gate with the tool's fixed threshold if the product is quantized."""
     value, name = node.inputs[0], str(node.name)
     gate = graph.insert("Sigmoid", [value], f"{name}_sigmoid", before=node)
     readers = {use.node.op_type for use in node.outputs[0].uses()}
     if readers == {"HzCalibration"}:
-        gate = _on_grid(graph, gate, np.asarray(GATE / HIGHEST, np.float32), None, node)
+        gate = _on_grid(graph, gate, np.asarray(GATE / MAX_CODE, np.float32), None, node)
     graph.become(node, "Mul", [value, gate])
 
 

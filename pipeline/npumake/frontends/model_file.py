@@ -1,4 +1,4 @@
-"""What a reader of model files is given."""
+"""The arguments of a model reader."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from npumake.graph import Beside
 
 
 class Ends(NamedTuple):
-    """Tensors by name that the model is to begin and to end at; none: where the file says."""
+    """Tensors at which the model begins and ends; empty for those of the file."""
 
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
 
 
 class ModelFile(NamedTuple):
-    """What a reader is given: the file, those of its weights, and shapes of inputs by name."""
+    """The arguments of a reader: the file, its weight files, and input shapes by name."""
 
     data: bytes
     name: str

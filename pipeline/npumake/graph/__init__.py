@@ -1,8 +1,7 @@
-"""A model as a graph of nodes and values: the only room that knows ONNX.
+"""A model as a graph of nodes and values; the only room that imports onnx.
 
-It wraps onnx-ir: `Graph` gives the verbs for reading and editing, so that names, types and
-use-lists stay true in one place. It refuses to know what a graph is for: nothing here
-quantizes, runs or stores.
+It wraps onnx-ir: the methods of `Graph` read and edit the graph and keep names, types and use lists
+consistent. This room does not quantize, run or store graphs.
 """
 
 from npumake.graph.begin import feed_at

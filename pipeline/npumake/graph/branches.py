@@ -1,4 +1,4 @@
-"""The nodes of a branch, put where the node that would choose it stands."""
+"""Replaces a control-flow node by the nodes of one branch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from npumake.graph.origin import origin, originate
 
 
 def inline(graph: Graph, node: Node, body: ir.Graph) -> None:
-    """The nodes of `body`, one of the branches of `node`, take its place and its origin.
+    """The nodes of `body`, one branch of `node`, replace `node` and inherit its origin.
 
-    Where a branch gives what it was given, an Identity keeps a model output its name.
+    An Identity keeps the name of a model output where the branch passes a value through.
     """
-    made, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
+    results, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
     body.outputs.clear()
     body.initializers.clear()
     body.remove(nodes)
-    for name, value in constants.items():  # another branch may use the same names
+    for name, value in constants.items():  # other branches may use the same names
         value.name = graph.free_name(name)
         graph.model.graph.register_initializer(value)
     for inner in nodes:
@@ -26,7 +26,7 @@ def inline(graph: Graph, node: Node, body: ir.Graph) -> None:
             value.name = graph.free_name(str(value.name))
         originate(inner, origin(node))
     graph.model.graph.insert_before(node, nodes)
-    for old, value in zip(node.outputs, made, strict=True):
+    for old, value in zip(node.outputs, results, strict=True):
         passed = old.is_graph_output() and value.producer() not in nodes
         name = f"{old.name}_taken"
         graph.replace_uses(

@@ -1,7 +1,7 @@
-"""A graph made node by node, by the readers of formats that are not ONNX.
+"""Builds a graph node by node, for readers of formats other than ONNX.
 
-A reader that knows shapes gives each tensor its own when it is made: `finished` holds ONNX's
-inference against what the reader computed. One that does not leaves them to it.
+A reader that knows shapes gives each tensor its shape; `finished` checks ONNX's inference against
+it. Other readers leave shapes to the inference.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import onnx_ir as ir
 
 from npumake.graph.graph import Graph
 
-IR_VERSION = 8  # what came with the opset
-OPSET = 17  # it has HardSwish; axes of a mean or maximum are still an attribute
+IR_VERSION = 8  # the version that came with the opset
+OPSET = 17  # has HardSwish; axes of a mean or maximum are still an attribute
 
 
 class TensorSpec(NamedTuple):
-    """A tensor to be made: its name, shape and element type as NumPy calls it."""
+    """Name, shape and NumPy element type of a tensor to create."""
 
     name: str
     shape: tuple[int, ...]
@@ -27,29 +27,29 @@ class TensorSpec(NamedTuple):
 
 
 class Building:
-    """A graph in the making, each node behind all others. Names are made unique, never refused."""
+    """A graph under construction; each new node comes last. Duplicate names get a number."""
 
     def __init__(
         self, inputs: Iterable[TensorSpec], name: str = "graph", reserved: Iterable[str] = ()
     ) -> None:
-        """`reserved` are names for `input` and `rename` to give; no other tensor gets them."""
+        """`reserved` names are kept for `input` and `rename`; no other tensor gets them."""
         self._values = dict.fromkeys(reserved, 1)
         self._nodes: dict[str, int] = {}
-        given = [self._made(tensor) for tensor in inputs]
-        self._graph = ir.Graph(given, [], nodes=[], opset_imports={"": OPSET}, name=name)
+        values = [self._new_value(tensor) for tensor in inputs]
+        self._graph = ir.Graph(values, [], nodes=[], opset_imports={"": OPSET}, name=name)
 
     @property
     def inputs(self) -> tuple[ir.Value, ...]:
         return tuple(self._graph.inputs)
 
     def input(self, tensor: TensorSpec) -> ir.Value:
-        """One more input, behind those there are; its name is `reserved` for it."""
+        """Adds an input after the existing ones; its name is `reserved`."""
         value = _typed(ir.Value(name=tensor.name), tensor)
         self._graph.inputs.append(value)
         return value
 
     def constant(self, name: str, array: np.ndarray) -> ir.Value:
-        value = self._made(TensorSpec(name, array.shape, array.dtype.name))
+        value = self._new_value(TensorSpec(name, array.shape, array.dtype.name))
         value.const_value = ir.Tensor(np.asarray(array, order="C"), name=value.name)
         self._graph.register_initializer(value)
         return value
@@ -61,59 +61,59 @@ class Building:
         outputs: Sequence[TensorSpec | str],
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
-        """A node called after its first output; what it makes, of which no more than the name may
-        be known. An attribute that is None is left out."""
-        made = [self._named(x) if isinstance(x, str) else self._made(x) for x in outputs]
-        given = {key: value for key, value in attributes.items() if value is not None}
+        """Appends a node, named after its first output, and returns its outputs. An output may be a
+        name alone. Attributes that are None are omitted."""
+        results = [self._named(x) if isinstance(x, str) else self._new_value(x) for x in outputs]
+        present = {key: value for key, value in attributes.items() if value is not None}
         first = outputs[0]
         name = _free(first if isinstance(first, str) else first.name, self._nodes)
-        self._graph.append(ir.node(op_type, inputs, given, outputs=made, name=name))
-        return tuple(made)
+        self._graph.append(ir.node(op_type, inputs, present, outputs=results, name=name))
+        return tuple(results)
 
     def rename(self, value: ir.Value, name: str, node: str, *, reserved: bool) -> None:
-        """Call a tensor `name`, which is `reserved` for it or made unique, and the node that
-        makes it `node`."""
+        """Renames a tensor to a `reserved` name, or to a unique one, and its node to
+        `node`."""
         producer = value.producer()
         if producer is not None:
             producer.name = _free(node, self._nodes)
         value.name = name if reserved else _free(name, self._values)
 
     def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
-        """As `drawn`, with every shape. Raises GraphError where shapes do not fit."""
-        return self.drawn(outputs).with_shapes()
+        """As `to_graph`, with all shapes. Raises GraphError where shapes do not fit."""
+        return self.to_graph(outputs).with_shapes()
 
-    def drawn(self, outputs: Mapping[str, ir.Value]) -> Graph:
-        """The graph of what these outputs depend on, each under its name; who had that name gets
-        another.
+    def to_graph(self, outputs: Mapping[str, ir.Value]) -> Graph:
+        """The graph of everything that these outputs depend on. Each output gets its key as name;
+        another tensor of that name is renamed.
 
-        An input, a constant or a tensor that is an output already passes through an Identity.
+        Inputs, constants and repeated outputs pass through an Identity.
         """
-        given: list[ir.Value] = []
+        values: list[ir.Value] = []
         for name, value in outputs.items():
-            is_made = value.producer() is not None and value not in given
-            given.append(value if is_made else self.add("Identity", [value], [name])[0])
+            is_made = value.producer() is not None and value not in values
+            values.append(value if is_made else self.add("Identity", [value], [name])[0])
         public = {str(value.name) for value in self.inputs}
         holders = {str(value.name): value for node in self._graph for value in node.outputs}
         holders |= self._graph.initializers
-        for name, value in zip(outputs, given, strict=True):
+        for name, value in zip(outputs, values, strict=True):
             if value.name != name and name not in public:
                 if (holder := holders.get(name)) is not None and holder.name == name:
                     self._give_up(holder)
                 value.name = name
-        self._graph.outputs[:] = given
+        self._graph.outputs[:] = values
         graph = Graph(ir.Model(self._graph, ir_version=IR_VERSION))
         graph.drop_unused()
         return graph
 
     def _give_up(self, value: ir.Value) -> None:
-        """It gets another name."""
+        """Renames the value to free its name."""
         constants = self._graph.initializers
-        held = constants.pop(str(value.name), None)
+        constant = constants.pop(str(value.name), None)
         value.name = _free(str(value.name), self._values)
-        if held is not None:
+        if constant is not None:
             self._graph.register_initializer(value)
 
-    def _made(self, tensor: TensorSpec) -> ir.Value:
+    def _new_value(self, tensor: TensorSpec) -> ir.Value:
         return _typed(self._named(tensor.name), tensor)
 
     def _named(self, name: str) -> ir.Value:
@@ -126,14 +126,14 @@ def _typed(value: ir.Value, tensor: TensorSpec) -> ir.Value:
     return value
 
 
-def _free(name: str, taken: dict[str, int]) -> str:
-    """`name`, with a number behind it when it is taken; from now on it is.
+def _free(name: str, suffixes: dict[str, int]) -> str:
+    """`name`, with a number appended if it is in use; reserves the result.
 
-    `taken` holds the number to try next, so that a thousand of one name cost a thousand steps.
+    `suffixes` holds the next number to try, so that a thousand equal names take a thousand steps.
     """
     free = name
-    while free in taken:
-        free = f"{name}_{taken[name]}"
-        taken[name] += 1
-    taken[free] = 1
+    while free in suffixes:
+        free = f"{name}_{suffixes[name]}"
+        suffixes[name] += 1
+    suffixes[free] = 1
     return free

@@ -1,4 +1,4 @@
-"""An operator as ONNX itself defines it: a function of simpler operators."""
+"""Expands operators by ONNX's own function definitions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from npumake.graph.parse import first_line, normal
 
 
 def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
-    """The graph with the body of each such operator in its place, as far as ONNX defines one for
-    the opset of the graph; itself where it defines none. Bodies come from where the nodes do.
+    """The graph with these operators replaced by ONNX's function bodies, where ONNX defines one for
+    the graph's opset; else `graph` itself. The new nodes inherit the origins of the replaced ones.
 
-    Raises GraphError for a body that onnx cannot put there."""
+    Raises GraphError for a body that onnx cannot inline.
+    """
     named = graph.nodes(*op_types) if op_types else []
     defined = [node for node in named if _has_body(node.op_type, graph.opset)]
     if not defined:
@@ -31,22 +32,23 @@ def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
         inlined = onnx.inliner.inline_selected_functions(
             ir.to_proto(graph.model), names, inline_schema_functions=True
         )
-    except (RuntimeError, TypeError) as error:  # the latter of an older onnx, which inlines none
-        raise GraphError(f"onnx does not write out {names[0][1]}: {first_line(error)}") from error
-    made = normal(ir.from_proto(inlined))
+    except (RuntimeError, TypeError) as error:  # an older onnx inlines none, with a TypeError
+        raise GraphError(f"onnx cannot inline {names[0][1]}: {first_line(error)}") from error
+    result = normal(ir.from_proto(inlined))
     sources = [name for node in defined for name in origin(node)]
-    known = {node.name for node in graph.nodes()}
-    for node in made.nodes():
-        if node.name not in known:
+    existing = {node.name for node in graph.nodes()}
+    for node in result.nodes():
+        if node.name not in existing:
             originate(node, sources)
-    return made
+    return result
 
 
 def _write_defaults(node: ir.Node, opset: int) -> None:
-    """The bodies refer to attributes, and onnx gives them no defaults."""
-    for name, known in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
-        if name not in node.attributes and known.default_value.type:
-            node.attributes.add(ir.serde.deserialize_attribute(known.default_value))
+    """Writes default attributes: the bodies refer to them, and onnx's inliner does not add
+    them."""
+    for name, declared in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in node.attributes and declared.default_value.type:
+            node.attributes.add(ir.serde.deserialize_attribute(declared.default_value))
 
 
 def _has_body(op_type: str, opset: int) -> bool:

@@ -1,7 +1,7 @@
-"""Operators that onnx calls deprecated and onnxruntime runs, written in others, in place.
+"""Rewrites deprecated operators in current ones.
 
-GroupNormalization of opset 18 to 20 has a scale and a bias for each group; since 21 one for each
-channel. Over (N, G, rest), the groups in the place of channels, it is an InstanceNormalization:
+GroupNormalization of opset 18 to 20 has one scale and bias per group, since opset 21 one per
+channel. With groups as channels, over (N, G, rest), it is an InstanceNormalization:
 
     (N, C, *s) -> Reshape (N, G, -1) -> InstanceNormalization -> Reshape (N, C, *s)
 """
@@ -15,61 +15,63 @@ import onnx
 
 from npumake.graph.proto import bodies, nodes
 
-BY_GROUP = range(18, 21)  # the opsets
+BY_GROUP = range(18, 21)  # opsets with one scale per group
 EPSILON = 1e-5
 
 
 def replace_deprecated(proto: onnx.ModelProto) -> None:
-    """Edit in place, in branches and functions too."""
+    """Edits in place, also in branches and functions."""
     opsets = [opset.version for opset in proto.opset_import if opset.domain in ("", "ai.onnx")]
     if not set(opsets) & set(BY_GROUP):
         return
-    taken = {name for node in nodes(proto) for name in (node.name, *node.input, *node.output)}
-    for held in _holders(proto):
-        replaced = [new for node in held for new in _in_others(node, taken)]
-        if len(replaced) > len(held):
-            del held[:]
-            held.extend(replaced)
+    names = {name for node in nodes(proto) for name in (node.name, *node.input, *node.output)}
+    for siblings in _holders(proto):
+        replaced = [new for node in siblings for new in _in_others(node, names)]
+        if len(replaced) > len(siblings):
+            del siblings[:]
+            siblings.extend(replaced)
 
 
 def _holders(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
-    """Every list of nodes; those inside others first."""
-    for held in (proto.graph.node, *(function.node for function in proto.functions)):
-        yield from _within(held)
-        yield held
+    """Every list of nodes; nested lists come first."""
+    for siblings in (proto.graph.node, *(function.node for function in proto.functions)):
+        yield from _within(siblings)
+        yield siblings
 
 
-def _within(held: Iterable[onnx.NodeProto]) -> Iterator[MutableSequence[onnx.NodeProto]]:
-    for node in held:
+def _within(siblings: Iterable[onnx.NodeProto]) -> Iterator[MutableSequence[onnx.NodeProto]]:
+    for node in siblings:
         for body in bodies(node):
             yield from _within(body.node)
             yield body.node
 
 
-def _in_others(node: onnx.NodeProto, taken: set[str]) -> list[onnx.NodeProto]:
+def _in_others(node: onnx.NodeProto, names: set[str]) -> list[onnx.NodeProto]:
     if node.op_type != "GroupNormalization" or node.domain not in ("", "ai.onnx"):
         return [node]
-    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
     x, scale, bias = node.input
-    (made,) = node.output
-    name = node.name or made
+    (output,) = node.output
+    name = node.name or output
     sizes, whole, groups, normal = (
-        _free(f"{name}_{what}", taken) for what in ("sizes", "shape", "groups", "normalized")
+        _free(f"{name}_{what}", names) for what in ("sizes", "shape", "groups", "normalized")
     )
-    held = onnx.numpy_helper.from_array(np.array([0, given["num_groups"], -1], np.int64), sizes)
+    dims = onnx.numpy_helper.from_array(
+        np.array([0, attributes["num_groups"], -1], np.int64), sizes
+    )
     make = onnx.helper.make_node
-    epsilon = given.get("epsilon", EPSILON)
+    epsilon = attributes.get("epsilon", EPSILON)
     return [
-        make("Constant", [], [sizes], sizes, value=held),
+        make("Constant", [], [sizes], sizes, value=dims),
         make("Shape", [x], [whole], whole),
         make("Reshape", [x, sizes], [groups], groups),
         make("InstanceNormalization", [groups, scale, bias], [normal], name, epsilon=epsilon),
-        make("Reshape", [normal, whole], [made], _free(f"{name}_whole", taken)),
+        make("Reshape", [normal, whole], [output], _free(f"{name}_whole", names)),
     ]
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _free(name: str, names: set[str]) -> str:
+    while name in names:
         name += "_"
-    taken.add(name)
+    names.add(name)
     return name

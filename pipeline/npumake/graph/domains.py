@@ -1,7 +1,7 @@
-"""Attributes and parameters outside what the ONNX operator specification lets them be.
+"""Refuses attributes and parameters outside the ranges of the ONNX operator specification.
 
-onnx's checker knows names and types alone, and engines differ in what else they forgive: here a
-flag is 0 or 1, a count is 1 or more, a list of sizes has one axis, and a window fits its weights.
+onnx's checker only verifies names and types, and engines differ in what else they accept. Here a
+flag is 0 or 1, a count is at least 1, a list has one entry per axis, and a window fits its weights.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ COUNTS = frozenset(
         *("size", "strides"),
     }
 )
-FED = frozenset(
+INPUT_TYPES = frozenset(
     {
         *(ir.DataType.BOOL, ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE),
         *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64),
         *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64),
     }
 )
-ENDLESS = frozenset({"max", "min", "value"})  # float attributes that may be infinite
-WIDE = frozenset({"axes", "ends", "seed", "starts", "value_int", "value_ints"})  # beyond int32
+MAY_BE_INFINITE = frozenset({"max", "min", "value"})  # float attributes that may be infinite
+MAY_EXCEED_INT32 = frozenset(
+    {"axes", "ends", "seed", "starts", "value_int", "value_ints"}
+)  # attributes that may exceed int32
 WORDS = {
     "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
     "coordinate_transformation_mode": (
@@ -57,7 +59,8 @@ MODES = {
 WINDOWS = ("Conv", "ConvTranspose", "AveragePool", "MaxPool", "LpPool")
 WEIGHED = ("Conv", "ConvTranspose")
 PER_AXIS = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 2, "output_padding": 1}
-# Inputs that are lists, by operator; by opset some are attributes, which are lists anyway.
+# Inputs that must be lists, by operator. In some opsets they are attributes, which are lists
+# anyway.
 REDUCED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 LISTS = {
     **dict.fromkeys(REDUCED, (1,)),
@@ -66,25 +69,25 @@ LISTS = {
     "Slice": (1, 2, 3, 4),
     "Upsample": (1,),
 }
-# Inputs that are parameters: no number of them is NaN, and where they multiply, infinite.
+# Inputs that are parameters: none may be NaN, and factors must be finite.
 NUMBERS = {"Clip": (1, 2), "Pad": (2,)}
 FINITE = {"PRelu": (1,), "Resize": (2,), "Upsample": (1,)}
 
 
 def refuse_odd_attributes(nodes: Iterable[ir.Node]) -> None:
-    """Raises GraphError for the first node whose attributes no engine has to understand."""
+    """Raises GraphError for the first node with an attribute outside the specification."""
     for node in nodes:
         if node.domain in ("", "ai.onnx"):
             for name in node.attributes:
-                given = attribute(node, name)
-                numbers = given if isinstance(given, tuple) else (given,)
-                if odd := _odd_number(name, numbers) or _odd_word(node.op_type, name, given):
-                    raise _odd(node, f"`{name}` is {_text(given)}: {odd}")
+                value = attribute(node, name)
+                numbers = value if isinstance(value, tuple) else (value,)
+                if odd := _odd_number(name, numbers) or _odd_word(node.op_type, name, value):
+                    raise _odd(node, f"`{name}` is {_text(value)}: {odd}")
             _refuse_parameters(node)
 
 
 def _odd_number(name: str, numbers: Sequence[object]) -> str:
-    """Why one of them can be none; empty where all may be."""
+    """The reason why a number is out of range; empty if none is."""
     if name in FLAGS and any(number not in (0, 1) for number in numbers):
         return "neither 0 nor 1"
     if any(isinstance(number, float) and not _is_allowed(number, name) for number in numbers):
@@ -92,18 +95,18 @@ def _odd_number(name: str, numbers: Sequence[object]) -> str:
     whole = [number for number in numbers if isinstance(number, int)]
     if name in COUNTS and min(whole, default=1) < 1:
         return "less than 1"
-    if name not in WIDE and max(map(abs, whole), default=0) >= 1 << 31:
+    if name not in MAY_EXCEED_INT32 and max(map(abs, whole), default=0) >= 1 << 31:
         return "beyond 32 bits"
     return ""
 
 
 def _is_allowed(number: float, name: str) -> bool:
-    return math.isfinite(number) or (name in ENDLESS and not math.isnan(number))
+    return math.isfinite(number) or (name in MAY_BE_INFINITE and not math.isnan(number))
 
 
-def _odd_word(op: str, name: str, given: object) -> str:
-    known = MODES.get(op) if name == "mode" else WORDS.get(name)
-    return "" if known is None or given in known else f"none of {', '.join(known)}"
+def _odd_word(op: str, name: str, value: object) -> str:
+    choices = MODES.get(op) if name == "mode" else WORDS.get(name)
+    return "" if choices is None or value in choices else f"none of {', '.join(choices)}"
 
 
 def _refuse_parameters(node: ir.Node) -> None:
@@ -113,7 +116,7 @@ def _refuse_parameters(node: ir.Node) -> None:
             continue
         what = f"input {index}, `{constant.name}`"
         if index in LISTS.get(node.op_type, ()) and len(constant.shape) > 1:
-            raise _odd(node, f"{what}, has the shape {list(constant.shape)}; a list belongs there")
+            raise _odd(node, f"{what}, has the shape {list(constant.shape)}; it must be a list")
         if index in (*NUMBERS.get(node.op_type, ()), *FINITE.get(node.op_type, ())):
             numbers = constant.numpy()
             wrong = np.isnan if index in NUMBERS.get(node.op_type, ()) else _is_endless
@@ -126,29 +129,29 @@ def _is_endless(numbers: np.ndarray) -> np.ndarray:
 
 
 def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
-    """Raises GraphError for an input that no sample is of: text, complex numbers, a few bits, and
-    sizes below 1."""
+    """Raises GraphError for inputs that no sample can have: text, complex numbers, types below 8
+    bits, and sizes below 1."""
     for value in inputs:
         sizes = [dim for dim in value.shape or () if isinstance(dim, int)]
         if min(sizes, default=1) < 1:
-            what = f"input `{value.name}` has the shape {sizes}, which holds nothing"
+            what = f"input `{value.name}` has the shape {sizes}, which has no elements"
             raise GraphError(what, hint="export the model for inputs of a size of 1 or more")
-        if value.dtype is None or value.dtype not in FED:
-            held = "values of no type" if value.dtype is None else value.dtype.name
-            what = f"input `{value.name}` takes {held}; samples are numbers of 8 bits or more"
+        if value.dtype is None or value.dtype not in INPUT_TYPES:
+            kind = "values of unknown type" if value.dtype is None else value.dtype.name
+            what = f"input `{value.name}` takes {kind}; samples are numbers of 8 bits or more"
             raise GraphError(what, hint="export the model with float32 inputs, and a Cast inside")
 
 
 def refuse_windows(nodes: Iterable[ir.Node]) -> None:
-    """Raises GraphError for the first window that does not fit what it slides over, as far as
-    shapes are known."""
+    """Raises GraphError for the first window that does not fit its input, where shapes are
+    known."""
     for node in nodes:
         x = node.inputs[0] if node.op_type in WINDOWS and not node.domain else None
         if x is None or open_dimensions(x):
             continue
         sizes = shape(x)
         if len(sizes) < 3:
-            raise _odd(node, f"it reads {list(sizes)}, which has no axis for a window")
+            raise _odd(node, f"it reads {list(sizes)}, which has no spatial axis")
         _refuse_axes(node, len(sizes) - 2)
         weight = node.inputs[1] if node.op_type in WEIGHED else None
         if weight is not None and not open_dimensions(weight):
@@ -157,15 +160,15 @@ def refuse_windows(nodes: Iterable[ir.Node]) -> None:
 
 def _refuse_axes(node: ir.Node, rank: int) -> None:
     for name, each in PER_AXIS.items():
-        given = attribute(node, name)
-        if given is not None and len(given) != each * rank:
-            raise _odd(node, f"`{name}` is {_text(given)}: {each * rank} belong to {rank} axes")
+        value = attribute(node, name)
+        if value is not None and len(value) != each * rank:
+            raise _odd(node, f"`{name}` is {_text(value)}: {rank} axes need {each * rank}")
 
 
 def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -> None:
     group, kernel = attribute(node, "group", 1), attribute(node, "kernel_shape")
     if len(weight) != len(sizes):
-        raise _odd(node, f"its weight is {list(weight)}, what it reads {list(sizes)}")
+        raise _odd(node, f"its weight is {list(weight)}, its input {list(sizes)}")
     if kernel is not None and list(kernel) != list(weight[2:]):
         raise _odd(node, f"`kernel_shape` is {_text(kernel)}, its weight {list(weight)}")
     read = weight[1] * group if node.op_type == "Conv" else weight[0]
@@ -175,8 +178,8 @@ def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -
         )
 
 
-def _text(given: object) -> str:
-    return str(list(given)) if isinstance(given, tuple) else str(given)
+def _text(value: object) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
 def _odd(node: ir.Node, what: str) -> GraphError:

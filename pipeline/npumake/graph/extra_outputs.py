@@ -1,8 +1,8 @@
-"""A model that hands out other tensors than it was made to: to be run, not to be kept.
+"""A model with other outputs than its graph's, to be run once and not stored.
 
-Written from the graph as it is. A copy of the graph, edited and then written, is the same model and
-takes twice as long, which for a small one is as long as a dozen runs. Half of what is left would go
-into the types of all tensors: onnxruntime finds them on its own, but for those of other domains.
+It is serialized directly from the graph. Copying and editing the graph first takes twice as long,
+which for a small model equals a dozen runs. Types of inner tensors are omitted, which halves the
+rest: onnxruntime infers them, except in other domains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.graph.graph import Graph
 
 @dataclass(frozen=True)
 class ExtraOutput:
-    """A tensor `name` that one more node makes of the tensor `of`."""
+    """An output `name`, computed by one more node from the tensor `of`."""
 
     name: str
     op_type: str
@@ -30,18 +30,18 @@ class ExtraOutput:
         return self.name
 
 
-def with_outputs(graph: Graph, handed: Iterable[str | ExtraOutput]) -> bytes:
-    """The model, whose outputs are these: tensors that it has, and new ones."""
+def with_outputs(graph: Graph, outputs: Iterable[str | ExtraOutput]) -> bytes:
+    """The serialized model with these outputs: tensors of the graph, and computed ones."""
     model = _model(graph.model)
     values = graph.values()
     typed: list[str] = []
-    for one in handed:
-        if isinstance(one, ExtraOutput):
-            model.graph.node.append(_node(one))
-            model.graph.output.add(name=one.name)
-            typed.append(one.of)
+    for output in outputs:
+        if isinstance(output, ExtraOutput):
+            model.graph.node.append(_node(output))
+            model.graph.output.add(name=output.name)
+            typed.append(output.of)
         else:
-            serde.serialize_value_into(model.graph.output.add(), values[one])
+            serde.serialize_value_into(model.graph.output.add(), values[output])
     if any(node.domain for node in graph.nodes()):
         typed = list(values)
     written = {value.name for value in (*model.graph.input, *model.graph.output)}
@@ -52,28 +52,35 @@ def with_outputs(graph: Graph, handed: Iterable[str | ExtraOutput]) -> bytes:
 
 
 def _model(model: ir.Model) -> onnx.ModelProto:
-    """Its nodes, inputs and initializers. Where a node comes from is nothing to who runs it."""
-    found = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
+    """Nodes, inputs and initializers, without the origins of nodes, which a run does not
+    need."""
+    proto = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
     for domain, version in model.opset_imports.items():
-        found.opset_import.add(domain=domain, version=version)
+        proto.opset_import.add(domain=domain, version=version)
     for function in model.functions.values():
-        serde.serialize_function_into(found.functions.add(), function)
+        serde.serialize_function_into(proto.functions.add(), function)
     for value in model.graph.inputs:
-        serde.serialize_value_into(found.graph.input.add(), value)
+        serde.serialize_value_into(proto.graph.input.add(), value)
     for value in model.graph.initializers.values():
         if value.const_value is not None:
-            tensor = found.graph.initializer.add()
+            tensor = proto.graph.initializer.add()
             serde.serialize_tensor_into(tensor, value.const_value)
             tensor.name = str(value.name)
     for node in model.graph:
-        written = found.graph.node.add()
+        written = proto.graph.node.add()
         serde.serialize_node_into(written, node)
         written.ClearField("metadata_props")
-    return found
+    return proto
 
 
-def _node(made: ExtraOutput) -> onnx.NodeProto:
-    given = [onnx.helper.make_attribute(name, value) for name, value in made.attributes.items()]
+def _node(extra: ExtraOutput) -> onnx.NodeProto:
+    attributes = [
+        onnx.helper.make_attribute(name, value) for name, value in extra.attributes.items()
+    ]
     return onnx.NodeProto(
-        op_type=made.op_type, input=[made.of], output=[made.name], name=made.name, attribute=given
+        op_type=extra.op_type,
+        input=[extra.of],
+        output=[extra.name],
+        name=extra.name,
+        attribute=attributes,
     )

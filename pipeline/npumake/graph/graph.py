@@ -1,4 +1,4 @@
-"""Graph: an onnx-ir model with the verbs to read and edit it."""
+"""Graph: an onnx-ir model with methods to read and edit it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Value: TypeAlias = ir.Value
 
 
 class Graph:
-    """A model. Edit it only through these verbs; `copy` first what you were given.
+    """A model. Edit it only through these methods; `copy` a graph you do not own first.
 
-    As an artifact it is a standard ONNX file, the same bytes for the same graph.
+    As an artifact it is a standard ONNX file, with the same bytes for the same graph.
     """
 
     suffix: ClassVar[str] = ".onnx"
@@ -28,7 +28,7 @@ class Graph:
     def __init__(self, model: ir.Model) -> None:
         self.model = model
         self._names = set(self.values())
-        for node in model.graph.all_nodes():  # of branches and loop bodies too
+        for node in model.graph.all_nodes():  # includes nodes in branches and loop bodies
             self._names.update((str(node.name), *(str(value.name) for value in node.outputs)))
 
     # -- reading ---------------------------------------------------------------------------
@@ -46,30 +46,30 @@ class Graph:
         return self.model.opset_imports[""]
 
     def nodes(self, *op_types: str) -> list[Node]:
-        """The nodes in topological order: all, or ONNX's own operators of the given types."""
+        """The nodes in topological order: all, or ONNX's own operators of these types."""
         if not op_types:
             return list(self.model.graph)
         return [n for n in self.model.graph if n.op_type in op_types and not n.domain]
 
     def values(self) -> dict[str, Value]:
-        """Every input, initializer and node output by name."""
-        found = {str(v.name): v for v in self.model.graph.inputs}
-        found.update(self.model.graph.initializers)
+        """Inputs, initializers and node outputs by name."""
+        tensors = {str(v.name): v for v in self.model.graph.inputs}
+        tensors.update(self.model.graph.initializers)
         for node in self.model.graph:
-            found.update({str(v.name): v for v in node.outputs if v.name})
-        return found
+            tensors.update({str(v.name): v for v in node.outputs if v.name})
+        return tensors
 
     def find(self, name: str) -> tuple[Node, ...]:
-        """The node of that name; else every node that computes the trained node of that name."""
+        """The node of this name, else every node that originates from that trained node."""
         own = tuple(node for node in self.nodes() if node.name == name)
         return own or tuple(node for node in self.nodes() if name in origin(node))
 
     # -- editing ---------------------------------------------------------------------------
 
     def constant(self, name: str, array: np.ndarray) -> Value:
-        """A new initializer; `name` gets a number when it is taken."""
+        """A new initializer; `name` gets a number if it is in use."""
         name = self.free_name(name)
-        # Not `ir.tensor`: it asks what it was given, which costs more than all else here.
+        # Not `ir.tensor`: its type checks would dominate this method.
         tensor = ir.Tensor(np.asarray(array, order="C"), name=name)
         value = ir.Value(
             name=name,
@@ -90,14 +90,12 @@ class Graph:
         before: Node | None = None,
         **attributes: Any,
     ) -> Value:
-        """A new node behind `after`, or in front of `before`, or first of all when both are None;
-        its output is called `name`. An attribute that is None is left out.
-
-        It comes from where that neighbour does."""
+        """Inserts a node behind `after`, before `before`, or first if both are None, and returns
+        its output `name`. It inherits the neighbour's origin. None omits an attribute."""
         name = self.free_name(name)
         output = ir.Value(name=name)
-        given = {key: value for key, value in attributes.items() if value is not None}
-        node = ir.node(op_type, inputs, given, outputs=[output], name=name)
+        present = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.node(op_type, inputs, present, outputs=[output], name=name)
         inherit(node, *(near for near in (after or before,) if near is not None))
         nodes = self.model.graph
         if after is not None:
@@ -109,48 +107,48 @@ class Graph:
         return output
 
     def expose(self, names: Iterable[str]) -> None:
-        """Make exactly these values the outputs, to watch them."""
+        """Makes exactly these values the outputs."""
         values = self.values()
         self.model.graph.outputs[:] = [values[name] for name in names]
 
     def feed_as(self, value: Value, dtype: str, shape: Sequence[int]) -> None:
-        """Another type and shape for an input whose readers get what they got before."""
+        """Changes type and shape of an input; its readers still get the old ones."""
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
         value.shape = ir.Shape(shape)
 
     def add_input(self, name: str, dtype: str, at: int, shape: Sequence[int] = ()) -> Value:
-        """A new input at position `at`; `name` gets a number when it is taken."""
+        """A new input at position `at`; `name` gets a number if it is in use."""
         kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
         value = ir.Value(name=self.free_name(name), type=kind, shape=ir.Shape(shape))
         self.model.graph.inputs.insert(at, value)
         return value
 
     def drop_input(self, value: Value) -> None:
-        """Remove an input nobody reads."""
+        """Removes an unread input."""
         self.model.graph.inputs.remove(value)
 
     def feed_past(self, node: Node, value: Value) -> None:
-        """The input `value` takes the place, type and shape of what `node` makes of it."""
-        made = node.outputs[0]
-        value.type, value.shape = made.type, made.shape
-        self.replace_readers(made, value, [use.node for use in tuple(made.uses())])
+        """The input `value` replaces the output of `node`, with its type and shape."""
+        output = node.outputs[0]
+        value.type, value.shape = output.type, output.shape
+        self.replace_readers(output, value, [use.node for use in tuple(output.uses())])
         self.remove(node)
 
     def replace_uses(self, old: Value, new: Value) -> None:
-        """Whoever reads `old` reads `new`, the world too: the graph output keeps its name."""
+        """Readers of `old` read `new`; a graph output keeps its name."""
         self.replace_readers(old, new, [use.node for use in tuple(old.uses())])
         if old.is_graph_output():
             self.replace_output(old, new)
 
     def replace_readers(self, old: Value, new: Value, nodes: Iterable[Node]) -> None:
-        """These nodes read `new` where they read `old`."""
+        """These nodes read `new` instead of `old`."""
         chosen = set(nodes)
         for use in tuple(old.uses()):
             if use.node in chosen:
                 use.node.replace_input_with(use.idx, new)
 
     def replace_output(self, old: Value, new: Value) -> None:
-        """`new` becomes the graph output `old` was, and takes over its public name."""
+        """`new` replaces the graph output `old` and takes its public name."""
         outputs = self.model.graph.outputs
         outputs[outputs.index(old)] = new
         name, old.name = old.name, self.free_name(f"{old.name}_float")
@@ -158,38 +156,38 @@ class Graph:
         new.type, new.shape = new.type or old.type, new.shape or old.shape
 
     def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
-        """Call a node's output `name`; `holder`, who had that name, gets another."""
+        """Renames a node's output; `holder`, which has that name, gets another."""
         if holder is not None:
             holder.name = self.free_name(f"{name}_float")
         value.name = name
 
     def remove(self, node: Node) -> None:
-        """Remove a node nobody reads."""
+        """Removes a node whose outputs are unread."""
         self.model.graph.remove(node, safe=True)
 
     def set_inputs(self, node: Node, inputs: Mapping[int, Value]) -> None:
-        """Give the node other inputs, by position; missing optional ones in between are empty."""
+        """Sets inputs by position; omitted optional ones in between stay empty."""
         for index, value in inputs.items():
             if index >= len(node.inputs):
                 node.resize_inputs(index + 1)
             node.replace_input_with(index, value)
 
     def set_attributes(self, node: Node, **attributes: Any) -> None:
-        """Write attributes; None removes one."""
+        """Sets attributes; None removes one."""
         for name, value in attributes.items():
             node.attributes.pop(name, None)
             if value is not None:
                 node.attributes.add(ir.convenience.convert_attribute(name, value))
 
     def set_input_shape(self, value: Value, shape: Sequence[int]) -> None:
-        """Fix the shape of an input; what was inferred from the open one is forgotten."""
+        """Fixes the shape of an input and drops all inferred shapes."""
         value.shape = ir.Shape(shape)
         for node in self.model.graph:
-            for made in node.outputs:
-                made.shape = None
+            for output in node.outputs:
+                output.shape = None
 
     def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
-        """`value` has the type of `of`, and its shape with the axes in this order."""
+        """`value` gets the type of `of`, and its shape with the axes in this order."""
         value.type = of.type
         value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
 
@@ -197,13 +195,13 @@ class Graph:
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
 
     def forget_shape(self, value: Value, *, and_type: bool = False) -> None:
-        """The node that makes it now makes it in another shape; `with_shapes` finds which."""
+        """Drops a shape that is no longer valid; `with_shapes` infers it again."""
         value.shape, value.type = None, None if and_type else value.type
 
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes by another operator of ONNX; its name and first output stay."""
+        """Changes the node's operator; its name and first output stay."""
         node.domain, node.op_type = "", op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)
@@ -214,8 +212,8 @@ class Graph:
             node.resize_outputs(1)
 
     def absorb(self, node: Node, *others: Node) -> None:
-        """`node` computes what the others did: it comes from where they do, and those whose
-        results nobody reads any more are removed."""
+        """`node` now computes what the others did: it inherits their origins, and those without
+        readers are removed."""
         inherit(node, *others)
         order = {other: index for index, other in enumerate(self.model.graph)}
         for other in sorted(others, key=order.__getitem__, reverse=True):
@@ -223,23 +221,21 @@ class Graph:
                 self.remove(other)
 
     def bypass(self, node: Node) -> bool:
-        """Remove a node that gives what it is given. False where the interface forbids it:
-        a graph input cannot also be the graph output it feeds.
-
-        Who makes what it was given now makes what it gave; if nobody does, it leaves no trace."""
-        given, made = node.inputs[0], node.outputs[0]
-        if given is None:
+        """Removes a node that returns its input unchanged. False where the node connects a graph
+        input, or another graph output, to a graph output. Its producer inherits the origin."""
+        x, y = node.inputs[0], node.outputs[0]
+        if x is None:
             return False
-        if made.is_graph_output() and (given.producer() is None or given.is_graph_output()):
+        if y.is_graph_output() and (x.producer() is None or x.is_graph_output()):
             return False
-        self.replace_uses(made, given)
-        if maker := given.producer():
+        self.replace_uses(y, x)
+        if maker := x.producer():
             inherit(maker, node)
         self.remove(node)
         return True
 
     def drop_unused(self) -> int:
-        """Remove the nodes and constants that no output depends on; how many."""
+        """Removes nodes and constants that no output depends on; returns their number."""
         dropped = 0
         for node in reversed(self.nodes()):
             if not any(value.uses() or value.is_graph_output() for value in node.outputs):
@@ -253,11 +249,11 @@ class Graph:
         return dropped
 
     def with_shapes(self) -> Graph:
-        """The same graph with every shape and type inferred. Raises GraphError."""
+        """The same graph with all shapes and types inferred. Raises GraphError."""
         return Graph(inferred(self.model))
 
     def copy(self) -> Graph:
-        """Nodes and values of its own; the arrays, which nobody writes into, are shared."""
+        """A copy of nodes and values; the arrays are immutable and shared."""
         return Graph(self.model.clone())
 
     # -- as an artifact --------------------------------------------------------------------
@@ -267,7 +263,7 @@ class Graph:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Graph:
-        """Reads what `to_bytes` wrote; for a stranger's file see `parse`."""
+        """Reads what `to_bytes` wrote; use `parse` for untrusted files."""
         return cls(ir.from_proto(onnx.load_from_string(data)))
 
     def save(self, path: Path) -> None:
@@ -280,7 +276,7 @@ class Graph:
     # -- names -----------------------------------------------------------------------------
 
     def name_origins(self) -> None:
-        """A node that comes from nowhere yet comes from itself: this is the trained model."""
+        """Makes every node without an origin its own origin: this is the trained model."""
         for node in self.model.graph:
             originate(node, origin(node) or [str(node.name)])
 
@@ -292,7 +288,7 @@ class Graph:
         return self.model.metadata_props
 
     def free_name(self, name: str) -> str:
-        """`name`, with a number behind it when a value or node has it already."""
+        """`name`, with a number appended if a value or node already has it."""
         free, number = name, 1
         while free in self._names:
             free, number = f"{name}_{number}", number + 1

@@ -1,6 +1,5 @@
-"""What one stage tells the next about a graph, in its metadata: which nodes stay float though all
-around them is on grids, which compute in float16, which hand out their int32 sums, and what a
-person should know."""
+"""Metadata that one stage leaves in a graph for the next: nodes kept in float between quantized
+ones, nodes in float16, int32 outputs, and notes for the user."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ OPERATORS = "npumake.operators"
 
 
 def keep_float(node: ir.Node) -> None:
-    """The node is the CPU's, whatever its neighbours are."""
+    """Assigns the node to the CPU, independent of its neighbours."""
     node.metadata_props[FLOAT] = "1"
 
 
@@ -34,8 +33,8 @@ def is_kept_float(node: ir.Node) -> bool:
 
 
 def run_on_unit(node: ir.Node) -> None:
-    """The node is the unit's, whatever operators that lists: a view that it takes as part of
-    another node."""
+    """Assigns the node to the NPU, whatever operators its target lists: a view that the NPU fuses
+    into another node."""
     node.metadata_props[UNIT] = "1"
 
 
@@ -44,7 +43,7 @@ def runs_on_unit(node: ir.Node) -> bool:
 
 
 def mark_float16(node: ir.Node) -> None:
-    """The unit computes the node in float16."""
+    """The NPU computes the node in float16."""
     node.metadata_props[HALF] = "1"
 
 
@@ -53,12 +52,13 @@ def is_float16(node: ir.Node) -> bool:
 
 
 def mark_wide_bias(node: ir.Node) -> None:
-    """The bias of the layer has more than 32 bits on the grid of its products."""
+    """The layer's bias needs more than 32 bits on the grid of its products."""
     node.metadata_props[WIDE_BIAS] = "1"
 
 
 def guard(node: ir.Node) -> None:
-    """The node adds what is nothing beside any code but zero: a divisor of codes reads through."""
+    """The node adds a number that only matters for 0: it protects a divisor, and quantization
+    ignores it."""
     node.metadata_props[GUARD] = "1"
 
 
@@ -67,7 +67,7 @@ def is_guard(node: ir.Node) -> bool:
 
 
 def hand_out_sums(node: ir.Node) -> None:
-    """What the node makes lies on no grid of codes: its sums are dequantized."""
+    """The node's output is its int32 sums, dequantized without a grid of codes."""
     node.metadata_props[SUMS] = "1"
 
 
@@ -76,64 +76,64 @@ def hands_out_sums(node: ir.Node) -> bool:
 
 
 def write_for(node: ir.Node, op_type: str) -> None:
-    """The node is written in the place of a trained node of another operator."""
+    """Records the operator type of the trained node that the node replaces."""
     node.metadata_props.setdefault(WRITTEN_FOR, op_type)
 
 
 def written_for(node: ir.Node) -> str:
-    """That operator; empty where the node is what was trained."""
+    """The type that `write_for` recorded; empty for a trained node."""
     return node.metadata_props.get(WRITTEN_FOR, "")
 
 
 def round_border(graph: Graph, rule: str) -> None:
-    """How the chip's CPU rounds a real number onto a grid, where that is not as ONNX does."""
+    """Records how the chip's CPU rounds when it quantizes, where that differs from ONNX."""
     if rule != BORDER_ROUNDINGS[0]:
         graph.set_metadata({BORDER: rule})
 
 
 def border_rounding(graph: Graph) -> str:
-    """What `round_border` wrote; as ONNX does where somebody else wrote something there."""
+    """The rule that `round_border` recorded; ONNX's for unknown content."""
     rule = graph.metadata.get(BORDER, "")
     return rule if rule in BORDER_ROUNDINGS else BORDER_ROUNDINGS[0]
 
 
 def annotate(graph: Graph, notes: Sequence[str]) -> None:
-    """Sentences for whoever builds or opens the graph."""
+    """Adds notes for users who build or open the graph."""
     if notes:
         graph.set_metadata({NOTES: json.dumps(list(notes))})
 
 
 def annotations_of(graph: Graph) -> tuple[str, ...]:
-    """What `tell` wrote; nothing where somebody else wrote something there."""
+    """The notes that `annotate` added; none for unknown content."""
     text = graph.metadata.get(NOTES, "[]")
     try:
-        found = json.loads(text)
+        notes = json.loads(text)
     except ValueError:
         return ()
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    return tuple(map(str, notes)) if isinstance(notes, list) else ()
 
 
 def number_operators(graph: Graph, names: Sequence[Sequence[str]]) -> None:
-    """The nodes that each operator of the trained file became, by its number in the file."""
+    """Records the nodes of each operator, by its index in the trained file."""
     graph.set_metadata({OPERATORS: json.dumps([list(nodes) for nodes in names])})
 
 
 def operator_nodes(graph: Graph, number: int) -> tuple[str, ...]:
-    """Their names in the trained graph; none of a file whose operators have no numbers."""
-    found = _operators(graph)
-    nodes = found[number] if number < len(found) else []
+    """The trained nodes of an operator; none for a file without operator indices."""
+    operators = _operators(graph)
+    nodes = operators[number] if number < len(operators) else []
     return tuple(map(str, nodes)) if isinstance(nodes, list) else ()
 
 
 def operator_count(graph: Graph) -> int:
-    """How many operators the file has, where they have numbers."""
+    """The number of operators in the file, if it has operator indices."""
     return len(_operators(graph))
 
 
 def _operators(graph: Graph) -> list[object]:
-    """Nothing where somebody else wrote something there."""
+    """The recorded lists; none for unknown content."""
     try:
-        found = json.loads(graph.metadata.get(OPERATORS, "[]"))
+        operators = json.loads(graph.metadata.get(OPERATORS, "[]"))
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return operators if isinstance(operators, list) else []

@@ -1,4 +1,4 @@
-"""Questions about nodes and values. Absence is a value: no answer is None or the default."""
+"""Queries on nodes and values. A missing answer is None or the default."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
-    """The attribute as Python knows it: int, float, str, tuple or array."""
-    found = node.attributes.get(name)
-    if found is None or found.value is None:
+    """The attribute as a Python value: int, float, str, tuple or array."""
+    attr = node.attributes.get(name)
+    if attr is None or attr.value is None:
         return default
-    if found.type == ir.AttributeType.TENSOR:
-        return found.value.numpy()
-    return tuple(found.value) if isinstance(found.value, list | tuple) else found.value
+    if attr.type == ir.AttributeType.TENSOR:
+        return attr.value.numpy()
+    return tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
 
 
 def array(value: ir.Value | None) -> np.ndarray | None:
-    """The array of a constant; None for whatever is computed or fed."""
+    """The array of a constant; None for a computed value or an input."""
     if value is None or value.const_value is None or value.is_graph_input():
         return None
     return value.const_value.numpy()
 
 
 def is_given(value: ir.Value | None) -> bool:
-    """Whether the value is a constant; its array is not made for it."""
+    """Whether the value is a constant, without loading its array."""
     return value is not None and value.const_value is not None and not value.is_graph_input()
 
 
 def shape(value: ir.Value) -> tuple[int, ...]:
-    """The static shape. Raises GraphError when a dimension is not known."""
+    """The static shape. Raises GraphError for an unknown dimension."""
     dims = None if value.shape is None else tuple(value.shape)
     if dims is None or not all(isinstance(dim, int) for dim in dims):
-        known = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
-        said = "unknown" if dims is None else f"[{', '.join(known)}]"
+        sizes = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
+        text = "unknown" if dims is None else f"[{', '.join(sizes)}]"
         raise GraphError(
-            f"the shape of `{value.name}` is not static: {said}", hint=_how_to_know(value)
+            f"the shape of `{value.name}` is not static: {text}", hint=_how_to_know(value)
         )
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
 
 
 def _how_to_know(value: ir.Value) -> str:
     maker = value.producer()
-    fed = () if maker is None or maker.graph is None else maker.graph.inputs
-    shapes = [x.shape for x in fed]
-    if fed and all(dims is not None and dims.is_static() for dims in shapes):
-        return "the numbers that are fed decide it: end the model before it, by `model.outputs`"
+    inputs = () if maker is None or maker.graph is None else maker.graph.inputs
+    shapes = [x.shape for x in inputs]
+    if inputs and all(dims is not None and dims.is_static() for dims in shapes):
+        return "it depends on input values: end the model before it, by `model.outputs`"
     return "give every input a fixed shape under `inputs:`"
 
 
 def dtype(value: ir.Value) -> str:
-    """The element type as NumPy calls it. Raises GraphError when it is not known."""
+    """The NumPy name of the element type. Raises GraphError if it is unknown."""
     if value.dtype is None:
         raise GraphError(f"the type of `{value.name}` is not known")
     return str(value.dtype.numpy())
 
 
 def type_number(dtype: str) -> int:
-    """ONNX's number of an element type that NumPy calls `dtype`: what Cast is told."""
+    """ONNX's number of a NumPy element type, as in the `to` of a Cast."""
     return int(ir.DataType.from_numpy(np.dtype(dtype)))
 
 
 def type_name(number: int) -> str:
-    """What NumPy calls the element type of that number."""
+    """The NumPy name of ONNX's element type."""
     return str(ir.DataType(number).numpy())
 
 
 def open_dimensions(value: ir.Value) -> str:
-    """The shape of a value that is not fixed, as text; empty when every dimension is."""
+    """The shape as text if a dimension is not fixed; empty otherwise."""
     if value.shape is None:
         return "unknown shape"
     if all(isinstance(dim, int) for dim in value.shape):
@@ -88,7 +88,7 @@ def is_float(value: ir.Value | None) -> bool:
 
 
 def is_foreign(node: ir.Node | onnx.NodeProto) -> bool:
-    """Whether the operator is none of those that ONNX or onnxruntime define."""
+    """Whether neither ONNX nor onnxruntime defines the operator."""
     return node.domain not in KNOWN_DOMAINS
 
 
@@ -97,8 +97,8 @@ def producer(value: ir.Value) -> ir.Node | None:
 
 
 def only_consumer(value: ir.Value) -> ir.Node | None:
-    """The one node that reads `value`; None when there are more, when the world reads it too, or
-    when the reader is inside a branch or a loop body."""
+    """The only node that reads `value`; None for several readers, a graph output, or a reader
+    inside a branch or loop body."""
     uses = tuple(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None

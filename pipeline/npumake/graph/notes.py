@@ -1,5 +1,4 @@
-"""Notes in an ONNX file that is to stay what it is: one that another tool made, with what it knows
-of its own in it."""
+"""Metadata notes in an ONNX file that another tool wrote and that otherwise stays unchanged."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from npumake.errors import GraphError
 
 
 def noted(model: bytes, notes: Mapping[str, str], name: str) -> bytes:
-    """The file with these in its metadata, in the place of those of the same names.
+    """The file with these notes in its metadata; notes of the same names are replaced.
 
-    Raises GraphError for what is no ONNX.
+    Raises GraphError for bytes that are not ONNX.
     """
     if not notes:
         return model

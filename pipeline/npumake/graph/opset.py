@@ -1,6 +1,6 @@
-"""A later opset for types that came with it: Q/DQ of int16 is ONNX's own since opset 21.
+"""Raises the opset for newer types: ONNX has int16 Q/DQ since opset 21.
 
-Between 20 and 21 operators were given more types and nothing else, but for GroupNormalization.
+Opset 21 only adds types to those of 20, except for GroupNormalization.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SAME_MEANING_SINCE = 20
 
 
 def is_operator(op_type: str) -> bool:
-    """Whether ONNX has, or once had, an operator of that name."""
+    """Whether ONNX defines, or ever defined, this operator."""
     return bool(onnx.defs.has(op_type))
 
 
 def operator_called(name: str) -> str | None:
-    """ONNX's operator of that name, however its letters are written; None where there is none."""
+    """ONNX's operator of this name, ignoring case; None if there is none."""
     return _operators().get(name.lower())
 
 
@@ -36,8 +36,8 @@ def _operators() -> dict[str, str]:
 
 
 def allow_swish(graph: Graph) -> bool:
-    """Write the graph at the opset that has Swish; False where an operator would change its
-    meaning there."""
+    """Raises the graph to the opset with Swish; False where an operator would change its
+    meaning."""
     if not may_have_int16(graph):
         return False
     graph.model.graph.opset_imports[""] = max(graph.opset, SWISH_OPSET)
@@ -46,8 +46,8 @@ def allow_swish(graph: Graph) -> bool:
 
 
 def allow_int16(graph: Graph) -> None:
-    """Write the graph at an opset whose Q/DQ takes int16. Raises GraphError where that would
-    change what an operator means."""
+    """Raises the graph to an opset with int16 Q/DQ. Raises GraphError where an operator would
+    change its meaning."""
     if graph.opset >= INT16_OPSET:
         return
     if not may_have_int16(graph):
@@ -60,6 +60,6 @@ def allow_int16(graph: Graph) -> None:
 
 
 def may_have_int16(graph: Graph) -> bool:
-    """Whether it means the same at an opset whose Q/DQ takes int16."""
+    """Whether no operator changes its meaning at an opset with int16 Q/DQ."""
     is_old = graph.opset < SAME_MEANING_SINCE or graph.nodes(CHANGED_MEANING)
     return graph.opset >= INT16_OPSET or not is_old

@@ -1,4 +1,4 @@
-"""In which order the nodes of a model are written, which a runtime may be told to keep to."""
+"""The order of a model's nodes, which a runtime can be configured to keep."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from npumake.graph.segments import Groups, Segment, segments
 def short_paths_first(
     model: bytes, block: int, together: Groups = (), most: int = sys.maxsize
 ) -> tuple[list[Segment], frozenset[str]]:
-    """The model as onnxruntime has rewritten it, its nodes in haste, in segments that hand out
-    `most` elements each (npumake.graph.segments); and the outputs that are handed out in blocks of
-    `block` channels, where that is more than one."""
+    """Onnxruntime's rewritten model with side branches first, cut into segments of `most` output
+    elements (npumake.graph.segments). Also the outputs in blocked layout, for `block` > 1."""
     proto = onnx.load_from_string(model)
     blocked = blocks_handed_out(proto.graph, block) if block > 1 else frozenset[str]()
     _side_paths_first(proto.graph)
@@ -24,17 +23,17 @@ def short_paths_first(
 
 
 def _side_paths_first(graph: onnx.GraphProto) -> None:
-    """Of all nodes that could be next, that with the shortest way to an end is: what only looks at
-    a tensor comes right behind its maker, while the tensor is in the cache.
+    """Among the nodes that are ready, the one with the shortest path to an end comes next. So a
+    node that only observes a tensor follows its producer, while the tensor is in the cache.
 
-    No node has a branch or a body.
+    No node has a branch or body.
     """
     nodes = list(graph.node)
     maker = {name: at for at, node in enumerate(nodes) for name in node.output if name}
     read = [{maker[name] for name in node.input if name in maker} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
-    left = [0] * len(nodes)  # how many nodes are on the longest way to an end
-    for at in reversed(range(len(nodes))):  # a model lists makers before readers
+    left = [0] * len(nodes)  # nodes on the longest path to an end
+    for at in reversed(range(len(nodes))):  # producers come before readers
         for source in read[at]:
             readers[source].append(at)
             left[source] = max(left[source], left[at] + 1)

@@ -1,8 +1,8 @@
-"""Weights of an ONNX model that lie in files beside it ("external data").
+"""Weights of an ONNX model in files beside it ("external data").
 
-A tensor names such a file by a path from the model's folder, and the bytes it takes of it. That
-path is never opened: it is looked up among the files that were named together with the model, so
-that a model can read nothing its project does not.
+A tensor names such a file by a path relative to the model's folder, and a span of its bytes. The
+path is never opened. It is looked up among the files that the project lists, so a model cannot read
+anything else.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import onnx_ir as ir
 from npumake.errors import GraphError
 from npumake.graph.proto import tensors
 
-MAX_BYTES = (1 << 31) - 1  # of a protobuf message, which every artifact of a graph is
+MAX_BYTES = (1 << 31) - 1  # limit of a protobuf message, and so of every graph artifact
 
 
 class Beside(Protocol):
-    """A file that came with the model; its name is a path without root."""
+    """A file that belongs to the model; its name is a relative path."""
 
     @property
     def name(self) -> str: ...
@@ -35,8 +35,8 @@ class Beside(Protocol):
 
 
 def files_beside(data: bytes) -> tuple[str, ...]:
-    """The files an ONNX model names, as paths from its folder, each once; none for a file that is
-    no model. Raises GraphError for one that lies outside this folder."""
+    """The files that an ONNX model refers to, as paths relative to its folder, each once. Empty for
+    bytes that are no model. Raises GraphError for a path outside this folder."""
     try:
         proto = onnx.load_from_string(data)
     except (google.protobuf.message.DecodeError, ValueError):
@@ -45,8 +45,8 @@ def files_beside(data: bytes) -> tuple[str, ...]:
 
 
 def bring_inside(proto: onnx.ModelProto, beside: Sequence[Beside]) -> None:
-    """Put what lies in other files into the model, in place. Raises GraphError for a file that was
-    not named, and bytes it does not have."""
+    """Moves external weights into the model, in place. Raises GraphError for a file that is not
+    listed, and for a span beyond its end."""
     room = MAX_BYTES
     for tensor in _outside(proto):
         file = _file(tensor, beside)
@@ -65,29 +65,29 @@ def _outside(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield tensor
 
 
-def _said(tensor: onnx.TensorProto) -> dict[str, str]:
+def _entries(tensor: onnx.TensorProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _location(tensor: onnx.TensorProto) -> str:
-    """Where the weight lies, normalised. Raises GraphError for what is no path from a folder."""
-    said = _said(tensor).get("location", "")
-    path = PurePosixPath(said)
+    """The weight's normalized path. Raises GraphError unless it is inside the folder."""
+    location = _entries(tensor).get("location", "")
+    path = PurePosixPath(location)
     if (
         not path.name
         or ".." in path.parts
-        or PureWindowsPath(said).drive
-        or PureWindowsPath(said).root
-        or "\\" in said
-        or "\0" in said
+        or PureWindowsPath(location).drive
+        or PureWindowsPath(location).root
+        or "\\" in location
+        or "\0" in location
     ):
-        what = f"the weight `{tensor.name}` lies outside the folder of the model: {said!r}"
+        what = f"the weight `{tensor.name}` lies outside the folder of the model: {location!r}"
         raise GraphError(what, hint="save the model with its weights beside it")
     return str(path)
 
 
 def _file(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> Beside:
-    """The file whose name is what the tensor says, or the longest end of it."""
+    """The file with the tensor's path, or with the longest suffix of it."""
     location = _location(tensor)
     named = [file for file in beside if f"/{location}".endswith(f"/{file.name}")]
     if not named:
@@ -99,15 +99,15 @@ def _file(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> Beside:
 
 
 def _span(tensor: onnx.TensorProto, file: Beside) -> tuple[int, int]:
-    """(offset, length) in bytes. Raises GraphError where the file or the shape says otherwise."""
-    said = _said(tensor)
+    """(offset, length) in bytes. Raises GraphError where file or shape contradict it."""
+    entries = _entries(tensor)
     bits = prod(tensor.dims) * ir.DataType(tensor.data_type).bitwidth
     length = -(-bits // 8)
-    offset = int(said.get("offset") or 0)
-    given = int(said.get("length") or length)
-    if given != length or min(tensor.dims, default=0) < 0:
+    offset = int(entries.get("offset") or 0)
+    declared = int(entries.get("length") or length)
+    if declared != length or min(tensor.dims, default=0) < 0:
         what = f"the weight `{tensor.name}` of shape {list(tensor.dims)} takes {length} bytes"
-        raise GraphError(f"{what}, not {given}")
+        raise GraphError(f"{what}, not {declared}")
     if offset < 0 or offset + length > file.size:
         raise GraphError(
             f"the weight `{tensor.name}` is bytes {offset} to {offset + length} of "

@@ -1,4 +1,4 @@
-"""ONNX from a stranger: checked before anything else looks at it."""
+"""Reads untrusted ONNX files; nothing else sees them before these checks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from npumake.graph.proto import (
     refuse_endless_calls,
 )
 
-ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
+ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of the same domain
 
 
 def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
-    """The graph in an ONNX file called `name`, whose weights may lie in files `beside` it.
+    """The graph of an ONNX file called `name`, with external weights in the files `beside` it.
 
-    Raises GraphError for whatever is wrong with it.
+    Raises GraphError for any defect.
     """
     try:
         proto = onnx.load_from_string(data)
@@ -64,7 +64,7 @@ def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
 
 
 def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
-    """Raises GraphError, and what onnx, onnx-ir and NumPy raise for what is none."""
+    """Raises GraphError, or whatever onnx, onnx-ir and NumPy raise for an invalid model."""
     bring_inside(proto, beside)
     densify(proto)
     open_unknown_sizes(proto)
@@ -81,8 +81,8 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
 
 @contextmanager
 def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
-    """onnx's checker wants a type and a shape of every output. onnxruntime does not, and neither
-    does inference, which finds them: while it looks, they say something."""
+    """Gives every output a placeholder type and shape while onnx's checker runs: it requires them.
+    onnxruntime and inference do not."""
     typeless = [value for value in outputs if not value.type.WhichOneof("value")]
     for value in typeless:
         value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
@@ -98,9 +98,9 @@ def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
 
 
 def parse_text(text: str) -> Graph:
-    """A graph in ONNX text, for tests: `agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }`.
+    """A graph from ONNX text, for tests: `agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }`.
 
-    The header may be left out; opset 17 is assumed.
+    The header is optional and defaults to opset 17.
     """
     if not text.lstrip().startswith("<"):
         text = '<ir_version: 9, opset_import: ["" : 17]>\n' + text
@@ -108,7 +108,7 @@ def parse_text(text: str) -> Graph:
 
 
 def first_line(error: BaseException) -> str:
-    """ONNX explains itself in many lines; the first says what, the rest where in its own code."""
+    """The first line of an error of onnx; the rest describes its own code."""
     while error.__cause__:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -126,21 +126,21 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
         if version > newest:
             hint = f"export it again with {what} {newest} or older"
             raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
-    made = [value.name for value in proto.graph.output]
-    if len(set(made)) < len(made):
+    outputs = [value.name for value in proto.graph.output]
+    if len(set(outputs)) < len(outputs):
         raise GraphError("two outputs of the model have the same name")
 
 
 def _import_domains(proto: onnx.ModelProto) -> None:
-    """Not every exporter says which version of a foreign domain its nodes are of: 1, then."""
+    """Imports version 1 of a foreign domain that the exporter omitted."""
     imported = {opset.domain for opset in proto.opset_import} | set(ONNX_DOMAINS)
     for domain in sorted({node.domain for node in nodes(proto)} - imported):
         proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
 
 
 def _readable(graph: Graph) -> Graph:
-    """The graph, if its constants hold what their shapes say and it can be written again.
-    Raises what NumPy and onnx-ir raise."""
+    """The graph, after its constants were read and it was serialized once. Raises what NumPy and
+    onnx-ir raise."""
     for value in graph.model.graph.initializers.values():
         array(value)
     graph.to_bytes()
@@ -148,40 +148,40 @@ def _readable(graph: Graph) -> Graph:
 
 
 def _give_constants(graph: ir.Graph) -> None:
-    """An output that is a constant itself is what an Identity makes of it: a node makes every
-    output that is not fed."""
+    """An Identity produces each constant output, so that every output is an input or has a
+    node."""
     for index, value in enumerate(tuple(graph.outputs)):
         name = str(value.name)
         if name not in graph.initializers:
             continue
-        given = ir.Value(name=name, type=value.type, shape=value.shape)
-        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
-        graph.outputs[index] = given
+        output = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[output], name=name))
+        graph.outputs[index] = output
         del graph.initializers[name]
         value.name = f"{name}_constant"
         graph.register_initializer(value)
 
 
 def normal(model: ir.Model) -> Graph:
-    """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
-    every node comes from itself."""
+    """Lifts constants to initializers, sorts nodes, makes names unique and complete, and makes
+    every node its own origin."""
     imports = model.graph.opset_imports
     if "ai.onnx" in imports:
         imports[""] = imports.pop("ai.onnx")
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     TopologicalSortPass()(model)
-    # Before IR version 4 every initializer was listed as an input; since then it is a default
-    # that could be overridden. Here it is a constant.
-    fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-    model.graph.inputs[:] = fed
+    # Up to IR version 3 every initializer was also an input. Since then, as an input it is an
+    # overridable default; here it is a constant.
+    inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    model.graph.inputs[:] = inputs
     _give_constants(model.graph)
     for node in model.graph:
-        made = [value.name for value in node.outputs if value.name]
-        node.name = node.name or next(iter(made), None)  # called after what it makes
+        outputs = [value.name for value in node.outputs if value.name]
+        node.name = node.name or next(iter(outputs), None)  # named after its output
     NameFixPass()(model)
     for node in model.graph.all_nodes():
         if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:
-            # onnx infers its shape from a body that lacks the default.
+            # onnx infers its shape from a function body that lacks the default.
             node.attributes.add(ir.AttrInt64s("axes", (0, 2, 3)))
     for node in model.graph:
         originate(node, [str(node.name)])

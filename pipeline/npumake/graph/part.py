@@ -1,4 +1,4 @@
-"""A part of a graph as a model of its own, what a node reads, and the shape of what it makes."""
+"""Extracts part of a graph as a model, lists the inputs of nodes, and sets shapes of results."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ SIZED_BY_NUMBERS = (
 
 
 def reads(node: Node) -> tuple[Value, ...]:
-    """The values of the graph that a node reads, each once; by its branches and bodies too."""
+    """The values that a node reads, also in its branches and bodies, each once."""
     read = (*node.inputs, *(value for body in _bodies(node) for value in _looked_up(body)))
     own = (value for value in read if value is not None and value.graph is node.graph)
     return tuple(dict.fromkeys(own))
 
 
-def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
-    """A model of these nodes, in order, that gives `made`: what they read is fed or constant.
+def part(graph: Graph, nodes: Sequence[Node], results: Iterable[Value]) -> Graph:
+    """A model of these nodes, in order, with the outputs `results`. Its inputs and constants are
+    what the nodes read from outside.
 
-    Nodes may be of other graphs at the same opsets, too: a value is known by its name."""
+    Nodes may come from several graphs of the same opsets; names identify values.
+    """
     inside = {value.name: value for node in nodes for value in node.outputs}
     read = {value.name: value for node in nodes for value in reads(node)}
     outside = {name: value for name, value in read.items() if name not in inside}
@@ -52,7 +54,7 @@ def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
         ir.Model(
             ir.Graph(
                 [twins[name] for name, value in outside.items() if value.const_value is None],
-                [twins[value.name] for value in made],
+                [twins[value.name] for value in results],
                 nodes=copies,
                 initializers=[
                     twins[name] for name, value in outside.items() if value.const_value is not None
@@ -66,25 +68,26 @@ def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
 
 
 def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
-    """Say what a foreign node makes: a shape, and the element type of `like` where it has none."""
+    """Sets the shape of a foreign node's output, and its element type to that of `like` if
+    unknown."""
     value.shape = ir.Shape(shape)
     if value.dtype is None:
-        found = None if like is None else like.dtype
-        value.type = ir.TensorType(found or ir.DataType.FLOAT)
+        element = None if like is None else like.dtype
+        value.type = ir.TensorType(element or ir.DataType.FLOAT)
 
 
 def complete(graph: Graph) -> Graph:
-    """The graph, its shapes and types inferred where what a node makes lacks one: inferring what
-    is known takes as long as all else that is done to put a graph on grids."""
-    made = (value for node in graph.nodes() for value in node.outputs)
-    if all(value.shape is not None and value.type is not None for value in made):
+    """The graph with shapes and types; inferred only if one is missing. Inference takes as long as
+    the rest of placing a graph on grids."""
+    outputs = (value for node in graph.nodes() for value in node.outputs)
+    if all(value.shape is not None and value.type is not None for value in outputs):
         return graph
     return graph.with_shapes()
 
 
 def derived(graph: Graph) -> Graph:
-    """A copy with shapes inferred anew where numbers that are computed could make a tensor larger
-    than a file claims: such a shape is open now, unless constants tell it. Raises GraphError."""
+    """A copy with re-inferred shapes, for files whose computed values could make a tensor larger
+    than declared. Such a shape is open unless constants determine it. Raises GraphError."""
     copy = graph.copy()
     for node in copy.nodes(*SIZED_BY_NUMBERS):
         for value in node.outputs:
@@ -93,9 +96,10 @@ def derived(graph: Graph) -> Graph:
 
 
 def inside(node: Node, way: str = "") -> Iterator[tuple[str, Node]]:
-    """The nodes in the bodies of a node, and in those of these, each with its way: loop/branch/add.
+    """The nodes in the bodies of a node, recursively, each with its path: loop/branch/add.
 
-    Their names need not be unique in a model, nor be there."""
+    Their names may be missing, or not unique in the model.
+    """
     for body in _bodies(node):
         for inner in body:
             called = f"{way or node.name}/{inner.name or inner.outputs[0].name}"
@@ -104,7 +108,7 @@ def inside(node: Node, way: str = "") -> Iterator[tuple[str, Node]]:
 
 
 def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
-    """What the nodes of a body and of those inside it read, and what these give."""
+    """The values that a body reads or returns, nested bodies included."""
     for node in body:
         yield from node.inputs
         for inner in _bodies(node):
@@ -113,15 +117,15 @@ def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
 
 
 def _bodies(node: Node) -> list[ir.Graph]:
-    """The graphs among its attributes: two of an If, one of a Loop."""
-    held = [given for given in node.attributes.values() if isinstance(given, ir.Attr)]
-    one = [given.as_graph() for given in held if given.type == ir.AttributeType.GRAPH]
-    many = [given.as_graphs() for given in held if given.type == ir.AttributeType.GRAPHS]
-    return [*one, *(body for bodies in many for body in bodies)]
+    """The graphs among the attributes: two of an If, one of a Loop."""
+    attributes = [item for item in node.attributes.values() if isinstance(item, ir.Attr)]
+    single = [item.as_graph() for item in attributes if item.type == ir.AttributeType.GRAPH]
+    many = [item.as_graphs() for item in attributes if item.type == ir.AttributeType.GRAPHS]
+    return [*single, *(body for bodies in many for body in bodies)]
 
 
 def _twin(value: Value) -> Value:
-    """A value of the same name, type and content in another graph."""
+    """A value of the same name, type and content for another graph."""
     return ir.Value(
         name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
     )

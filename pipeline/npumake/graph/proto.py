@@ -1,7 +1,7 @@
-"""An ONNX file as protobuf, walked and made plain before it becomes a Graph.
+"""Normalizes an ONNX file as protobuf before it becomes a Graph.
 
-Plain is: every weight inside the file and dense, no functions of the model's own. A file can say
-in a few bytes that it holds gigabytes; what is unfolded here is bounded.
+Normalized means: all weights inside the file and dense, and no model functions. A few bytes of a
+file can declare gigabytes, so every expansion is bounded.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import onnx
 from npumake.errors import GraphError
 from npumake.graph.wire import bytes_without_weights
 
-MAX_DENSE = 1 << 28  # bytes that sparse weights may become
-MAX_INLINED = 100_000  # nodes that calls of functions may become
-MAX_CALLS = 50  # of one function within another
+MAX_DENSE_BYTES = 1 << 28  # bytes after expanding sparse weights
+MAX_INLINED_NODES = 100_000  # nodes after inlining functions
+MAX_CALLS = 50  # depth of nested function calls
 
 _GRIDS = b"DequantizeLinear"
-WIDE_BIAS = "npumake.wide_bias"  # of a node, in its metadata
-_BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
+WIDE_BIAS = "npumake.wide_bias"  # key in a node's metadata
+_BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # a node's operator type as serialized
 
 FunctionId = tuple[str, str, str]
 
 
 def graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """The graph, and those in branches and loop bodies, of functions too."""
+    """The main graph, and those in branches, loop bodies and functions."""
     yield proto.graph
     for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
         for node in _nested(nodes):
@@ -36,41 +36,41 @@ def graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Every node, those in branches, loop bodies and functions too."""
+    """Every node, also in branches, loop bodies and functions."""
     yield from _nested(proto.graph.node)
     for function in proto.functions:
         yield from _nested(function.node)
 
 
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every dense tensor, wherever it is held."""
+    """Every dense tensor of the model."""
     for graph in graphs(proto):
         yield from graph.initializer
     for node in nodes(proto):
-        for held in node.attribute:
-            if held.HasField("t"):
-                yield held.t
-            yield from held.tensors
+        for item in node.attribute:
+            if item.HasField("t"):
+                yield item.t
+            yield from item.tensors
 
 
 def densify(proto: onnx.ModelProto) -> None:
-    """Sparse weights become dense, in place. Raises GraphError for what is too large."""
-    room = MAX_DENSE
+    """Makes sparse weights dense, in place. Raises GraphError beyond MAX_DENSE_BYTES."""
+    room = MAX_DENSE_BYTES
     for graph in graphs(proto):
         for sparse in graph.sparse_initializer:
             room = _room(sparse, room)
             graph.initializer.append(_dense(sparse))
         graph.ClearField("sparse_initializer")
     for node in nodes(proto):
-        for held in node.attribute:
-            if node.op_type == "Constant" and held.name == "sparse_value":
-                room = _room(held.sparse_tensor, room)
-                dense = _dense(held.sparse_tensor)
-                held.CopyFrom(onnx.helper.make_attribute("value", dense))
+        for item in node.attribute:
+            if node.op_type == "Constant" and item.name == "sparse_value":
+                room = _room(item.sparse_tensor, room)
+                dense = _dense(item.sparse_tensor)
+                item.CopyFrom(onnx.helper.make_attribute("value", dense))
 
 
 def open_unknown_sizes(proto: onnx.ModelProto) -> None:
-    """A size of -1, as some exporters write one that is not known, becomes open, in place."""
+    """Makes a size of -1, which some exporters write, an open dimension, in place."""
     for graph in graphs(proto):
         for value in (*graph.input, *graph.output, *graph.value_info):
             for dim in value.type.tensor_type.shape.dim:
@@ -79,8 +79,8 @@ def open_unknown_sizes(proto: onnx.ModelProto) -> None:
 
 
 def refuse_endless_calls(proto: onnx.ModelProto) -> None:
-    """Raises GraphError for functions that call each other in a circle, or that would be written
-    out into more than MAX_INLINED nodes: each may call the one before it twice."""
+    """Raises GraphError for functions that call each other in a cycle, or inline to more than
+    MAX_INLINED_NODES nodes (each may call the one before it twice)."""
     bodies = {(f.domain, f.name, f.overload): f for f in proto.functions}
     sizes: dict[FunctionId, int] = {}
     open_calls: set[FunctionId] = set()
@@ -90,8 +90,8 @@ def refuse_endless_calls(proto: onnx.ModelProto) -> None:
         for node in _nested(body):
             called = (node.domain, node.op_type, node.overload)
             total += measured(called) if called in bodies else 1
-        if total > MAX_INLINED:
-            raise GraphError(f"written out, its functions are more than {MAX_INLINED} nodes")
+        if total > MAX_INLINED_NODES:
+            raise GraphError(f"written out, its functions are more than {MAX_INLINED_NODES} nodes")
         return total
 
     def measured(called: FunctionId) -> int:
@@ -107,8 +107,8 @@ def refuse_endless_calls(proto: onnx.ModelProto) -> None:
 
 
 def at_one_opset(proto: onnx.ModelProto) -> None:
-    """Functions written for another opset take the model's, in place, where every operator they
-    use is the same in both. Raises GraphError where one is not."""
+    """Sets functions of another opset to the model's, in place. Raises GraphError where one of
+    their operators differs between the two."""
     imported = {opset.domain: opset.version for opset in proto.opset_import}
     for function in proto.functions:
         for opset in function.opset_import:
@@ -127,58 +127,61 @@ def at_one_opset(proto: onnx.ModelProto) -> None:
         proto.opset_import.append(onnx.helper.make_opsetid(domain, imported[domain]))
 
 
-def _differs(node: onnx.NodeProto, one: int, other: int) -> bool:
+def _differs(node: onnx.NodeProto, first: int, second: int) -> bool:
     def since(version: int) -> int:
         try:
             return onnx.defs.get_schema(node.op_type, version, node.domain).since_version
         except onnx.defs.SchemaError:
             return 0
 
-    return since(one) != since(other)
+    return since(first) != since(second)
 
 
-def _nested(found: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in found:
+def _nested(siblings: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in siblings:
         yield node
         for body in bodies(node):
             yield from _nested(body.node)
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among its own attributes."""
-    for held in node.attribute:
-        if held.HasField("g"):
-            yield held.g
-        yield from held.graphs
+    """The graphs among the node's attributes."""
+    for item in node.attribute:
+        if item.HasField("g"):
+            yield item.g
+        yield from item.graphs
 
 
 def has_grids_and_branches(model: bytes) -> bool:
-    """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
+    """Whether the model has Q/DQ, and nodes with bodies, which may read outer tensors."""
     return any(True for node in _nodes_of(model, _BRANCHES) for _ in bodies(node))
 
 
 def has_wide_bias(model: bytes) -> bool:
-    """Whether some bias beside weights of int16 may have more than 32 bits."""
+    """Whether a bias beside int16 weights may need more than 32 bits."""
     return WIDE_BIAS.encode() in bytes_without_weights(model)
 
 
 def has_uneven_average(model: bytes) -> bool:
-    """Whether there are Q/DQ, and an AveragePool that is dilated, or whose windows overhang the
-    pads that it counts."""
+    """Whether the model has Q/DQ, and an AveragePool with dilations or with counted pads that its
+    windows overhang."""
     return any(_is_uneven(node) for node in _nodes_of(model, (b"AveragePool",)))
 
 
 def _is_uneven(node: onnx.NodeProto) -> bool:
-    said = {held.name: onnx.helper.get_attribute_value(held) for held in node.attribute}
-    overhangs = bool(said.get("ceil_mode", 0) and said.get("count_include_pad", 0))
-    return node.op_type == "AveragePool" and (overhangs or max(said.get("dilations", [1])) > 1)
+    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
+    overhangs = bool(attributes.get("ceil_mode", 0) and attributes.get("count_include_pad", 0))
+    return node.op_type == "AveragePool" and (
+        overhangs or max(attributes.get("dilations", [1])) > 1
+    )
 
 
 def _nodes_of(model: bytes, written: Iterable[bytes]) -> Sequence[onnx.NodeProto]:
-    """Those of a model with Q/DQ in which one of these words is; none where it is no model."""
+    """The nodes of a Q/DQ model that contains one of these byte strings; none for other
+    bytes."""
     words = bytes_without_weights(model)
     if _GRIDS not in words or not any(word in words for word in written):
-        return ()  # most often, and nothing had to be parsed
+        return ()  # the usual case, without parsing
     try:
         return onnx.load_from_string(model).graph.node
     except (google.protobuf.message.DecodeError, ValueError):
@@ -186,29 +189,29 @@ def _nodes_of(model: bytes, written: Iterable[bytes]) -> Sequence[onnx.NodeProto
 
 
 def _room(sparse: onnx.SparseTensorProto, room: int) -> int:
-    """What is left of `room` bytes. Raises GraphError."""
+    """What remains of `room` bytes. Raises GraphError."""
     kind = onnx.helper.tensor_dtype_to_np_dtype(sparse.values.data_type)
     needed = prod(sparse.dims) * kind.itemsize
     if min(sparse.dims, default=1) < 0 or needed > room:
         what = f"the sparse weight `{sparse.values.name}` of shape {list(sparse.dims)}"
-        raise GraphError(f"{what} is more than {MAX_DENSE >> 20} MiB when it is written out")
+        raise GraphError(f"{what} is more than {MAX_DENSE_BYTES >> 20} MiB when it is written out")
     return room - needed
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
-    """Indices count along the flattened tensor, (n,), or per axis, (n, rank)."""
+    """Indices are flat, (n,), or per axis, (n, rank)."""
     values = onnx.numpy_helper.to_array(sparse.values)
     indices = onnx.numpy_helper.to_array(sparse.indices)
     dims, name = tuple(sparse.dims), sparse.values.name
     per_axis = indices.ndim == 2
-    given = tuple(indices.T) if per_axis else (indices,)
+    places = tuple(indices.T) if per_axis else (indices,)
     limits = dims if per_axis else (prod(dims),)
-    fits = len(given) == len(limits) and all(
+    fits = len(places) == len(limits) and all(
         axis.shape == values.shape and (axis >= 0).all() and (axis < limit).all()
-        for axis, limit in zip(given, limits, strict=False)
+        for axis, limit in zip(places, limits, strict=False)
     )
     if not fits or values.ndim != 1:
         raise GraphError(f"the indices of the sparse weight `{name}` do not fit its values")
     dense = np.zeros(dims if per_axis else prod(dims), values.dtype)
-    dense[given] = values
+    dense[places] = values
     return onnx.numpy_helper.from_array(dense.reshape(dims), name)

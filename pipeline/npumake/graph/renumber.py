@@ -1,4 +1,4 @@
-"""Names that a converter numbered as it happened to come by them, numbered by use instead."""
+"""Renumbers names that a converter numbered at random, by order of use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NUMBER = re.compile(r"__\d+")
 
 
 def renumber(graph: Graph) -> None:
-    """Edit in place: each `name__17` counts from 0 in the order of the nodes, and constants stand
-    in the order they are read. The names of inputs and outputs are the world's and stay."""
+    """Edits in place: every `name__17` is renumbered from 0 in node order, and constants are sorted
+    by first use. Inputs and outputs keep their names."""
     order: dict[Value, None] = {}
     for node in graph.nodes():
         order |= dict.fromkeys((*reads(node), *node.outputs))
@@ -28,10 +28,10 @@ def renumber(graph: Graph) -> None:
         names.append(f"{base}__{counts[base]}")
         counts[base] += 1
     for number, thing in enumerate(chosen):
-        thing.name = f"__renumbered {number}"  # out of the way of the names to come
+        thing.name = f"__renumbered {number}"  # avoids collisions with the new names
     for thing, name in zip(chosen, names, strict=True):
         thing.name = name
-    for node in graph.nodes():  # nobody knows it by the old one
+    for node in graph.nodes():  # unknown under its old name
         originate(node, [str(node.name)])
     constants = graph.model.graph.initializers
     for value in order:

@@ -1,8 +1,8 @@
-"""A graph as it is written: its nodes as protobuf, of which other models are put together.
+"""A graph serialized node by node, to assemble partial models quickly.
 
-A Graph knows every use of every value, which takes longer to set up than many a model to run. Who
-asks the same graph hundreds of questions writes it once, and then only puts together what is asked:
-nodes, and copies of them under other names.
+A Graph tracks every use of every value, which takes longer than running many a model. To run
+hundreds of partial models, serialize the graph once and combine its nodes, or renamed copies of
+them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from npumake.graph.proto import bodies
 
 
 class SerializedNode(NamedTuple):
-    """A node, the names of what it reads, by its branches and bodies too, and of what it makes:
-    `like` says as what of the graph each of these is typed."""
+    """A node with the names it reads (also in its bodies) and makes; `like` names the graph's
+    tensor of the same type for each result."""
 
     proto: onnx.NodeProto
     reads: tuple[str, ...]
@@ -39,8 +39,8 @@ class SerializedNode(NamedTuple):
         return self.proto.op_type
 
     def renamed(self, names: Mapping[str, str]) -> SerializedNode:
-        """A copy that reads and makes values of other names, where there are any; called after what
-        it makes, if that is new."""
+        """A copy that reads and makes values of other names; named after its first output if that
+        changed."""
         proto = onnx.NodeProto()
         proto.CopyFrom(self.proto)
         _rename(proto, names)
@@ -51,43 +51,42 @@ class SerializedNode(NamedTuple):
 
 
 class SerializedGraph:
-    """The pieces of a graph in topological order, and its constants; `is_mixed` where some are
-    operators that only the project knows. The graph is not to change: types and constants are
-    written when a model needs them."""
+    """The nodes of a graph in topological order, and its constants. `is_mixed` says whether it has
+    custom operators. The graph must not change: types and constants are serialized on first use."""
 
     def __init__(self, graph: Graph) -> None:
-        model, given = graph.model, graph.model.graph
+        model, main = graph.model, graph.model.graph
         self._ir_version = model.ir_version
         self._opsets = [*starmap(onnx.helper.make_opsetid, model.opset_imports.items())]
         self._values = graph.values()
-        self._types: dict[str, onnx.TypeProto | None] = {}  # as they are asked for
+        self._types: dict[str, onnx.TypeProto | None] = {}  # filled on first use
         self._tensors: dict[str, onnx.TensorProto] = {}
         self._constants = {
             str(name): value.const_value
-            for name, value in given.initializers.items()
+            for name, value in main.initializers.items()
             if value.const_value is not None
         }
-        self.pieces = tuple(_piece(serialize_node(node)) for node in given)
-        self.inputs = tuple(str(value.name) for value in given.inputs)
-        self.outputs = tuple(str(value.name) for value in given.outputs)
-        self.is_mixed = any(map(is_foreign, given.all_nodes()))
+        self.pieces = tuple(_piece(serialize_node(node)) for node in main)
+        self.inputs = tuple(str(value.name) for value in main.inputs)
+        self.outputs = tuple(str(value.name) for value in main.outputs)
+        self.is_mixed = any(map(is_foreign, main.all_nodes()))
 
     def is_constant(self, name: str) -> bool:
         return name in self._constants
 
     def array(self, name: str) -> np.ndarray | None:
-        """The constant of that name."""
-        found = self._constants.get(name)
-        return None if found is None else found.numpy()
+        """The constant of this name."""
+        constant = self._constants.get(name)
+        return None if constant is None else constant.numpy()
 
     def size(self, name: str) -> int:
-        """How many numbers a tensor holds; 1 along every axis of unknown length."""
-        found = self._values.get(name)
-        sides = found.shape if found is not None and found.shape is not None else ()
+        """Number of elements of a tensor; an open dimension counts as 1."""
+        value = self._values.get(name)
+        sides = value.shape if value is not None and value.shape is not None else ()
         return math.prod(max(side, 1) if isinstance(side, int) else 1 for side in sides)
 
     def mark(self) -> str:
-        """What is in no name, so that names made with it are new."""
+        """A string that occurs in no name, to build new names."""
         mark = "@"
         names = {*self._values, *(piece.name for piece in self.pieces)}
         while any(mark in name for name in names):
@@ -97,11 +96,11 @@ class SerializedGraph:
     def model(
         self,
         pieces: Sequence[SerializedNode],
-        made: Iterable[str],
+        outputs: Iterable[str],
         constants: Mapping[str, np.ndarray] | None = None,
     ) -> bytes:
-        """A model of these pieces, in order, that gives `made`: what they read is one of
-        `constants`, constant in the graph, or fed."""
+        """A model of these nodes, in order, with these `outputs`. Tensors from outside are
+        `constants`, constants of the graph, or inputs."""
         own = constants or {}
         like = {name: of for piece in pieces for name, of in zip(*piece[2:], strict=True)}
         read = dict.fromkeys(n for p in pieces for n in p.reads if n not in like and n not in own)
@@ -110,10 +109,10 @@ class SerializedGraph:
             node=[piece.proto for piece in pieces],
             initializer=[self._tensor(name) for name in read if name in self._constants],
             input=[self._info(name, name) for name in read if name not in self._constants],
-            output=[self._info(name, like.get(name, name)) for name in made],
+            output=[self._info(name, like.get(name, name)) for name in outputs],
         )
         graph.initializer.extend(_tensors(own))
-        # Of all others whoever reads the model finds the types as fast as it reads them.
+        # The runtime infers the other types as fast as it would read them.
         foreign = (name for p in pieces if is_foreign(p.proto) for name in p.makes)
         graph.value_info.extend(self._info(name, like[name]) for name in foreign)
         model = onnx.ModelProto(ir_version=self._ir_version, opset_import=self._opsets, graph=graph)
@@ -133,13 +132,13 @@ class SerializedGraph:
 
 
 def needed(pieces: Sequence[SerializedNode], names: Iterable[str]) -> list[SerializedNode]:
-    """Of these pieces, in order, those that values of these names depend on."""
-    wanted, found = set(names), []
+    """The nodes, in order, that the values of these names depend on."""
+    reads, result = set(names), []
     for piece in reversed(pieces):
-        if not wanted.isdisjoint(piece.makes):
-            wanted.update(piece.reads)
-            found.append(piece)
-    return found[::-1]
+        if not reads.isdisjoint(piece.makes):
+            reads.update(piece.reads)
+            result.append(piece)
+    return result[::-1]
 
 
 def _type(value: Value | None) -> onnx.TypeProto | None:
@@ -160,7 +159,7 @@ def _piece(node: onnx.NodeProto) -> SerializedNode:
 
 
 def _outside(body: onnx.GraphProto) -> Iterator[str]:
-    """What is read in a body and made around it."""
+    """The outer values that a body reads."""
     own = {value.name for value in (*body.input, *body.initializer)}
     for node in body.node:
         yield from (name for name in _piece(node).reads if name not in own)
@@ -169,7 +168,8 @@ def _outside(body: onnx.GraphProto) -> Iterator[str]:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """In place. What a body makes itself is called like nothing around it: ONNX demands that."""
+    """Renames in place. Inner values of a body keep their names: ONNX forbids that they shadow
+    outer ones."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for body in bodies(node):

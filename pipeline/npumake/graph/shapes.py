@@ -1,9 +1,9 @@
-"""Shapes and types of every tensor, by onnx's own inference, with its one known mistake corrected.
+"""Shapes and types by onnx's inference, with one known error corrected.
 
-A pool with ceil_mode makes floor((n + pads - extent) / s) + 1 windows per axis, and one more for
-what is left over, unless that one would start in the end padding (the ONNX operator specification
-of MaxPool and AveragePool). onnx counts it all the same, while every engine leaves it out. A pool
-with such an axis is written with floor, its windows that do hang over the end by longer pads.
+A pool with ceil_mode has floor((n + pads - extent) / s) + 1 windows per axis, and one more for the
+remainder unless that window would start in the end padding (ONNX specification of MaxPool and
+AveragePool). onnx counts it regardless, every engine omits it. Such a pool is rewritten with floor,
+and with longer end pads for windows that overhang.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from npumake.kernels.window import extent
 POOLS = ("AveragePool", "MaxPool")
 UNINFERRED = ("GroupNormalization",)
 FROM_NUMBERS = ("ConstantOfShape", "Expand", "Pad", "Range", "Tile")
-MAX_FOLLOWED = 1 << 20  # numbers of a tensor that inference looks at, some 0.1 s
+MAX_FOLLOWED_ELEMENTS = 1 << 20  # elements of a tensor whose values inference follows, about 0.1 s
 MAX_ELEMENTS = 1 << 30  # of one tensor: a gigabyte of 8 bits, the largest documented limit
 
 
 def inferred(model: ir.Model) -> ir.Model:
-    """The model with every shape and type. Raises GraphError when they do not fit."""
+    """The model with all shapes and types. Raises GraphError if they do not fit."""
     if not any(_rounds_up(node) for node in model.graph):
         return _inferred(model)
     model = ir.from_proto(ir.to_proto(model))
-    while True:  # in order: what a pool reads must be right before its own windows are counted
-        _forget_shapes(model)  # what a file says may come from the same mistake
+    while True:  # in order: a pool's input must be correct before its windows are counted
+        _forget_shapes(model)  # declared shapes may contain the same error
         model = _inferred(model)
         if not any(_corrected(node) for node in model.graph):
             return model
@@ -44,17 +44,18 @@ def _inferred(model: ir.Model) -> ir.Model:
     if follows and any(value.shape is None for n in _from_numbers(model) for value in n.outputs):
         plain = ir.from_proto(_run(proto, follows=False))
         follows = not any(_is_long(v) for node in _from_numbers(plain) for v in node.outputs)
-    made = ir.from_proto(_run(proto, follows))
-    _refuse_huge(made)
-    refuse_windows(made.graph)
-    return made
+    inferred = ir.from_proto(_run(proto, follows))
+    _refuse_huge(inferred)
+    refuse_windows(inferred.graph)
+    return inferred
 
 
 def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
-    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one. It knows
-    nothing of UNINFERRED, which make what their first input is, as an Identity does.
+    """onnx's inference. With `follows` it also follows values in tensors of rank 1. UNINFERRED
+    operators are treated as Identity.
 
-    Where the shapes that a file says contradict it, as onnxruntime it believes the operators."""
+    Where declared shapes contradict it, the operators win, as in onnxruntime.
+    """
     unknown = [node for node in proto.graph.node if node.op_type in UNINFERRED and not node.domain]
     names = {node.output[0]: node.op_type for node in unknown}
     for node in unknown:
@@ -72,7 +73,7 @@ def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
 def _inferred_anew(
     proto: onnx.ModelProto, follows: bool, contradiction: Exception
 ) -> onnx.ModelProto:
-    """Without the shapes that the file says. Raises GraphError where that does not help."""
+    """Inference without the declared shapes. Raises GraphError if that fails too."""
     try:
         return onnx.shape_inference.infer_shapes(
             _unsaid(proto), strict_mode=True, data_prop=follows
@@ -83,7 +84,7 @@ def _inferred_anew(
 
 
 def _unsaid(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without the shapes that a file says of what its own operators make."""
+    """A copy without the declared shapes of ONNX operators' outputs."""
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
     foreign = {name for node in bare.graph.node if is_foreign(node) for name in node.output}
@@ -94,12 +95,12 @@ def _unsaid(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _from_numbers(model: ir.Model) -> list[ir.Node]:
-    """The nodes that make a tensor as long as some number says."""
+    """The nodes whose output size depends on values."""
     return [node for node in model.graph if node.op_type in FROM_NUMBERS and not node.domain]
 
 
 def _is_long(value: ir.Value) -> bool:
-    return any(size > MAX_FOLLOWED for size in _sizes(value))
+    return any(size > MAX_FOLLOWED_ELEMENTS for size in _sizes(value))
 
 
 def _refuse_huge(model: ir.Model) -> None:
@@ -108,32 +109,32 @@ def _refuse_huge(model: ir.Model) -> None:
         if prod(_sizes(value)) > MAX_ELEMENTS:
             raise GraphError(
                 f"tensor `{value.name}` has the shape {list(_sizes(value))}: "
-                f"more than the {MAX_ELEMENTS:,} numbers a chip can hold"
+                f"more than the {MAX_ELEMENTS:,} elements a chip can hold"
             )
 
 
 def _sizes(value: ir.Value) -> tuple[int, ...]:
-    """The dimensions that are known."""
+    """The known dimensions."""
     return tuple(dim for dim in value.shape or () if isinstance(dim, int))
 
 
 def _forget_shapes(model: ir.Model) -> None:
     for node in model.graph:
         if is_foreign(node):
-            continue  # what it makes was said once, and cannot be inferred again
+            continue  # a foreign operator's shape was declared once and cannot be inferred again
         for value in node.outputs:
             value.shape = None
 
 
 def _rounds_up(node: ir.Node) -> bool:
     explicit = attribute(node, "auto_pad", "NOTSET") == "NOTSET"
-    known = node.op_type in POOLS and not is_foreign(node)
-    return known and explicit and bool(attribute(node, "ceil_mode", 0))
+    is_pool = node.op_type in POOLS and not is_foreign(node)
+    return is_pool and explicit and bool(attribute(node, "ceil_mode", 0))
 
 
 def _corrected(node: ir.Node) -> bool:
-    """Write a miscounted pool with floor. Whether it was one. Raises GraphError where floor cannot
-    say the same: an average over windows that hang over the end, its declared pads counted in."""
+    """Rewrites a miscounted pool with floor; returns whether it was one. Raises GraphError for an
+    average over overhanging windows that counts its pads, which floor cannot express."""
     if not _rounds_up(node):
         return False
     x = node.inputs[0]
@@ -142,17 +143,17 @@ def _corrected(node: ir.Node) -> bool:
     spatial, kernel = shape(x)[2:], attribute(node, "kernel_shape")
     rank = len(spatial)
     strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    given = attribute(node, "pads", (0,) * 2 * rank)
-    reached = pool_pads(spatial, kernel, given, strides, dilations, ceil_mode=True)
-    pads = [max(pair) for pair in zip(given, reached, strict=True)]
+    declared = attribute(node, "pads", (0,) * 2 * rank)
+    reached = pool_pads(spatial, kernel, declared, strides, dilations, ceil_mode=True)
+    pads = [max(pair) for pair in zip(declared, reached, strict=True)]
     for axis, (n, s) in enumerate(zip(spatial, strides, strict=True)):
-        begin, end = given[axis], given[rank + axis]
+        begin, end = declared[axis], declared[rank + axis]
         left_over = (n + begin + end - extent(kernel[axis], dilations[axis])) % s
-        if left_over and pads[rank + axis] == end:  # the window is counted and reaches nothing
+        if left_over and pads[rank + axis] == end:  # the window is counted but reads nothing
             break
     else:
         return False
-    if attribute(node, "count_include_pad", 0) and pads != list(given):
+    if attribute(node, "count_include_pad", 0) and pads != list(declared):
         raise GraphError(
             "ceil_mode leaves a window out on one axis and lets one hang over on another, "
             "while padding is counted",

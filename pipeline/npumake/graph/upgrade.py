@@ -1,7 +1,7 @@
-"""A model at the working opset, computing what it did.
+"""Upgrades a model to the working opset without changing its results.
 
-onnx's own converter does it, and is wrong about two operators: what is set right here is in KEPT,
-by the opset in which they changed their meaning.
+onnx's own converter does it, but is wrong about the operators in OLD_MEANING, listed by the opset
+that changed them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from npumake.graph.match import array, attribute
 from npumake.graph.origin import trace
 from npumake.graph.parse import first_line, normal
 
-INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
-MIN_OPSET = 7  # the oldest onnx's converter upgrades
-WORKING_IR = 10  # the newest IR version that says more of a model than those before
-WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
+INITIALIZERS_ALONE = 4  # since this IR version an initializer need not be an input
+MIN_OPSET = 7  # the oldest opset that onnx's converter accepts
+WORKING_IR = 10  # the newest IR version that adds information
+WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish are older
 
 
 def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
-    """The same model at `opset`, by onnx's own converter, or as much newer as its operators are.
+    """The same model at `opset`, or at the newer one its operators need, by onnx's converter.
 
-    Raises GraphError."""
+    Raises GraphError.
+    """
     if graph.opset >= opset:
         return _without_claims(graph, opset)
     if graph.opset < MIN_OPSET:
@@ -44,15 +45,15 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
         ) from error
     result = normal(ir.from_proto(converted))
     trace(result.model.graph, graph.model.graph)
-    for before, keep in KEPT.items():
+    for before, keep in OLD_MEANING.items():
         if graph.opset < before:
             keep(result)
     return result
 
 
 def _without_claims(graph: Graph, opset: int) -> Graph:
-    """A model names the opset and the format of its exporter, of which it may use nothing new.
-    What runs it may be older."""
+    """Lowers the declared opset and IR version to what the model uses, since the runtime may be
+    older than the exporter."""
     used = [
         onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
         for node in graph.model.graph.all_nodes()
@@ -64,8 +65,8 @@ def _without_claims(graph: Graph, opset: int) -> Graph:
 
 
 def _keep_old_resize(graph: Graph) -> None:
-    """Before opset 11 pixel i of a Resize or Upsample came from i / scale. The converter leaves
-    the new default, half_pixel, which computes something else."""
+    """Before opset 11 pixel i of a Resize or Upsample was i / scale. The converter leaves the new
+    default, half_pixel, which differs."""
     for node in graph.nodes("Resize"):
         graph.set_attributes(
             node,
@@ -75,8 +76,8 @@ def _keep_old_resize(graph: Graph) -> None:
 
 
 def _old_nearest_mode(resize: ir.Node) -> str:
-    """onnxruntime rounded i / scale up along an axis that shrinks, else down. Raises GraphError
-    where no one mode says the same."""
+    """Old onnxruntime rounded i / scale up on an axis that shrinks, down otherwise. Raises
+    GraphError where one mode cannot express both."""
     scales = array(resize.inputs[2])
     if scales is None or not (scales < 1).any():
         return "floor"
@@ -86,28 +87,28 @@ def _old_nearest_mode(resize: ir.Node) -> str:
 
 
 def _keep_old_hardmax(graph: Graph) -> None:
-    """Before opset 13 all axes from `axis` on were one, with one maximum. The converter leaves an
-    `axis` that now means itself alone."""
+    """Before opset 13 Hardmax had one maximum over all axes from `axis` on. The converter leaves
+    `axis`, which now means that axis alone."""
     for node in graph.nodes("Hardmax"):
         flatten_around(graph, node, attribute(node, "axis", 1))
 
 
 def flatten_around(graph: Graph, node: ir.Node, axis: int) -> None:
-    """The node, of one axis, computes over all axes from `axis` on: a Flatten in front of it, and
-    the shape restored behind."""
-    x, made, readers = node.inputs[0], node.outputs[0], _readers(node)
-    flat = graph.insert("Flatten", [x], f"{made.name}_flat", before=node, axis=axis)
-    dims = graph.insert("Shape", [x], f"{made.name}_shape", before=node)
+    """Makes a one-axis node compute over all axes from `axis` on: Flatten before it, Reshape behind
+    it."""
+    x, output, readers = node.inputs[0], node.outputs[0], _readers(node)
+    flat = graph.insert("Flatten", [x], f"{output.name}_flat", before=node, axis=axis)
+    dims = graph.insert("Shape", [x], f"{output.name}_shape", before=node)
     graph.become(node, node.op_type, [flat], axis=-1)
-    graph.forget_shape(made)
-    whole = graph.insert("Reshape", [made, dims], f"{made.name}_whole", after=node)
-    graph.replace_readers(made, whole, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, whole)
+    graph.forget_shape(output)
+    whole = graph.insert("Reshape", [output, dims], f"{output.name}_whole", after=node)
+    graph.replace_readers(output, whole, readers)
+    if output.is_graph_output():
+        graph.replace_output(output, whole)
 
 
 def _readers(node: ir.Node) -> list[ir.Node]:
     return [use.node for use in node.outputs[0].uses()]
 
 
-KEPT = {11: _keep_old_resize, 13: _keep_old_hardmax}
+OLD_MEANING = {11: _keep_old_resize, 13: _keep_old_hardmax}

@@ -1,8 +1,8 @@
-"""An ONNX file on the wire, walked past its weights: who looks for a word in a file need not search
-them, which takes longer than many a model runs.
+"""Scans a serialized ONNX file without its weights; searching those takes longer than running many
+a model.
 
-A message is fields: each a tag, which is its number and its kind, and what it holds. What is not as
-ONNX writes it is not walked past: it could hold a node where here a weight seems to be.
+A message is a list of fields, each a tag (number and wire type) and content. Content that differs
+from ONNX's encoding is kept, since it could hide a node.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterator
 
 _VARINT, _SIZED = 0, 2  # kinds
 _FIXED = {1: 8, 5: 4}  # bytes
-_GRAPH, _INITIALIZER = 7 << 3 | _SIZED, 5 << 3 | _SIZED  # tags, of a model and of a graph
+_GRAPH, _INITIALIZER = (
+    7 << 3 | _SIZED,
+    5 << 3 | _SIZED,
+)  # tags of ModelProto.graph and GraphProto.initializer
 
 
 def bytes_without_weights(model: bytes) -> bytes:
-    """What the fields hold, one behind the other, without the initializers of the graph; all of it
-    where the file is torn or strange."""
+    """The concatenated field contents without the graph's initializers; all bytes of a truncated or
+    unusual file."""
     try:
         return b"".join(model[start:stop] for start, stop in _but_initializers(model))
     except (IndexError, ValueError):
@@ -34,7 +37,7 @@ def _but_initializers(model: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The tag of each, and where what it holds starts and stops. Raises IndexError, ValueError."""
+    """(tag, start, end) of each field. Raises IndexError, ValueError."""
     while at < end:
         tag, at = _varint(data, at)
         kind = tag & 7
@@ -47,13 +50,13 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
         else:
             raise ValueError(f"a field of kind {kind}")
         if at + size > end:
-            raise IndexError(f"a field ends at {at + size}, what holds it at {end}")
+            raise IndexError(f"a field ends at {at + size}, its message at {end}")
         yield tag, at, at + size
         at += size
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first, as long as the eighth is set; and what lies behind."""
+    """(value, next position): seven bits per byte, lowest first, while the eighth is set."""
     number = shift = 0
     while True:
         byte = data[at]

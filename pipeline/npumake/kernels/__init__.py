@@ -1,5 +1,7 @@
-"""kernels: the integer arithmetic of the judge, and the measures of closeness, on arrays alone.
+"""kernels: exact integer arithmetic of the reference engine, and similarity measures, on arrays
+alone.
 
-Every function is pure, and exact or correctly rounded: its result is the same on every CPU and
-thread count. The room refuses to know graphs, models, targets and files; who calls says the grid.
+Every function is pure, and exact or correctly rounded: the same result on every CPU and thread
+count. This room does not know graphs, models, targets or files; callers pass scales and zero
+points.
 """

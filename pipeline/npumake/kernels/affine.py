@@ -18,8 +18,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[Scalar]:
-    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; one number, of shape () or
-    (1,), is for all and becomes a scalar."""
+    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; shape () or (1,) becomes a
+    scalar for all channels."""
     if values.size == 1:
         return values.reshape(())
     shape = [1] * rank
@@ -28,7 +28,7 @@ def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[S
 
 
 def other_axes(rank: int, axis: int) -> tuple[int, ...]:
-    """All but `axis`, which is not negative: what a figure per channel is taken over."""
+    """All axes but `axis`, which is not negative: a per-channel statistic reduces these."""
     return tuple(index for index in range(rank) if index != axis)
 
 
@@ -40,11 +40,10 @@ def quantize(
     high: int,
     rounding: Rounding = "half_even",
 ) -> npt.NDArray[np.int32]:
-    """saturate(round(x / scale) + zero_point): ONNX QuantizeLinear where half goes to even, the
-    std::round of C++ where it goes away from zero.
+    """saturate(round(x / scale) + zero_point). half_even is ONNX QuantizeLinear; half_away is the
+    std::round of C++.
 
-    The division is done in the type of `x`, as ONNX does. Infinities saturate.
-    Raises NotANumberError on NaN.
+    Divides in the type of `x`, as ONNX does. Infinities saturate. Raises NotANumberError on NaN.
     """
     with np.errstate(over="ignore"):  # infinity saturates like any large value
         steps = ROUNDED[rounding](np.asarray(x / np.asarray(scale, x.dtype), np.float64))
@@ -57,9 +56,9 @@ def dequantize(q: Ints, scale: npt.ArrayLike, zero_point: npt.ArrayLike) -> npt.
     """scale * (q - zero_point) in float32: ONNX DequantizeLinear."""
     steps = np.subtract(q, zero_point, dtype=np.int32)
     real = steps.astype(np.float32) * np.asarray(scale, np.float32)
-    return np.asarray(real)  # NumPy makes no array of rank 0 by itself
+    return np.asarray(real)  # NumPy returns scalars instead of arrays of rank 0
 
 
 def saturate(q: Ints, low: int, high: int) -> npt.NDArray[np.int32]:
-    """The values of `q` held within [low, high], as int32."""
+    """`q` clipped to [low, high], as int32."""
     return np.clip(q, low, high).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The three kinds of array that the kernels speak of, and what their values may be unfit for."""
+"""Array types of the kernels, and the errors for unsuitable values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class NotANumberError(ValueError):
-    """NaN, where a number is put on a grid."""
+    """NaN in a tensor to be quantized."""
 
 
 class TooWideError(OverflowError):
-    """Sums that no float and no integer here holds exactly."""
+    """A sum that neither float64 nor int64 holds exactly."""

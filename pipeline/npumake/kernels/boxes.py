@@ -1,4 +1,4 @@
-"""Boxes of detectors: from distances to corners, overlaps, suppression, masks.
+"""Boxes of detectors: decoding distances, overlaps, suppression, masks.
 
     d = sum_i i * softmax(logits)_i                            (cells, DFL over bins)
     xc = (gx + (r - l) / 2) s    w = (l + r) s                 (gx: centre of the cell, s: stride)
@@ -23,7 +23,7 @@ def sigmoid(x: Floats) -> Floats:
 
 
 def expected_bins(logits: Floats) -> Floats:
-    """(4 * bins, n) → (4, n) distances in cells: side by side the expected bin of a softmax."""
+    """(4 * bins, n) → (4, n) distances in cells: per side the expected bin of a softmax."""
     bins = logits.shape[0] // 4
     sides = logits.reshape(4, bins, -1)
     weights = np.exp(sides - sides.max(1, keepdims=True))
@@ -32,7 +32,7 @@ def expected_bins(logits: Floats) -> Floats:
 
 
 def cell_centres(height: int, width: int) -> Floats:
-    """(2, height * width): x and y of every cell, row by row, in cells."""
+    """(2, height * width): x and y of every cell centre in cells, row by row."""
     y, x = np.mgrid[:height, :width]
     return np.stack([x.ravel(), y.ravel()]).astype(np.float32) + np.float32(0.5)
 
@@ -52,14 +52,15 @@ def corners(boxes: Floats) -> Floats:
 def suppressed(
     boxes: Floats, scores: Floats, limit: float, most: int, classes: Floats | None = None
 ) -> np.ndarray:
-    """The indices that stay, best first: a box goes where it overlaps a better one by more than
-    `limit` (of the same class, where `classes` are given). `boxes` (n, 4) are corners."""
+    """Non-maximum suppression: the remaining indices, best first. A box is dropped if its IoU with
+    a better one exceeds `limit` (of the same class, if `classes` are given). `boxes` (n, 4) are
+    corners."""
     order = np.argsort(-scores, kind="stable")
     area = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(1)
-    kept: list[int] = []
-    while len(order) and len(kept) < most:
+    indices: list[int] = []
+    while len(order) and len(indices) < most:
         best, order = order[0], order[1:]
-        kept.append(int(best))
+        indices.append(int(best))
         low = np.maximum(boxes[best, :2], boxes[order, :2])
         high = np.minimum(boxes[best, 2:], boxes[order, 2:])
         shared = np.maximum(high - low, 0).prod(1)
@@ -67,12 +68,12 @@ def suppressed(
         if classes is not None:
             gone &= classes[order] == classes[best]
         order = order[~gone]
-    return np.array(kept, np.int64)
+    return np.array(indices, np.int64)
 
 
 def masks(coefficients: Floats, protos: Floats, boxes: Floats) -> np.ndarray:
-    """(n, k), (k, h, w) and corners (n, 4) in 0..1 → (n, h, w) of bool, inside the box where
-    coefficients @ protos > 0, which is where its sigmoid is above one half."""
+    """(n, k), (k, h, w) and corners (n, 4) in 0..1 → (n, h, w) of bool: inside the box and
+    coefficients @ protos > 0, where its sigmoid exceeds one half."""
     count, height, width = protos.shape
     logits = (coefficients @ protos.reshape(count, -1)).reshape(-1, height, width)
     x1, y1, x2, y2 = (boxes * np.array([width, height] * 2, boxes.dtype)).T[:, :, None]

@@ -36,48 +36,48 @@ _VIDEO = {"y": (219 / 255, 16.0), "u": (224 / 255, 128.0), "v": (224 / 255, 128.
 
 
 class Mixing(NamedTuple):
-    """made = matrix @ given + shift, on codes."""
+    """target codes = matrix @ source codes + shift."""
 
-    matrix: Floats  # (channels made, channels given), float64
-    shift: Floats  # (channels made,), float64
+    matrix: Floats  # (target channels, source channels), float64
+    shift: Floats  # (target channels,), float64
 
 
-def mixing(given: str, made: str, *, video: bool = False) -> Mixing:
-    """How the codes of the channels `made` follow from those `given`, both as letters in order.
+def mixing(source: str, target: str, *, video: bool = False) -> Mixing:
+    """How codes of the channels `target` follow from those of `source`, both as letters in order.
 
-    A channel that is given is copied, whatever its range; `video` is the range of y, u and v where
-    they are converted. Not rounded, not clipped.
+    A channel in both is copied, whatever its range. `video` is the range of converted y, u and v.
+    Not rounded, not clipped.
     """
     codes = _VIDEO if video else _FULL
-    matrix, shift = np.zeros((len(made), len(given))), np.zeros(len(made))
-    for row, letter in enumerate(made):
-        if letter in given:
-            matrix[row, given.index(letter)] = 1.0
+    matrix, shift = np.zeros((len(target), len(source))), np.zeros(len(target))
+    for row, letter in enumerate(target):
+        if letter in source:
+            matrix[row, source.index(letter)] = 1.0
             continue
         gain, shift[row] = codes.get(letter, (1.0, 0.0))
         for part, weight in FORMULAS[letter].items():
             part_gain, zero = codes.get(part, (1.0, 0.0))
-            matrix[row, given.index(part)] = weight * gain / part_gain
+            matrix[row, source.index(part)] = weight * gain / part_gain
             shift[row] -= weight * gain / part_gain * zero
     return Mixing(matrix, shift)
 
 
 def mixed(picture: Floats, how: Mixing) -> Floats:
-    """`picture` (N, C, H, W) in other channels, (N, C', H, W), float64."""
-    made = np.zeros((1, len(how.shift), 1, 1)) + how.shift[:, None, None]
+    """`picture` (N, C, H, W) → other channels (N, C', H, W), float64."""
+    result = np.zeros((1, len(how.shift), 1, 1)) + how.shift[:, None, None]
     for channel, weights in enumerate(how.matrix.T):  # in order: the same sum on every machine
-        made = made + weights[:, None, None] * picture[:, channel, None].astype(np.float64)
-    return made
+        result = result + weights[:, None, None] * picture[:, channel, None].astype(np.float64)
+    return result
 
 
 def halved(picture: Floats) -> Floats:
-    """The mean of each 2x2 block: (N, C, H, W) of even H and W → (N, C, H/2, W/2)."""
+    """The mean of each 2x2 block: (N, C, H, W) with even H and W → (N, C, H/2, W/2)."""
     n, c, h, w = picture.shape
     return picture.reshape(n, c, h // 2, 2, w // 2, 2).mean(axis=(3, 5))
 
 
 def stretched(picture: Floats, height: int, width: int) -> Floats:
-    """Each pixel of (N, C, height, width) is the one at the same place of `picture`."""
+    """Nearest-neighbour resize to (N, C, height, width)."""
     rows = (2 * np.arange(height) + 1) * picture.shape[2] // (2 * height)
     columns = (2 * np.arange(width) + 1) * picture.shape[3] // (2 * width)
     return picture[:, :, rows][:, :, :, columns]

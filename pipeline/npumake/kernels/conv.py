@@ -1,15 +1,15 @@
-"""Convolution of integers, exact, in one, two or three spatial dimensions.
+"""Exact convolution of integers in one, two or three spatial dimensions.
 
     y[n, o, i] = sum over c, t of  w[o, c, t] * x[n, c, s * i + d * t - p]
 
-x and w have had their zero points subtracted, so the padding is 0. With d * t = s * a + r the
-padded x, cut into a phase x[s * j + r] for every remainder r and laid flat, gives
+x and w are without zero points, so the padding is 0. With d * t = s * a + r, the padded x is split
+into phases x[s * j + r], one per remainder r, and flattened:
 
     y[n, o, i] = sum over c, t of  w[o, c, t] * phase[r(t)][n, c, i + a(t)]
 
-so that a tap is one slice of memory: i runs over rows as long as those of the phase, and what is
-computed beyond the width of y is left out. The slices are the columns of a matrix (im2col) for one
-product per group. The transpose scatters where this gathers.
+So a tap is one slice of memory: i runs over rows of the phase's length, and columns beyond the
+width of y are dropped. The slices are the columns of a matrix (im2col), with one product per group.
+The transpose scatters instead of gathering.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from npumake.kernels.arrays import Ints
 from npumake.kernels.matmul import exact_float
 from npumake.kernels.window import extent, fits, padded, windows
 
-BLOCK_BYTES = 1 << 20  # of im2col at a time: what stays in the cache
+BLOCK_BYTES = 1 << 20  # of im2col at a time, to stay in the cache
 
 Index: TypeAlias = tuple[Any, ...]
-Array: TypeAlias = npt.NDArray[Any]  # float32 or float64 that holds exact integers
+Array: TypeAlias = npt.NDArray[Any]  # float32 or float64 with exact integers
 
 
 class _Taps(NamedTuple):
-    """Tap t of sample n is phases[remainder[t]][n, :, first[t] :], of which `span` is used."""
+    """Tap t of sample n is phases[remainder[t]][n, :, first[t] :], cut to `span`."""
 
     phases: dict[tuple[int, ...], Array]  # (N, C, flat) each
     remainder: list[tuple[int, ...]]
@@ -56,8 +56,8 @@ def conv(
 ) -> Array:
     """ONNX Conv without bias: x (N, C, *spatial), weight (O, C / group, *kernel) -> (N, O, *out).
 
-    The integers come in float32 or float64, whichever holds them exactly.
-    Raises ValueError if the kernel does not fit, TooWideError if a sum could exceed 2**53.
+    The result is float32 or float64, whichever is exact. Raises ValueError if the kernel does not
+    fit, TooWideError if a sum could exceed 2**53.
     """
     outputs, depth, *kernel = weight.shape
     exact = exact_float(x, weight, tuple(range(1, weight.ndim)))
@@ -69,14 +69,14 @@ def conv(
         parts = [taps.of(tap, sample) for tap in range(len(taps.first))]
         _multiply(parts, weights, into[..., : taps.span])
     inside = (slice(n) for n in taps.out)
-    kept: Index = (..., *inside)
-    return result.reshape(len(x), outputs, *whole)[kept]
+    cropped: Index = (..., *inside)
+    return result.reshape(len(x), outputs, *whole)[cropped]
 
 
 def _taps(
     x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> _Taps:
-    """Of the padded x (N, C, *spatial), which is filled up to whole strides."""
+    """The taps of the padded x (N, C, *spatial), extended to whole strides."""
     spatial = x.shape[2:]
     out = [fits(*axis) for axis in zip(spatial, kernel, strides, dilations, strict=True)]
     rows = [-(-n // s) for n, s in zip(spatial, strides, strict=True)]
@@ -108,9 +108,9 @@ def conv_transpose(
 ) -> Array:
     """ONNX ConvTranspose without bias: x (N, C, *in), weight (C, O / group, *kernel).
 
-    out = stride * (in - 1) + dilation * (kernel - 1) + 1 - begin - end; an `output_padding` is
-    given by subtracting it from the end pads, which may so become negative.
-    Raises TooWideError if a sum could exceed 2**53.
+    out = stride * (in - 1) + dilation * (kernel - 1) + 1 - begin - end. Subtract an
+    `output_padding` from the end pads, which may become negative. Raises TooWideError if a sum
+    could exceed 2**53.
     """
     channels, outputs, *kernel = weight.shape
     inputs, rank = x.shape[2:], len(kernel)
@@ -123,13 +123,13 @@ def conv_transpose(
     ]
     size = [n - b - e for n, b, e in zip(whole, pads, pads[rank:], strict=False)]
     inside = (slice(b, b + n) for b, n in zip(pads, size, strict=False))
-    kept: Index = (..., *inside)
+    cropped: Index = (..., *inside)
     result = np.zeros((len(x), group, outputs, *size), exact)
     for sample, into in zip(x.astype(exact), result, strict=True):
         canvas = np.zeros((group, outputs, *whole), exact)
         grouped = sample.reshape(group, channels // group, *inputs)
         _scatter(grouped, rows, windows(canvas, kernel, strides, dilations))
-        part = canvas[kept]
+        part = canvas[cropped]
         into[tuple(slice(n) for n in part.shape)] = part
     return result.reshape(len(x), group * outputs, *size)
 

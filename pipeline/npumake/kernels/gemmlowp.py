@@ -1,8 +1,7 @@
-"""Functions as TensorFlow Lite's reference kernels compute them, in gemmlowp's fixed point.
+"""Functions of TensorFlow Lite's reference kernels, in gemmlowp's fixed point.
 
-A number of I integer bits is held as a = round(x * 2**(31 - I)); the product of two adds their
-integer bits, rounded by `high_product`. With -1/4 <= a < 0, b the bits of what is left and
-x = a + 1/8,
+A number with I integer bits is a = round(x * 2**(31 - I)). A product adds the integer bits of its
+factors and rounds with `high_product`. With -1/4 <= a < 0, b the remaining bits and x = a + 1/8,
 
     exp(a - b) = exp(-1/8) * (1 + x + x**2/2 + x**3/6 + x**4/24) * product of exp(-2**k) of b
 
@@ -18,7 +17,7 @@ import numpy as np
 from npumake.kernels.arrays import Int64, Ints
 from npumake.kernels.rounding import FixedPoint, fixed_point, high_product, rescale, shift_right
 
-ONE = np.int64((1 << 31) - 1)  # with no integer bits
+ONE = np.int64((1 << 31) - 1)  # without integer bits
 EXP_EIGHTH = np.int64(1895147668)  # exp(-1/8)
 THIRD = np.int64(715827883)  # 1/3
 POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**k), k > -3
@@ -29,7 +28,7 @@ _INT32 = np.iinfo(np.int32)
 
 
 def exp(a: Int64) -> Int64:
-    """exp(a) without integer bits for a <= 0 of DIFF_BITS."""
+    """exp(a) without integer bits, for a <= 0 with DIFF_BITS."""
     quarter = np.int64(1 << (31 - DIFF_BITS - 2))
     near = (a & (quarter - 1)) - quarter
     x = (near << DIFF_BITS) + (1 << 28)
@@ -55,7 +54,7 @@ def reciprocal(a: Int64) -> Int64:
 
 
 def softmax(q: Ints, scale: float, axis: int) -> Int64:
-    """Codes of int8 on the grid 1/256, -128 for codes `q` of `scale`, along `axis`."""
+    """int8 codes on the grid 1/256, -128, along `axis`, for codes `q` of this scale."""
     factor = fixed_point(min(scale * 2.0 ** (31 - DIFF_BITS), 2.0**31 - 1))
     left = 31 - int(factor.shift)
     diff = q.astype(np.int64) - q.max(axis=axis, keepdims=True)
@@ -65,13 +64,13 @@ def softmax(q: Ints, scale: float, axis: int) -> Int64:
     total = np.where(counts, _halved(powers, SUM_BITS), 0).sum(axis=axis, keepdims=True)
     headroom = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
     inverse = reciprocal((total << headroom) - (np.int64(1) << 31))
-    made = high_product(inverse, powers)
-    codes = shift_right(made, SUM_BITS - headroom + 31 - 8, "half_away") - 128
+    quotients = high_product(inverse, powers)
+    codes = shift_right(quotients, SUM_BITS - headroom + 31 - 8, "half_away") - 128
     return np.where(counts, np.clip(codes, -128, 127), -128)
 
 
 def mean_factor(ratio: float, count: int) -> FixedPoint:
-    """ratio / count: the mantissa of `ratio` divided, what is left cut off."""
+    """ratio / count: the mantissa divided and truncated."""
     whole = fixed_point(ratio)
     shift = min(count.bit_length() - 1, 32, 62 - int(whole.shift))
     mantissa = (int(whole.mantissa) << shift) // count
@@ -79,22 +78,23 @@ def mean_factor(ratio: float, count: int) -> FixedPoint:
 
 
 def hard_swish(steps: Int64, scale: float, output: float) -> Int64:
-    """Steps of `output` for steps of `scale`: 16-bit fixed point, before the zero point."""
+    """Steps of scale `output` for steps of `scale`: 16-bit fixed point, without zero point."""
     high = np.float32(1 / 128) * np.float32(scale)
-    made, made_shift = _short(float(high / np.float32(output)))
+    gain, gain_shift = _short(float(high / np.float32(output)))
     relu, relu_shift = _short(float(high / np.float32(3 / 32768)))
     wide = steps << 7
     gate = _short_limits(wide << max(relu_shift - 1, 0))
     gate = _short_product(gate, relu)
     gate = _short_limits(gate << 1) if relu_shift > 0 else _halved(gate, -relu_shift)
     share = (gate + (1 << 15)) >> 1
-    product = share * _short_product(wide, made)
+    product = share * _short_product(wide, gain)
     cut = np.sign(product) * (np.abs(product) >> 15)  # towards zero
-    return _halved(cut, -made_shift)
+    return _halved(cut, -gain_shift)
 
 
 def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:
-    """Of each of m outputs the two inputs and the weight of the upper one, in units of 2**-10."""
+    """For each of m outputs the two inputs, and the weight of the upper one in units of
+    2**-10."""
     aligned = coordinates == "align_corners" and m > 1
     less = 1 if aligned else 0
     scale = ((n - less << LINEAR_BITS) + (m - less) // 2) // (m - less)
@@ -106,7 +106,7 @@ def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:
 
 
 def linear(q: Ints, rows: tuple[Int64, ...], columns: tuple[Int64, ...]) -> Int64:
-    """q (N, C, H, W) between its neighbours, half away from zero."""
+    """q (N, C, H, W) interpolated between its neighbours, half away from zero."""
     total = q.astype(np.int64)
     for axis, (low, high, weight) in ((2, rows), (3, columns)):
         weights = weight.reshape(-1, *(1,) * (3 - axis))
@@ -116,13 +116,13 @@ def linear(q: Ints, rows: tuple[Int64, ...], columns: tuple[Int64, ...]) -> Int6
 
 
 def leaky_relu(steps: Int64, ratio: float, below: float) -> Int64:
-    """steps * ratio, or * below where negative, each rounded twice."""
+    """steps * ratio, or steps * below where negative, each rounded twice."""
     above, under = (rescale(steps, fixed_point(real), "twice") for real in (ratio, below))
     return np.where(steps >= 0, above, under)
 
 
 def _short(factor: float) -> tuple[int, int]:
-    """A mantissa of 15 bits and the exponent that goes with it."""
+    """A 15-bit mantissa and its exponent."""
     fixed = fixed_point(factor)
     return min((int(fixed.mantissa) + (1 << 15)) >> 16, (1 << 15) - 1), 31 - int(fixed.shift)
 

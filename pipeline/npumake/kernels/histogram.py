@@ -1,11 +1,11 @@
-"""Histograms of magnitudes that merge exactly, in any order and any split.
+"""Histograms of magnitudes that merge exactly, in any order.
 
-The bins are 2**e wide and start at zero, x falls into bin floor(|x| * 2**-e) of its sign's row,
-and e is the smallest with max|x| < 16384 * 2**e. Bins of all widths are aligned, since
+Bins are 2**e wide and start at zero; x falls into bin floor(|x| * 2**-e) of its sign's row. e is
+the smallest exponent with max|x| < 16384 * 2**e. Bins of all widths are aligned:
 
     floor(floor(|x| * 2**-e) * 2**-k) = floor(|x| * 2**-(e + k))
 
-so the histogram of a whole is made of those of its parts by adding 2**k neighbouring bins.
+So the histogram of a whole is the sum of its parts', after adding 2**k neighbouring bins.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from npumake.kernels.arrays import Int64
 
 BIN_BITS = 14
 BINS = 1 << BIN_BITS
-FINEST = -126  # the exponent for all-zero data: that of float32's smallest normal number
+FINEST = -126  # the exponent for all-zero data: float32's smallest normal number
 BLOCK = 1 << 15  # elements whose bins stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How often each magnitude occurs. `counts` (2, 16384): row 0 is x < 0, row 1 is x >= 0.
+    """Counts of magnitudes. `counts` (2, 16384): row 0 is x < 0, row 1 is x >= 0.
 
-    Bin j of a row holds j * 2**exponent <= |x| < (j + 1) * 2**exponent. `low` and `high` are the
-    exact extremes, values of float32; of no data they are inf and -inf.
+    Bin j holds j * 2**exponent <= |x| < (j + 1) * 2**exponent. `low` and `high` are the exact
+    extremes as float32 values; without data they are inf and -inf.
     """
 
     exponent: int
@@ -40,11 +40,11 @@ class Histogram:
 
 
 def histogram(x: npt.NDArray[np.float32]) -> Histogram:
-    """The histogram of all elements of `x`. Raises ValueError on NaN and infinity."""
+    """The histogram of `x`. Raises ValueError on NaN and infinity."""
     flat = np.ravel(x)
     if flat.size == 0:
         return Histogram(FINEST, np.zeros((2, BINS), np.int64), math.inf, -math.inf, 0)
-    low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 makes -0.0 plain zero
+    low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 turns -0.0 into 0.0
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"a histogram needs finite values, not {low} .. {high}")
     exponent = int(exponents(np.float32(max(-low, high))))
@@ -52,13 +52,13 @@ def histogram(x: npt.NDArray[np.float32]) -> Histogram:
 
 
 def exponents(largest: npt.NDArray[np.float32] | np.float32) -> npt.NDArray[np.int32]:
-    """The exponent of the bins for each largest magnitude."""
-    found = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
-    return np.where(largest > 0, found, FINEST).astype(np.int32)
+    """The bin exponent for each largest magnitude."""
+    result = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
+    return np.where(largest > 0, result, FINEST).astype(np.int32)
 
 
 def merged(a: Histogram, b: Histogram) -> Histogram:
-    """The histogram of the data of both, to the byte."""
+    """The histogram of both data sets, exactly."""
     exponent = max(a.exponent, b.exponent)
     counts = coarse(a.counts, exponent - a.exponent) + coarse(b.counts, exponent - b.exponent)
     low, high = min(a.low, b.low), max(a.high, b.high)
@@ -66,32 +66,32 @@ def merged(a: Histogram, b: Histogram) -> Histogram:
 
 
 def coarse(counts: Int64, k: int) -> Int64:
-    """The same values in bins 2**k times as wide: (2, 16384) again."""
+    """The counts in bins 2**k times as wide: (2, 16384) again."""
     halves = counts
-    for _ in range(min(k, BIN_BITS)):  # at most all bins fall into bin 0
+    for _ in range(min(k, BIN_BITS)):  # at 2**BIN_BITS all values are in bin 0
         halves = halves[:, ::2] + halves[:, 1::2]
-    found = np.zeros_like(counts)
-    found[:, : halves.shape[1]] = halves
-    return found
+    bins = np.zeros_like(counts)
+    bins[:, : halves.shape[1]] = halves
+    return bins
 
 
 def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """What a value is multiplied by to count bins: a power of two, exact or far below one."""
+    """The factor from values to bins: a power of two, exact or far below one."""
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
 def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32) -> Int64:
-    """For each value the place of its bin in `counts`, laid out flat."""
-    rows = x + np.float32(0)  # -0, which is no negative number, becomes 0
+    """The flat bin index in `counts` of each value."""
+    rows = x + np.float32(0)  # turns -0, which is not negative, into 0
     y = rows * scale
     np.abs(y, out=y)
-    found = y.astype(np.int32)
+    bins = y.astype(np.int32)
     bits = rows.view(np.int32)
     bits >>= 31 - BIN_BITS
     bits &= BINS
     bits ^= BINS  # BINS where x >= 0
-    found |= bits
-    return found.astype(np.int64)  # what counts takes places as they are
+    bins |= bits
+    return bins.astype(np.int64)  # the index type of bincount
 
 
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:

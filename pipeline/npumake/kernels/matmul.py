@@ -1,12 +1,12 @@
-"""Exact integer products on the float unit.
+"""Exact integer matrix products on the float unit.
 
 A float with a significand of t bits adds and multiplies integers exactly while no partial sum
-exceeds 2**t, in whatever order BLAS and its threads take them. For y = sum_k a_k * b_k
+exceeds 2**t, in any order that BLAS and its threads choose. For y = sum_k a_k * b_k
 
     |partial sum| <= max|a| * sum_k |b_k|
 
-so this bound picks float32 (t = 24), twice as fast, or float64 (t = 53): both give the same
-integers, and either is many times faster than integer arithmetic in NumPy.
+This bound selects float32 (t = 24), which is twice as fast, or float64 (t = 53). Both give the same
+integers, many times faster than NumPy's integer arithmetic.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from npumake.kernels.arrays import Int64, Ints, TooWideError
 
 
 def exact_float(a: Ints, b: Ints, axes: int | tuple[int, ...]) -> type[np.floating]:
-    """The float that is exact for products of `a` and `b` summed over `axes` of `b`.
+    """The float type that is exact for products of `a` and `b` summed over `axes` of `b`.
 
     Raises TooWideError if a sum could exceed 2**53.
     """
     terms = int(np.prod([b.shape[axis] for axis in np.atleast_1d(axes)], dtype=np.int64))
     largest = _magnitude(a)
-    if largest * _magnitude(b) * terms <= 1 << 24:  # seen without a sum, for most layers
+    if largest * _magnitude(b) * terms <= 1 << 24:  # a cheaper bound, enough for most layers
         return np.float32
     bound = largest * int(np.abs(b.astype(np.int64)).sum(axis=axes).max(initial=0))
     if bound <= 1 << 24:

@@ -1,16 +1,16 @@
-"""How close two tensors are. With the reference a, the other b and e = a - b:
+"""Similarity of two tensors, the reference a and the other b, with e = a - b:
 
     cosine     sum a*b / sqrt(sum a*a * sum b*b)     1 for two zero tensors, 0 for one,
-                                                     NaN where something is no number
+                                                     NaN for NaN or infinity
     mse        sum e*e / count                       sqnr_db    10 * log10(sum a*a / sum e*e)
     l1         sum |e|                               l2         sqrt(sum e*e)
     mre        sum |e| / sum |a|                     chebyshev  max |e|
 
-The mean relative error is that of the magnitudes in all: of single elements it has no meaning where
-a is zero, as behind a Relu it is.
+The mean relative error relates total magnitudes: per element it is meaningless where a is zero, as
+behind a Relu.
 
-All come from seven sums, in float64, which add up over batches: block by block, each so short that
-BLAS gives its products to one thread. The number of threads so changes no bit.
+All come from seven float64 sums, which add up over batches. They are computed in blocks so short
+that BLAS uses one thread for a dot product; so the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
-BLOCK = 1 << 13  # elements; OpenBLAS shares out a dot product of more than 10,000
+BLOCK = 1 << 13  # elements; OpenBLAS splits a dot product of more than 10,000
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The first three sums, all that a cosine takes; `+` merges two."""
+    """The three sums of a cosine; `+` merges two."""
 
     ab: float = 0.0
     aa: float = 0.0
@@ -44,7 +44,7 @@ class Alignment:
         if self.aa == 0.0 or self.bb == 0.0:
             return float(self.aa == self.bb)
         product = self.aa * self.bb
-        inside = 0.0 < product < math.inf  # what float64 holds of it
+        inside = 0.0 < product < math.inf  # within float64's range
         norm = math.sqrt(product) if inside else math.sqrt(self.aa) * math.sqrt(self.bb)
         ratio = self.ab / norm
         return ratio if math.isnan(ratio) else max(-1.0, min(1.0, ratio))
@@ -70,7 +70,7 @@ class Agreement:
             self.bb + other.bb,
             self.squared + other.squared,
             self.absolute + other.absolute,
-            float(np.maximum(self.chebyshev, other.chebyshev)),  # which keeps a NaN
+            float(np.maximum(self.chebyshev, other.chebyshev)),  # propagates NaN
             self.magnitude + other.magnitude,
             self.count + other.count,
         )
@@ -85,14 +85,14 @@ class Agreement:
 
     @property
     def mre(self) -> float:
-        """Infinite where there is an error and no signal."""
+        """Infinite for an error without a signal."""
         if self.absolute == 0.0:
             return 0.0
         return self.absolute / self.magnitude if self.magnitude else math.inf
 
     @property
     def sqnr_db(self) -> float:
-        """In decibels; infinite where there is no error, minus infinite where no signal, or none
+        """In decibels: infinite without an error, minus infinite without a signal or if it vanishes
         beside the error."""
         if self.squared == 0.0:
             return math.inf
@@ -109,22 +109,22 @@ class Agreement:
 
 
 def worst(figures: Iterable[float], default: float = 1.0) -> float:
-    """The least of them, NaN where one is NaN: which `min` finds at times only."""
-    found = list(figures)
-    return math.nan if any(map(math.isnan, found)) else min(found, default=default)
+    """The minimum, NaN if any is NaN; `min` misses some."""
+    values = list(figures)
+    return math.nan if any(map(math.isnan, values)) else min(values, default=default)
 
 
 def agreement(a: Numbers, b: Numbers) -> Agreement:
     """The sums of one pair; `a` is the reference. Raises ValueError if the shapes differ."""
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-    (found,) = agreements(a, (b,))
-    return found
+    (sums,) = agreements(a, (b,))
+    return sums
 
 
 def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:
-    """The sums of `a`, the reference, with each of the others, which have its shape; what is of
-    `a` alone is summed once."""
+    """The sums of the reference `a` with each of `others`, which have its shape; sums of `a` alone
+    are computed once."""
     flat, parts = np.ravel(a), [np.ravel(other) for other in others]
     x, y = np.empty((2, min(BLOCK, flat.size)))
     aa = magnitude = 0.0
@@ -140,7 +140,7 @@ def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:
             ab, bb = ab + _dot(u, v), bb + _dot(v, v)
             error = np.abs(np.subtract(u, v, out=v), out=v)
             squared, absolute = squared + _dot(error, error), absolute + _sum(error)
-            largest = float(np.maximum(largest, np.maximum.reduce(error)))  # which keeps a NaN
+            largest = float(np.maximum(largest, np.maximum.reduce(error)))  # propagates NaN
             sums[index] = ab, bb, squared, absolute, largest
         magnitude += _sum(np.abs(u, out=u))
     return [
@@ -150,7 +150,7 @@ def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:
 
 
 def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
-    """The sums of `a`, the reference, with each of the others, which have its shape."""
+    """The sums of the reference `a` with each of `others`, which have its shape."""
     flat, parts = np.ravel(a), [np.ravel(other) for other in others]
     aa, sums = 0.0, [[0.0, 0.0] for _ in parts]
     for start in range(0, flat.size, BLOCK):
@@ -169,7 +169,7 @@ def _dot(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
 
 
 def _sum(a: npt.NDArray[np.float64]) -> float:
-    return float(np.add.reduce(a))  # np.sum takes longer to begin
+    return float(np.add.reduce(a))  # starts faster than np.sum
 
 
 def cosine(a: Numbers, b: Numbers) -> float:

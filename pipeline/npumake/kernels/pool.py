@@ -1,7 +1,7 @@
-"""Pooling. A maximum or a sum over a box is the maximum or sum along each axis in turn.
+"""Pooling. A maximum or sum over a box is computed along each axis in turn.
 
-pads  are effective: with ceil_mode, what `pool_pads` gives
-mean  = sum_pool / counts, divided where the scale is applied
+pads  are effective: with ceil_mode those of `pool_pads` mean  = sum_pool / counts, divided where
+the scale is applied
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def max_pool(
     dilations: Sequence[int],
     lowest: int,
 ) -> Ints:
-    """The largest of each window of x (N, C, *spatial), in the type of x; padding is `lowest`."""
+    """The maximum of each window of x (N, C, *spatial), in the type of x; the padding is
+    `lowest`."""
     return _slide(np.maximum, padded(x, pads, lowest, x.dtype), kernel, strides, dilations)
 
 
@@ -38,7 +39,8 @@ def sum_pool(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> Int64:
-    """The exact sum of each window of x (N, C, *spatial), zero point subtracted; padding is 0."""
+    """The exact sum of each window of x (N, C, *spatial) without zero point; the padding is
+    0."""
     return _slide(np.add, padded(x, pads, 0, np.int64), kernel, strides, dilations)
 
 
@@ -50,10 +52,10 @@ def counts(
     dilations: Sequence[int],
     counted_pads: Sequence[int],
 ) -> Int64:
-    """Elements under each window, of shape (*out): what an average divides by.
+    """Elements under each window, of shape (*out): the divisors of an average.
 
-    Counted are the elements of the input and of `counted_pads`: zeros, or for count_include_pad
-    the pads the model declares. Never counted is what ceil_mode adds beyond those.
+    Counted are the input's elements and those of `counted_pads`: zeros, or the declared pads for
+    count_include_pad. Elements that ceil_mode adds beyond these never count.
     """
     rank = len(spatial)
     along = []
@@ -74,10 +76,10 @@ def pool_pads(
     dilations: Sequence[int],
     ceil_mode: bool,
 ) -> tuple[int, ...]:
-    """The pads with which windows that just fit are the windows of ONNX pooling.
+    """Effective pads: floor with them gives the windows of ONNX pooling.
 
-    With ceil_mode a last window may hang over the end, but not start in the end padding
-    (the ONNX operator specification of MaxPool and AveragePool).
+    With ceil_mode a last window may overhang the end, but not start in the end padding (ONNX
+    specification of MaxPool and AveragePool).
     """
     if not ceil_mode:
         return tuple(pads)

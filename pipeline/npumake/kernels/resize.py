@@ -1,22 +1,22 @@
-"""Resizing by nearest and by linear interpolation, one axis at a time.
+"""Nearest and linear resizing, one axis at a time.
 
-An output index i stands at the input coordinate (ONNX Resize, coordinate_transformation_mode)
+Output index i has the input coordinate (ONNX Resize, coordinate_transformation_mode)
 
     half_pixel            (i + 1/2) / scale - 1/2
-    pytorch_half_pixel    the same, but 0 where the output has one element
+    pytorch_half_pixel    the same, but 0 for an output of one element
     half_pixel_symmetric  the same, plus in / 2 * (1 - out / (scale * in))
-    align_corners         i * (in - 1) / (out - 1), and 0 where the output has one element
+    align_corners         i * (in - 1) / (out - 1), and 0 for an output of one element
     asymmetric            i / scale
 
-Where the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction: a
-tie is a tie. onnxruntime (in float32) and the reference of ONNX (in float64) each miss a few of
-those integers and ties, never both the same. Where the model gives scales, ONNX leaves open how
-their float32 is divided by; the coordinate is float32, in this order, as onnxruntime computes it,
-and within 1e-6 of a tie counts as one, as there.
+Where the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction, so
+ties are exact. onnxruntime (float32) and ONNX's reference (float64) each miss a few integers and
+ties, never the same ones. Where the model gives scales, ONNX leaves the division's precision open.
+The coordinate is then float32, in onnxruntime's order of operations, and counts as a tie within
+1e-6, as there.
 
-Linear weights are in units of 2**-22, fine enough for 16 bits. Of the sum over r axes, in units of
-2**-(22 * r), 14 * r bits are kept, the last one set where any that is dropped was: no tie is made
-or broken.
+Linear weights are in units of 2**-22, fine enough for 16 bits. The sum over r axes, in units of
+2**-(22 * r), keeps 14 * r bits. The last bit is set if any dropped bit was, so no tie appears or
+disappears.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Coordinates: TypeAlias = Literal[
 ]
 Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
-WEIGHT_BITS = 22  # two axes of them and a 16-bit value stay within int64
-TIE_TOLERANCE = 1e-6  # in input elements; onnxruntime's, of coordinates in float32
-KEPT_BITS = 14  # two axes of them and a 16-bit value stay within what `rescale` takes
+WEIGHT_BITS = 22  # two axes and a 16-bit value stay within int64
+TIE_TOLERANCE = 1e-6  # in input elements; onnxruntime's, for float32 coordinates
+FRACTION_BITS = 14  # two axes and a 16-bit value stay within the limits of `rescale`
 
 
 class Taps(NamedTuple):
@@ -55,22 +55,22 @@ class Interpolated(NamedTuple):
 
 
 def nearest(x: Ints, indices: Sequence[Int64]) -> Ints:
-    """x (..., *spatial) read at `indices`, one array of shape (out,) per last axis of x."""
+    """x (..., *spatial) read at `indices`, one array of shape (out,) per trailing axis of x."""
     for axis, index in enumerate(indices, x.ndim - len(indices)):
         x = np.take(x, index, axis=axis)
     return x
 
 
 def linear(x: Ints, taps: Sequence[Taps]) -> Interpolated:
-    """x (..., *spatial) interpolated along its last one or two axes, a `Taps` for each."""
+    """x (..., *spatial) interpolated along its last one or two axes, with one `Taps` each."""
     total = x.astype(np.int64)
     for axis, (low, high, weight) in enumerate(taps, x.ndim - len(taps)):
         weights = weight.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         below, above = total.take(low, axis), total.take(high, axis)
         total = (below << WEIGHT_BITS) + (above - below) * weights
-    dropped = (WEIGHT_BITS - KEPT_BITS) * len(taps)
+    dropped = (WEIGHT_BITS - FRACTION_BITS) * len(taps)
     sticky = (total & ((1 << dropped) - 1)) != 0
-    return Interpolated((total >> dropped) | sticky, KEPT_BITS * len(taps))
+    return Interpolated((total >> dropped) | sticky, FRACTION_BITS * len(taps))
 
 
 def nearest_indices(
@@ -133,17 +133,17 @@ def linear_taps(in_size: int, out_size: int, scale: float, coordinates: Coordina
 def _coordinates(
     in_size: int, out_size: int, scale: float, coordinates: Coordinates
 ) -> npt.NDArray[np.float32]:
-    one, half, ratio = np.float32(1), np.float32(0.5), np.float32(scale)
+    unit, half, ratio = np.float32(1), np.float32(0.5), np.float32(scale)
     i = np.arange(out_size, dtype=np.float32)
     if coordinates == "asymmetric":
         return i / ratio
     if out_size == 1 and coordinates in ("pytorch_half_pixel", "align_corners"):
         return np.zeros(1, np.float32)
     if coordinates == "align_corners":
-        return i * (np.float32(in_size) - one) / (np.float32(out_size) - one)
+        return i * (np.float32(in_size) - unit) / (np.float32(out_size) - unit)
     if coordinates == "half_pixel_symmetric":
         centre, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
-        offset = centre * (one - np.float32(out_size) / width)
+        offset = centre * (unit - np.float32(out_size) / width)
         x = offset.astype(np.float64) + (i.astype(np.float64) + 0.5) / np.float64(ratio) - 0.5
         return x.astype(np.float32)
     return (i + half) / ratio - half

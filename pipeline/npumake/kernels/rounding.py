@@ -1,21 +1,21 @@
-"""Requantisation: an exact integer accumulator times a real factor, in integers, as hardware does.
+"""Requantization: an exact integer accumulator times a real factor, in integers, as in hardware.
 
-A factor m is held as m ~= M * 2**-s with |M| < 2**31 correctly rounded, so that
+A factor m is M * 2**-s with |M| < 2**31, correctly rounded, so that
 
     rescale(a, m) = round(a * M * 2**-s)
 
-needs one multiplication, one shift and a rule for the ties. With q = floor(p * 2**-s) and the
-remainder r = p - q * 2**s, the three rules differ only where r is exactly half of 2**s:
+needs one multiplication, one shift and a rule for ties. With q = floor(p * 2**-s) and the remainder
+r = p - q * 2**s, the three rules differ only where r is exactly half of 2**s:
 
     half_even  to the even neighbour      0.5 -> 0   1.5 -> 2   -0.5 ->  0
     half_up    towards plus infinity      0.5 -> 1   1.5 -> 2   -0.5 ->  0
     half_away  away from zero             0.5 -> 1   1.5 -> 2   -0.5 -> -1
 
-The fourth, `twice`, is that of TensorFlow Lite and of gemmlowp: a multiplication that keeps the
-high half, then a shift, each rounded. round(a * M * 2**-31) is half_up, round(it * 2**(31 - s))
-half_away; where s < 31, a is shifted left beforehand.
+The fourth, `twice`, is that of TensorFlow Lite and gemmlowp: a multiplication that keeps the high
+half, then a shift, each rounded. round(a * M * 2**-31) is half_up, round(result * 2**(31 - s))
+half_away; for s < 31, a is shifted left first.
 
-A sum of rescaled terms is rounded once: give the factors one shift, add the products, shift.
+A sum of rescaled terms is rounded once: use one shift for all factors, add the products, shift.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ import numpy.typing as npt
 from npumake.kernels.arrays import Int64, TooWideError
 
 Rounding: TypeAlias = Literal["half_even", "half_up", "half_away", "twice"]
-Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer type or a float that holds them
+Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer or float type that holds them
 Real: TypeAlias = npt.NDArray[np.float64]
 
 MANTISSA_BITS = 31
 LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
 BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
 EXACT_BITS = 52
-EXACT = 1 << EXACT_BITS  # float64 adds a half to any smaller product without rounding it
-_LARGEST = np.int64(np.iinfo(np.int64).max)
+EXACT = 1 << EXACT_BITS  # float64 adds one half exactly to any smaller product
+_MAX_INT64 = np.int64(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class FixedPoint:
 
 
 def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
-    """Each factor with a mantissa of 31 bits, rounded half to even; zero is 0 * 2**-31.
+    """Each factor with a 31-bit mantissa, rounded half to even; zero is 0 * 2**-31.
 
     Raises ValueError if a factor is not finite.
     """
@@ -65,10 +65,10 @@ def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
 
 
 def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
-    """All factors with the one shift that gives the largest a mantissa of 31 bits.
+    """All factors with one shift, which gives the largest a 31-bit mantissa.
 
-    The shift is an array of shape (). The error is at most 2**-31 of the largest factor.
-    Raises ValueError if a factor is not finite.
+    The shift is an array of shape (). The error is at most 2**-31 of the largest factor. Raises
+    ValueError if a factor is not finite.
     """
     largest = np.max(np.abs(np.asarray(factors, np.float64)), initial=0.0)
     shift = fixed_point(largest).shift
@@ -79,9 +79,9 @@ def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
 def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
 
-    The accumulator holds integers, in whatever type, and so does the result: in float64 where
-    that is exact, else in int64. A per-channel factor broadcasts. A result beyond int64 saturates.
-    Raises TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    Accumulator and result hold integers in any numeric type: the result is float64 where exact,
+    else int64. A per-channel factor broadcasts, and a result beyond int64 saturates. Raises
+    TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
     if rule == "twice":
         return rescale_twice(accumulator.astype(np.int64), factor)
@@ -92,7 +92,7 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     a = accumulator.astype(np.int64, copy=False)
     if largest < 1 << 31:
         return shift_right(a * factor.mantissa, factor.shift, rule)
-    # Two bits of the shift stay behind the limb: the half, and one for all that lies below it.
+    # Keep two bits of the shift below the limb: the half, and a sticky bit for all lower ones.
     if largest >= 1 << 46 or np.min(factor.shift) < LIMB_BITS + 1:
         raise TooWideError(f"an accumulator of {largest} is too wide for this factor")
     low = (a & ((1 << LIMB_BITS) - 1)) * factor.mantissa
@@ -102,7 +102,7 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
 
 
 def shortened(factor: FixedPoint) -> FixedPoint:
-    """With mantissas of 15 bits: TensorFlow Lite's, where an accumulator has 64 bits."""
+    """With 15-bit mantissas, as TensorFlow Lite uses for 64-bit accumulators."""
     mantissa = np.minimum((factor.mantissa + (1 << (LIMB_BITS - 1))) >> LIMB_BITS, 0x7FFF)
     return FixedPoint(mantissa, factor.shift - LIMB_BITS)
 
@@ -131,8 +131,8 @@ def _half_away(x: Real) -> Real:
     return np.trunc(np.add(x, np.copysign(0.5, x), out=x), out=x)
 
 
-# The nearest whole number, in place, of p * 2**-s with |p| < 2**52 and s <= 52: so half is a
-# multiple of 2**-s too, and adding it takes no more than the 53 bits that float64 has.
+# Rounds p * 2**-s in place for |p| < 2**52 and s <= 52: one half is then a multiple of 2**-s too,
+# and the sum fits float64's 53 bits.
 ROUNDED: dict[Rounding, Callable[[Real], Real]] = {
     "half_even": lambda x: np.rint(x, out=x),
     "half_up": _half_up,
@@ -141,8 +141,7 @@ ROUNDED: dict[Rounding, Callable[[Real], Real]] = {
 
 
 def blocks(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Parts of an array along its first axis that has parts: each stays in the cache for all
-    that is done with it."""
+    """Slices of an array along its first axis longer than 1, small enough for the cache."""
     if prod(shape) <= BLOCK:
         yield ()
         return
@@ -153,7 +152,8 @@ def blocks(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
 
 
 def part_of(values: Whole, part: Sequence[slice], rank: int) -> Whole:
-    """What of `values`, which broadcast to `rank` axes, belongs to a part of them."""
+    """The part of `values`, which broadcast to `rank` axes, that belongs to the slice
+    `part`."""
     whole = values.reshape((1,) * (rank - values.ndim) + values.shape)
     cut = (at if size > 1 else slice(None) for at, size in zip(part, whole.shape, strict=False))
     return whole[tuple(cut)]
@@ -162,11 +162,11 @@ def part_of(values: Whole, part: Sequence[slice], rank: int) -> Whole:
 def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:
     """round(product * 2**-shift) for any shift; a negative one shifts left and saturates.
 
-    `product` is any int64 but -2**63. The shapes broadcast.
+    `product` is any int64 except -2**63. The shapes broadcast.
     """
     if np.min(shift, initial=0) < 0:
         left = np.clip(-shift, 0, 62)
-        limit = _LARGEST >> left
+        limit = _MAX_INT64 >> left
         product = np.clip(product, -limit, limit) << left
     if np.max(shift, initial=0) > 63:
         product = np.where(shift > 63, 0, product)  # less than half a unit

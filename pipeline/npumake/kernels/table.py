@@ -1,10 +1,10 @@
-"""Functions of one quantized value as tables, and the softmax made from one.
+"""Tables of functions of one quantized value, and the softmax from one.
 
 With d = max(q) - q >= 0 along the axis and the input scale S,
 
     softmax = exp(-S * d) / sum exp(-S * d)
 
-and the exponentials are a table of integers in units of 2**-32, so all that follows is exact.
+The exponentials are a table of integers in units of 2**-32, so everything after it is exact.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ SOFTMAX_BITS = 30
 
 
 def lookup(q: Ints, table: npt.NDArray[np.int32], low: int) -> npt.NDArray[np.int32]:
-    """table[q - low] elementwise; the table has an entry for every value of the grid of `q`."""
+    """table[q - low] elementwise; the table covers every code of `q`."""
     return np.take(table, np.subtract(q, low, dtype=np.intp))
 
 
 def exp_table(scale: float, levels: int = 256) -> Int64:
     """round(2**32 * exp(-scale * d)) for d = 0 .. levels - 1, half to even.
 
-    Computed in decimal arithmetic, because the exp of two C libraries may differ in the last bit:
-    power by power, with digits enough that 65536 products lose none of those that count.
-    Raises ValueError if the scale is not positive.
+    Computed in decimal arithmetic, since the exp of C libraries may differ in the last bit: power
+    by power, with enough digits for 65536 products. Raises ValueError if the scale is not positive.
     """
     if not scale > 0:
         raise ValueError(f"a scale is positive, not {scale}")
@@ -44,10 +43,11 @@ def exp_table(scale: float, levels: int = 256) -> Int64:
 
 
 def softmax(q: Ints, table: Int64, axis: int) -> Int64:
-    """Probabilities along `axis` in units of 2**-30, rounded to nearest; rescale them to a grid.
+    """Probabilities along `axis` in units of 2**-30, rounded to nearest, before rescaling to a
+    grid.
 
-    `table` is `exp_table(input scale, levels)` with max(q) - q < levels. A numerator is at
-    most 2**62 and a sum 2**32 times the size of the axis: int64 holds them up to 2**30 elements.
+    `table` is `exp_table(input scale, levels)` with max(q) - q < levels. A numerator is at most
+    2**62 and a sum 2**32 times the size of the axis: int64 suffices up to 2**30 elements.
     """
     largest = q.max(axis=axis, keepdims=True)
     powers = np.take(table, np.subtract(largest, q, dtype=np.intp))

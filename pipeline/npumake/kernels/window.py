@@ -1,11 +1,11 @@
-"""Sliding windows: what convolution and pooling have in common.
+"""Sliding windows, for convolution and pooling.
 
-Along one axis of size n, with b and e elements of padding, the window of k taps, d apart, fits
+Along an axis of size n with pads b and e, a window of k taps with dilation d fits
 
     (n + b + e - ((k - 1) * d + 1)) // s + 1
 
-times at stride s. `pads` is ONNX's order, every begin and then every end. The spatial axes are
-the last ones, in any number.
+times at stride s. `pads` has ONNX's order: every begin, then every end. The spatial axes come last,
+in any number.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def extent(kernel: int, dilation: int) -> int:
-    """Elements from the first tap of a window to its last, both included."""
+    """Elements from the first tap of a window to the last, both included."""
     return (kernel - 1) * dilation + 1
 
 
 def fits(size: int, kernel: int, stride: int, dilation: int) -> int:
-    """How many windows fit along a padded axis. Raises ValueError if not one does."""
+    """Number of windows along a padded axis. Raises ValueError if none fits."""
     count = (size - extent(kernel, dilation)) // stride + 1
     if count < 1:
         raise ValueError(f"a window of {kernel} taps {dilation} apart does not fit in {size}")
@@ -56,7 +56,7 @@ def windows(
 ) -> npt.NDArray[Scalar]:
     """A writable view of shape (*leading, *kernel, *out) of `x` (*leading, *padded spatial).
 
-    Elements that two windows share are the same memory; within one tap none is shared.
+    Different windows share memory; within one tap no element repeats.
     """
     rank = len(kernel)
     for size, k, s, d in zip(x.shape[-rank:], kernel, strides, dilations, strict=True):

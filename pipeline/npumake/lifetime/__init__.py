@@ -1,7 +1,6 @@
-"""What outlives nothing: a process ends with the one that started it, a temporary is swept after.
+"""Lifetimes: processes end with their parent, and temporary files are removed.
 
-parent        a process that ends with its parent; a command with all that it starts
+parent        a process that ends with its parent; a command with all its children
 supervisor    the process around such a command, in the standard library alone
-temporaries   names that say whose they are, so that only those of the dead are removed
-
-It refuses to know what is computed and what is stored."""
+temporaries   names that identify their process, so that only those of dead ones are removed
+"""

@@ -1,7 +1,7 @@
-"""A process that ends when the one that started it ends, however that ends.
+"""A process that ends when its parent ends, however that ends.
 
-On Linux the kernel sends a signal to a process whose parent ends (PR_SET_PDEATHSIG of prctl(2)).
-Elsewhere a thread looks for its parent, and a command is run without a supervisor.
+On Linux the kernel signals a process whose parent ends (PR_SET_PDEATHSIG of prctl(2)). Elsewhere a
+thread polls for the parent, and commands run without a supervisor.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from pathlib import Path
 
 PDEATHSIG = 1  # PR_SET_PDEATHSIG
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-CANNOT_RUN = 127  # the exit status of a supervisor, as a shell has it
-LOOK = 0.2  # seconds between two looks for the parent, where the kernel does not tell
+CANNOT_RUN = 127  # exit status of a supervisor, as in a shell
+PARENT_POLL_S = 0.2  # where the kernel does not signal
 
 
 def end_with_parent(parent: int) -> None:
-    """From now on this process is killed when `parent`, whose child it is, ends."""
+    """From now on this process is killed when its parent `parent` ends."""
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415  # slow to load, and a build with nothing to do needs none
+        import ctypes  # noqa: PLC0415  # slow to load, and unused in an up-to-date build
 
         ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGKILL)
     else:
         threading.Thread(target=_look_for, args=(parent,), daemon=True).start()
-    if os.getppid() != parent:  # it ended before the kernel was asked
+    if os.getppid() != parent:  # it ended before the call
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def supervised(command: Sequence[str]) -> list[str]:
-    """The command that runs `command`, and ends it and all that it starts with this process.
+    """The command that runs `command`, and ends it and all its children with this process.
 
-    Its exit status, signals included, is that of `command`; CANNOT_RUN where that cannot be run.
-    It ends both by SIGTERM; SIGKILL would leave what `command` has started.
+    Its exit status, signals included, is that of `command`; CANNOT_RUN if that cannot be run.
+    SIGTERM ends both; SIGKILL would leave the children of `command`.
     """
     if sys.platform != "linux":
         return [*command]
-    # -I -S: it needs no package, and loads in the time that an interpreter takes.
+    # -I -S: it needs no package, so it only loads the interpreter.
     return [sys.executable, "-I", "-S", str(SUPERVISOR), str(os.getpid()), *command]
 
 
@@ -51,8 +51,8 @@ def run_supervised(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """`command`, run in `folder` to its end. Raises TimeoutExpired after `timeout` seconds. Then
-    too nothing that it started is left."""
+    """Runs `command` in `folder` to its end. Raises TimeoutExpired after `timeout` seconds. No
+    child process is left in either case."""
     with subprocess.Popen(
         supervised(command),
         cwd=folder,
@@ -62,15 +62,15 @@ def run_supervised(
         stderr=subprocess.PIPE,
     ) as running:
         try:
-            said, complaints = running.communicate(timeout=timeout)
+            output, errors = running.communicate(timeout=timeout)
         except BaseException:
             running.terminate()
             running.communicate()
             raise
-    return subprocess.CompletedProcess(command, running.returncode, said, complaints)
+    return subprocess.CompletedProcess(command, running.returncode, output, errors)
 
 
 def _look_for(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(LOOK)
+        time.sleep(PARENT_POLL_S)
     os.kill(os.getpid(), signal.SIGKILL)

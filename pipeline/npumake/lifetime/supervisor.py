@@ -1,10 +1,10 @@
-"""Run a command; end it, and all that it started, when the process that wanted it ends. Linux.
+"""Runs a command; ends it and all its children when the calling process ends. Linux.
 
     python -I -S supervisor.py PARENT COMMAND...
 
-A compiler may be a script that starts a program: to end the script alone would leave that running.
-As a subreaper (PR_SET_CHILD_SUBREAPER) this process stays the ancestor of whatever is started
-below it, and finds it in /proc. What the command leaves running ends with it.
+A compiler may be a script that starts a program: ending the script alone would leave that running.
+As a subreaper (PR_SET_CHILD_SUBREAPER) this process stays the ancestor of all processes below it,
+and finds them in /proc. Processes that the command leaves running end with it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from contextlib import suppress
 PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CANNOT_RUN = 127
-ROUNDS, PAUSE = 200, 0.01  # looks for what is still running, and seconds between them
+MAX_ROUNDS, PAUSE_S = 200, 0.01  # of the search for running processes
 
 
 def main(parent: int, command: list[str]) -> int:
-    """The exit status of the command; where a signal ended it, that signal ends this process."""
+    """The exit status of the command. A signal that ended it also ends this process."""
     prctl = ctypes.CDLL(None).prctl
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     prctl(SUBREAPER, 1)
     prctl(PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it ended before the kernel was asked
+    if os.getppid() != parent:  # it ended before the call
         return 128 + signal.SIGTERM
     child = os.fork()
     if child == 0:
@@ -40,14 +40,14 @@ def main(parent: int, command: list[str]) -> int:
     _, status = os.waitpid(child, 0)
     _end_descendants()
     if os.WIFSIGNALED(status):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has written its own
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command wrote its own core
         signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
     return os.waitstatus_to_exitcode(status)
 
 
 def _become(command: list[str]) -> None:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
@@ -62,17 +62,18 @@ def _end(number: int, _: object) -> None:
 
 
 def _end_descendants() -> None:
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if not _has_children():
             return
         for process in _descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_S)
 
 
 def _has_children() -> bool:
-    """Those that ended are reaped on the way: orphans below this process become its children."""
+    """Whether children remain. Ended ones are reaped: orphans below this process become its
+    children."""
     try:
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
@@ -83,20 +84,20 @@ def _has_children() -> bool:
 
 def _descendants() -> list[int]:
     parents = _parents()
-    found = [os.getpid()]
-    for ancestor in found:  # it grows meanwhile
-        found += [process for process, parent in parents.items() if parent == ancestor]
-    return found[1:]
+    processes = [os.getpid()]
+    for ancestor in processes:  # the list grows in the loop
+        processes += [process for process, parent in parents.items() if parent == ancestor]
+    return processes[1:]
 
 
 def _parents() -> dict[int, int]:
-    found = {}
+    parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                # PID (COMMAND) STATE PARENT ..., and the command may hold anything
-                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
+                # PID (COMMAND) STATE PARENT ...; the command may hold any character
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return parents
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Temporary files and folders whose names say which process they belong to.
+"""Temporary files and folders whose names identify their process.
 
     .tmp-<place>-<pid>-<start>-<random><suffix>
 
-A pid is used again, by another process or in another container. The place is the boot of a machine
-and a namespace of pids in it, the start is when the process began, in ticks since that boot: the
-three together name one process. One that this place no longer has is dead. Those of another place
-cannot be asked for; what they left goes when it is a day old.
+Pids are reused, by another process or in another container. The place is the boot of a machine and
+a namespace of pids in it; the start is the time when the process began, in ticks since that boot.
+The three together name one process. A process that this place no longer has is dead. Processes of
+other places cannot be checked; their files are removed after a day.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
-FOREIGN_AGE = 24 * 3600  # seconds
-FOLDER = "npumake-"  # how a temporary folder is called, among those of others
+FOREIGN_AGE_S = 24 * 3600
+FOLDER_PREFIX = "npumake-"  # of temporary folders
 BOOT, NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
-# Some libraries write beside the file that they are to write: `..tmp-….hybrid.123` is of it.
+# Some libraries write beside their output file: `..tmp-….hybrid.123`.
 _NAME = r"(\.+tmp-|npumake-)(?P<owner>.+)-[0-9a-f]{12}(\..*)?"
 _OWNER = r"(?P<place>[0-9a-f]{12})-(?P<pid>\d{1,9})-(?P<start>\d{1,20})"
 _own: set[str] = set()  # the temporaries of this process
@@ -36,7 +36,7 @@ def temporary_name(suffix: str = "", prefix: str = ".tmp-") -> str:
 
 @contextmanager
 def owned(path: Path) -> Iterator[None]:
-    """The file or folder at `path`, if there is one, is gone when the block ends."""
+    """Removes the file or folder at `path`, if any, when the block ends."""
     name = os.fspath(path)
     _own.add(name)
     try:
@@ -48,31 +48,32 @@ def owned(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder of this process alone, where temporary files belong; gone when the block ends."""
-    import tempfile  # noqa: PLC0415  # slow to load, and a build with nothing to do needs none
+    """A folder of this process alone for temporary files; removed when the block ends."""
+    import tempfile  # noqa: PLC0415  # slow to load, and unused in an up-to-date build
 
-    path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER))
+    path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER_PREFIX))
     with owned(path):
         path.mkdir(mode=0o700)
         yield path
 
 
 def remove_owned() -> None:
-    """Those of this process, which ends. Children that still write may leave some for a sweep."""
+    """Removes the temporaries of this process before it ends. Children that still write may leave
+    some for a sweep."""
     for name in list(_own):
         _remove(name)
 
 
 def sweep(directory: str | Path) -> int:
-    """Remove what dead processes left in `directory`: how many there were.
+    """Removes the leftovers of dead processes in `directory`; returns their number.
 
-    Raises nothing: an absent directory holds none, and in one that may not be written they stay.
+    Raises nothing: an absent directory has none, and leftovers without write permission stay.
     """
     return _sweep(_entries(directory))
 
 
 def sweep_below(directory: str | Path) -> int:
-    """The same, and in every folder below it."""
+    """Likewise in `directory` and every folder below it."""
     entries = _entries(directory)
     inside = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     return _sweep(entries) + sum(sweep_below(folder) for folder in inside)
@@ -80,7 +81,7 @@ def sweep_below(directory: str | Path) -> int:
 
 @cache
 def sweep_folders() -> None:
-    """The same where temporary folders are made; once in a process."""
+    """Likewise in the system's folder for temporaries; once per process."""
     import tempfile  # noqa: PLC0415
 
     sweep(tempfile.gettempdir())
@@ -102,19 +103,19 @@ def _entries(directory: str | Path) -> list[os.DirEntry[str]]:
 
 
 def _is_leftover(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.lstrip(".").startswith(("tmp-", FOLDER)):  # nearly all of them
+    if not entry.name.lstrip(".").startswith(("tmp-", FOLDER_PREFIX)):  # the common case
         return False
-    found = re.fullmatch(_NAME, entry.name)
-    if not found:
+    match = re.fullmatch(_NAME, entry.name)
+    if not match:
         return False
-    owner = re.fullmatch(_OWNER, found["owner"])
+    owner = re.fullmatch(_OWNER, match["owner"])
     if owner and owner["place"] == _place():
         return _is_dead(int(owner["pid"]), owner["start"])
-    if not owner and entry.name.startswith(FOLDER):  # a name that anybody may choose
+    if not owner and entry.name.startswith(FOLDER_PREFIX):  # perhaps a folder of the user's
         return False
     try:
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > FOREIGN_AGE
-    except OSError:  # its owner has just published it
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > FOREIGN_AGE_S
+    except OSError:  # its owner has just renamed it
         return False
 
 
@@ -123,14 +124,14 @@ def _is_dead(pid: int, start: str) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's
         pass
-    known = _started(pid)
-    return known not in (None, start)
+    began = _started(pid)
+    return began not in (None, start)
 
 
 def _remove(path: str) -> None:
-    """What cannot be removed stays: it is in nobody's way."""
+    """Removes the file or folder; one that cannot be removed stays."""
     with suppress(OSError):
         if not os.path.isdir(path) or os.path.islink(path):
             os.unlink(path)
@@ -148,20 +149,19 @@ def _owner(pid: int) -> str:
 @cache
 def _place() -> str:
     """One boot of one machine, and a namespace of pids in it."""
-    found = [os.uname().nodename]
+    parts = [os.uname().nodename]
     with suppress(OSError), open(BOOT) as file:
-        found.append(file.read())
+        parts.append(file.read())
     with suppress(OSError):
-        found.append(os.readlink(NAMESPACE))
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:12]
+        parts.append(os.readlink(NAMESPACE))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _started(pid: int) -> str | None:
-    """When a process began; "ended" where its parent has yet to hear that it has, None where this
-    system does not tell."""
+    """The start of a process; "ended" for a zombie, None where the system does not tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # PID (COMMAND) STATE and the rest, which begins with field 4; the start is field 22
+            # PID (COMMAND) STATE and the rest, from field 4 on; the start is field 22
             state, *rest = file.read().rpartition(b")")[2].split()
     except OSError:
         return None

@@ -1,12 +1,12 @@
 """What runs, and why.
 
-    plan    stages x targets → nodes          code   which source a stage depends on
-    build   keys, stamps, what is current     maker  recall an artifact or run its stage
+    plan    stages x targets → nodes          code   the source a stage depends on
+    build   keys, stamps, what is current     maker  fetch an artifact or run its stage
     why     two key documents compared        tasks  nodes as doit tasks
-    trials  a model under other types, each score kept like an artifact
-    declarations   what the signatures of the stages say, remembered
+    trials  scores of a model under other types, stored like artifacts
+    declarations   the signatures of the stages, stored
 
 doit schedules, the store remembers. `maker` and `trials` load the stages, and through them NumPy
-and ONNX; `plan` knows only what they declare, and the others nothing of them, so that a build with
-nothing to do loads neither.
+and ONNX. `plan` only knows the declarations, and the other modules nothing of the stages, so a
+build with nothing to do loads neither.
 """

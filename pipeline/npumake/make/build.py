@@ -1,7 +1,7 @@
-"""Build: the nodes of a project with their keys, their stamps, and which are current.
+"""Build: the nodes of a project with their keys and stamps, and which of them are current.
 
-A node is current when the document of its key is the one in its stamp and its artifact still has
-the digest the stamp tells. Nothing else is asked: no clock, no database.
+A node is current when its key document equals that of its stamp and its artifact has the stamp's
+digest. No clock and no database is involved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.errors import CacheError, PipelineError, Place, ProjectError, Route
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_below
 from npumake.make.memory import BuildMemory
-from npumake.make.missing import NO_PLAIN, file_named, no_file, shown
+from npumake.make.missing import HINT_NOT_PLAIN, display_path, file_named, no_file
 from npumake.make.node import Node, NodeKey, ProjectPlan
 from npumake.make.plugin_code import plugin_tools
 from npumake.make.programs import compilers, converters
@@ -35,14 +35,15 @@ with when_used("npumake.dialects.advice"):  # an error needs it, and a YAML writ
     from npumake.dialects import advice
 
 STAMPS = "out/.npumake"
-# Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
+# Neither key changes an artifact.
 NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
 
 
 class NodeState(NamedTuple):
     """What a build would do with a node, and why.
 
-    `digest` is known unless it would run; a node `follows` when only its inputs give the reason.
+    `digest` is known unless the node would run. A node `follows` when only its inputs give the
+    reason.
     """
 
     status: Literal["current", "cached", "would run"]
@@ -53,7 +54,7 @@ class NodeState(NamedTuple):
 
 @dataclass(frozen=True)
 class Build:
-    """`directory` is the project's, absolute."""
+    """A build of the project in `directory`, an absolute path."""
 
     directory: Path
     plan: ProjectPlan
@@ -66,45 +67,46 @@ class Build:
         return self.directory / node.path
 
     def stamp(self, node: Node) -> Stamp | None:
-        """None when there is none, or it is damaged: the artifact is then made or recalled.
+        """The stamp; None when it is absent or damaged: the artifact is then made or fetched.
 
-        Read once until it is replaced, which gives it another inode or time.
+        Read once until it is replaced, which changes its inode or time.
         """
         path = self._stamp_file(node)
         signature = signature_of(path)
-        known = self._stamps.get(node.name)
-        if known is None or known[0] != signature:
-            known = self._stamps[node.name] = (signature, read_stamp(path, node))
-        return known[1]
+        entry = self._stamps.get(node.name)
+        if entry is None or entry[0] != signature:
+            entry = self._stamps[node.name] = (signature, read_stamp(path, node))
+        return entry[1]
 
-    def write_stamp(self, node: Node, document: NodeKey, made: str) -> None:
+    def write_stamp(self, node: Node, document: NodeKey, artifact: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
-            temporary.write_bytes(stamp_bytes(node, Stamp(document, made)))
+            temporary.write_bytes(stamp_bytes(node, Stamp(document, artifact)))
         self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
-        """The files a node reads, as they are now. Raises ProjectError for a key without any."""
-        found: dict[str, tuple[SourceFile, ...]] = {}
+        """The present files of a node. Raises ProjectError for a key without any."""
+        by_route: dict[str, tuple[SourceFile, ...]] = {}
         for source in node.sources:
             named = source_files(self.directory, source)
             if not named:
                 raise no_file(self.directory, source, self.vendor_dialect)
-            found[source.route] = tuple(self._source(source, *file) for file in named)
-        return found
+            by_route[source.route] = tuple(self._source(source, *file) for file in named)
+        return by_route
 
     def _source(self, source: FileSource, name: str, path: str) -> SourceFile:
         if source.keys[0] == "model":
             refuse_huge(path, Route(source.route))
         try:
             return SourceFile(name, path, self.memory.files.of(path))
-        except FileNotFoundError:  # gone meanwhile, or it cannot be reached
-            what = f"`{name}` is no plain file, or gone meanwhile"
-            raise ProjectError(what, Route(source.route), NO_PLAIN) from None
+        except FileNotFoundError:  # removed meanwhile, or unreachable
+            what = f"`{name}` is not a plain file, or was removed meanwhile"
+            raise ProjectError(what, Route(source.route), HINT_NOT_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 
     def document(self, node: Node, inputs: Mapping[str, str]) -> NodeKey:
-        """The key of `node`, with the digests of its `inputs` by stage. Raises ProjectError."""
+        """The key document of `node`, with the digests of its `inputs` by stage. Raises
+        ProjectError."""
         code = self.memory.code.closure(node.module)
         sources = self.sources(node)
         names = (file.name for files in sources.values() for file in files)
@@ -126,13 +128,14 @@ class Build:
                 for route, files in sources.items()
             },
             "traced": {
-                name: digest.of_document(made.document)
-                for name, made in self.provenance(node).items()
+                name: digest.of_document(record.document)
+                for name, record in self.provenance(node).items()
             },
         }
 
     def provenance(self, node: Node) -> Mapping[str, Record]:
-        """What made each node that this one tells of, as it was last made. Raises CacheError."""
+        """The record of each node that this one reports on, as it was last made. Raises
+        CacheError."""
         return {name: self._record(self.plan.node(name)) for name in node.traced}
 
     def _record(self, node: Node) -> Record:
@@ -143,22 +146,22 @@ class Build:
 
     def made_inputs(self, node: Node) -> Mapping[str, str]:
         """The digests of the node's inputs as they were last made. Raises CacheError."""
-        found = {}
+        digests = {}
         for stage, name in node.inputs.items():
             stamp = self.stamp(self.plan.node(name))
             if stamp is None:
                 raise CacheError(f"`{name}` has not been made")
-            found[stage] = stamp.digest
-        return found
+            digests[stage] = stamp.digest
+        return digests
 
     def sweep(self) -> None:
-        """Remove what killed processes left in `out/`."""
+        """Removes what killed processes left in `out/`."""
         sweep_below(f"{self.directory}/out")
 
     # -- freshness -------------------------------------------------------------------------
 
     def is_current(self, node: Node) -> bool:
-        """Asked by doit after the inputs ran. A node that cannot be made is not current either."""
+        """Called by doit after the inputs ran. A node that cannot be made is not current either."""
         try:
             document = self.document(node, self.made_inputs(node))
         except PipelineError:
@@ -170,8 +173,8 @@ class Build:
         return True
 
     def states(self, remote: bool = False) -> dict[str, NodeState]:
-        """What a build would do with each node, by name, in order; nothing is run, and no remote
-        is asked but with `remote`."""
+        """The state of each node by name, in order. Nothing runs; the remote is only queried with
+        `remote`."""
         states: dict[str, NodeState] = {}
         for node in self.plan.nodes:
             states[node.name] = self._state(node, states, remote)
@@ -183,12 +186,12 @@ class Build:
             reasons = tuple(f"{stage} would run" for stage in waiting)
             return NodeState("would run", reasons, None, follows=True)
         if anew := [name for name in node.traced if states[name].status != "current"]:
-            return NodeState("would run", (f"tells how {anew[0]} was made",), None, follows=True)
+            return NodeState("would run", (f"reports how {anew[0]} was made",), None, follows=True)
         inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
         try:
             document = self.document(node, inputs)
         except PipelineError as error:
-            return NodeState("would run", (self.placed(node, error).what,), None)
+            return NodeState("would run", (self.with_place(node, error).what,), None)
         stamp = self.stamp(node)
         if stamp and stamp.document == document and self.intact(node, stamp):
             return NodeState("current", (), stamp.digest)
@@ -197,7 +200,7 @@ class Build:
     def _state_of(
         self, node: Node, stamp: Stamp | None, document: NodeKey, remote: bool
     ) -> NodeState:
-        """Of a node that is not current, by what the stores have under its key."""
+        """The state of a node that is not current, by the records in the stores."""
         key = digest.of_document(document)
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and _differs_by_inputs(stamp.document, document)
@@ -206,23 +209,23 @@ class Build:
         if record and store.has(record.digest):
             return NodeState("cached", reasons, record.digest, follows)
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
-            reasons = (*reasons, "what the cache had of it was damaged, and is set aside")
+            reasons = (*reasons, "the cached artifact was damaged and is quarantined")
         if remote and self.memory.layered:
-            sentence, found = self.memory.layered.opinion(key)
+            sentence, remote_record = self.memory.layered.opinion(key)
             reasons = (*reasons, f"remote: {sentence}")
-            if found is not None:
-                return NodeState("cached", reasons, found.digest, follows)
+            if remote_record is not None:
+                return NodeState("cached", reasons, remote_record.digest, follows)
         return NodeState("would run", reasons, None, follows)
 
     def _reasons(self, node: Node, stamp: Stamp | None, document: NodeKey) -> tuple[str, ...]:
         if stamp is None:
             is_there = os.path.exists(self._stamp_file(node))
-            return ("its stamp does not carry its seal" if is_there else "never built here",)
+            return ("the seal of its stamp is wrong" if is_there else "never built here",)
         changed = differences(stamp.document, document, node.places, self.memory.closure)
         if changed:
             return changed
         missing = not self.artifact(node).is_file()
-        return (f"{node.path} {'is gone' if missing else 'was changed since it was made'}",)
+        return (f"{node.path} {'is missing' if missing else 'was changed since it was made'}",)
 
     def intact(self, node: Node, stamp: Stamp) -> bool:
         try:
@@ -232,9 +235,8 @@ class Build:
 
     # -- errors ----------------------------------------------------------------------------
 
-    def placed(self, node: Node, error: PipelineError) -> PipelineError:
-        """The same error with the place of the YAML key it speaks of, where it names one, and in
-        the words of the file that the project is written in."""
+    def with_place(self, node: Node, error: PipelineError) -> PipelineError:
+        """The error with the place of its YAML key, in the words of the project's dialect."""
         words = advice.words_of(self.vendor_dialect)
         error.what, error.hint = words.text(error.what), words.text(error.hint)
         if not isinstance(error.where, Route):
@@ -243,14 +245,14 @@ class Build:
             return error
         route = _written(str(error.where), node.places)
         file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
-        error.where = Place(shown(self.directory / file), int(line), int(column))
+        error.where = Place(display_path(self.directory / file), int(line), int(column))
         return error
 
     @property
     def vendor_dialect(self) -> str | None:
-        """What the project is written in, where that is a vendor's dialect."""
-        found = (node.params.get("vendor_dialect") for node in self.plan.nodes)
-        return next((str(name) for name in found if name), None)
+        """The vendor's dialect of the project, if any."""
+        dialects = (node.params.get("vendor_dialect") for node in self.plan.nodes)
+        return next((str(name) for name in dialects if name), None)
 
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
@@ -258,12 +260,13 @@ class Build:
 
 
 def _differs_by_inputs(old: NodeKey, new: NodeKey) -> bool:
-    """And by nothing else. One that is the same follows nobody: its artifact is what changed."""
+    """Whether only inputs differ. Equal documents do not count: then the artifact itself
+    changed."""
     return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
 
 
 def _written(route: str, places: Mapping[str, str]) -> str:
-    """The nearest key of the YAML: the route or the way to it, or that of every input (`*`)."""
+    """The nearest key of the YAML: the route, one above it, or that of every input (`*`)."""
     every = [key for key in places if ".*" in key and fnmatchcase(route, key)]
     way = route
     while way and way not in places:
@@ -272,7 +275,7 @@ def _written(route: str, places: Mapping[str, str]) -> str:
 
 
 def _without_paths(node: Node) -> Json:
-    """The node's sections; a file counts by name and content (`sources`), not by where it lies."""
+    """The node's sections. A file counts by name and content (`sources`), not by its folder."""
     if not node.sources:
         return node.params
     params = json.loads(json.dumps(node.params))

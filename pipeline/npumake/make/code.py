@@ -1,9 +1,9 @@
-"""Which source code a stage depends on, and the versions of the libraries that code uses.
+"""The source code that a stage depends on, and the versions of the libraries that this code uses.
 
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
-counts as its syntax tree without docstrings: a comment, a docstring or formatting changes nothing.
-A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
-called `assets` counts with every file beside and below it that is no module, byte by byte.
+counts as its syntax tree without docstrings: comments, docstrings and formatting do not matter. A
+package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
+called `assets` counts with every other file beside and below it, byte by byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npumake.cache.signature import FileDigests
 
 PACKAGE = Path(npumake.__file__).parent
 ASSETS = "assets"
-# The import name of a library where its distribution is called something else.
+# Libraries whose import name differs from their distribution's.
 DISTRIBUTIONS = {
     "PIL": "pillow",
     "google": "protobuf",
@@ -40,7 +40,7 @@ NOT_KEYED = frozenset({"cryptography"})
 
 @dataclass(frozen=True)
 class ModuleSource:
-    """A module: the digest of its normalised syntax tree, and the names it imports."""
+    """A module: the digest of its normalised syntax tree, and its imports."""
 
     digest: str
     imports: tuple[str, ...]
@@ -56,7 +56,7 @@ class ModuleSource:
 
 @dataclass(frozen=True)
 class CodeClosure:
-    """A closure: digests by module, and the version of each library the modules import."""
+    """A closure: digests by module, and the versions of the imported libraries."""
 
     modules: Mapping[str, str]
     tools: Mapping[str, str]
@@ -67,8 +67,11 @@ class CodeClosure:
 
 
 class SourceCode:
-    """The sources of the package, parsed once per content: `memo` remembers by SHA-256, as long as
-    this module, which says what of a source counts, is what it was."""
+    """The sources of the package, parsed once per content.
+
+    `memo` stores parsed modules by SHA-256; it is valid as long as this module, which parses them,
+    is unchanged.
+    """
 
     def __init__(self, files: FileDigests, memo: Path) -> None:
         self._files = files
@@ -85,15 +88,15 @@ class SourceCode:
         return self._closures[module]
 
     def modules(self, closure: str) -> Mapping[str, str] | None:
-        """The modules of a closure of this code, by its digest; None of another's."""
-        known = (code.modules for code in self._closures.values() if code.digest == closure)
-        return next(known, None)
+        """The modules of a closure of this code, by its digest; None for other digests."""
+        closures = (code.modules for code in self._closures.values() if code.digest == closure)
+        return next(closures, None)
 
     @cached_property
     def everything(self) -> str:
-        """The digest of all files of the package: what a plan depends on."""
-        found = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
-        return digest.of_document(found)
+        """The digest of all files of the package, on which a plan depends."""
+        digests = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
+        return digest.of_document(digests)
 
     def save(self) -> None:
         if self._fresh:
@@ -115,11 +118,11 @@ class SourceCode:
             libraries |= source.libraries
         named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries - NOT_KEYED)
         tools = {name: _version(name) for name in named}
-        python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
+        python = ".".join(platform.python_version_tuple()[:2])  # versions differ in syntax trees
         return CodeClosure(dict(sorted(modules.items())), {**tools, "python": python})
 
     def _assets(self, module: str) -> dict[str, str]:
-        """Digests of the files that belong to a module, which it gives to whoever imports it."""
+        """Digests of the files of an `assets` module."""
         if module.rpartition(".")[2] != ASSETS:
             return {}
         room = PACKAGE.joinpath(*module.split(".")[1:-1])
@@ -127,7 +130,7 @@ class SourceCode:
         return {_in_package(file): self._files.of(file) for file in files}
 
     def _module(self, name: str) -> ModuleSource | None:
-        """None for a name that is no module."""
+        """None for a name that is not a module."""
         if name not in self._modules:
             path = _module_file(name)
             self._modules[name] = None if path is None else self._source(path)
@@ -139,60 +142,60 @@ class SourceCode:
             source = parsed(Path(path).read_text(encoding="utf-8"))
             self._known[content] = [source.digest, *source.imports]
             self._fresh = True
-        found, *imports = self._known[content]
-        return ModuleSource(found, tuple(imports))
+        own, *imports = self._known[content]
+        return ModuleSource(own, tuple(imports))
 
 
 def parsed(text: str) -> ModuleSource:
-    said: list[str] = []
+    tokens: list[str] = []
     names: set[str] = set()
-    _read(ast.parse(text), said, names)
-    # Modules of ours in full; of other people, the library, unless it comes with Python.
+    _read(ast.parse(text), tokens, names)
+    # Our own modules in full; of other libraries the top name, without the standard library.
     ours = {name for name in names if name.split(".")[0] == "npumake"}
     imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
-    return ModuleSource(digest.of_bytes("\n".join(said).encode()), tuple(sorted(imports)))
+    return ModuleSource(digest.of_bytes("\n".join(tokens).encode()), tuple(sorted(imports)))
 
 
-def _read(node: ast.AST, said: list[str], names: set[str]) -> None:
-    """Adds what a node says, without docstrings, and the names that it imports. A first build reads
+def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
+    """Collects the tokens of a node without docstrings, and its imports. A first build reads
     hundreds of modules: ast.dump and two walks would take twice as long."""
     kind = type(node)
-    said.append(kind.__name__)
+    tokens.append(kind.__name__)
     if isinstance(node, ast.Import):
         names.update(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
-        # What is imported from a package may be a module of it.
+        # A name imported from a package may be a module.
         names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
     for field in kind._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
-            is_told = field == "body" and isinstance(node, TOLD) and _is_text(value)
-            said.append("[")
-            for each in value[is_told:]:
+            has_docstring = field == "body" and isinstance(node, WITH_DOCSTRING) and _is_text(value)
+            tokens.append("[")
+            for each in value[has_docstring:]:
                 if isinstance(each, ast.AST):
-                    _read(each, said, names)
+                    _read(each, tokens, names)
                 else:
-                    said.append(repr(each))
-            said.append("]")
+                    tokens.append(repr(each))
+            tokens.append("]")
         elif isinstance(value, ast.AST):
-            _read(value, said, names)
+            _read(value, tokens, names)
         else:
-            said.append(repr(value))
+            tokens.append(repr(value))
 
 
-TOLD = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _is_text(body: list[ast.stmt]) -> bool:
-    """Whether it begins with a docstring, or another constant that does nothing."""
+    """Whether the body begins with a docstring, or another constant without effect."""
     first = body[0] if body else None
     return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
 
 
 def _module_file(name: str) -> str | None:
-    """The file of a module of ours; None for a name that is no module."""
+    """The file of one of our modules; None for a name that is not a module."""
     path = os.path.join(PACKAGE, *name.split(".")[1:])
-    # Of a room that another version had, the folder may be left with what Python cached in it.
+    # A folder that another version had may be left with Python's cache in it.
     if os.path.isfile(room := os.path.join(path, "__init__.py")):
         return room
     return module if os.path.isfile(module := f"{path}.py") else None
@@ -208,20 +211,20 @@ def _in_package(file: str) -> str:
 
 
 def _is_module(file: str) -> bool:
-    """Python that is imported. What lies in a folder that is no package is a script."""
+    """Whether Python imports the file. A file in a folder that is not a package is a script."""
     is_script = not os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
     return file.endswith(".pyc") or (file.endswith(".py") and not is_script)
 
 
 def _files(directory: str) -> list[str]:
-    found = []
+    paths = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
-                found += _files(entry.path)
+                paths += _files(entry.path)
             elif entry.is_file():
-                found.append(entry.path)
-    return sorted(found)
+                paths.append(entry.path)
+    return sorted(paths)
 
 
 @cache
@@ -230,7 +233,8 @@ def _version(distribution: str) -> str:
 
 
 def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
-    """A memo that is absent, damaged or another's is empty: the sources are simply parsed again."""
+    """The memo; empty where it is absent, damaged or foreign, so that the sources are parsed
+    again."""
     try:
         return unsealed(_memo_of(reader), memo.read_bytes()) or {}
     except OSError:

@@ -1,7 +1,7 @@
-"""Declarations: what the signatures of the stages say, remembered, so that a plan loads no stage.
+"""Declarations: the stored signatures of the stages, so that a plan loads no stage.
 
-Read anew when any file of the package changed. What is remembered is sealed with its digest and
-looked at besides: a suffix becomes a part of paths.
+Rebuilt when any file of the package changed. The stored form is sealed with its digest and also
+validated: a suffix becomes a part of paths.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ _SUFFIX = re.compile(r"(\.\w+)+")
 
 
 def stages(memory: BuildMemory) -> Mapping[str, Stage]:
-    """Every stage by name, in the order they can be made in."""
+    """Every stage by name, in order."""
     file, code = memory.root / "stages.json", memory.code.everything
-    found = _remembered(file, code)
-    if found is None:
-        found = every_stage()
-        told = [digest.plain(stage) for stage in found.values()]
-        memory.keep(file, sealed(_identity(code), told))
-    return found
+    declared = _remembered(file, code)
+    if declared is None:
+        declared = every_stage()
+        documents = [digest.plain(stage) for stage in declared.values()]
+        memory.keep(file, sealed(_identity(code), documents))
+    return declared
 
 
 def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
-    """None where there is none that this code wrote, or it is damaged."""
+    """The stored declarations; None where this code stored none, or they are damaged."""
     try:
-        told = unsealed(_identity(code), file.read_bytes())
-        if told is None:
+        documents = unsealed(_identity(code), file.read_bytes())
+        if documents is None:
             return None
-        found = [_stage(stage) for stage in told]
+        declared = [_stage(stage) for stage in documents]
     except (OSError, ValueError, TypeError):
         return None
-    is_whole = tuple(stage.name for stage in found) == STAGES
-    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in found)
-    return {stage.name: stage for stage in found} if is_whole and is_sound else None
+    is_whole = tuple(stage.name for stage in declared) == STAGES
+    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in declared)
+    return {stage.name: stage for stage in declared} if is_whole and is_sound else None
 
 
-def _stage(told: Json) -> Stage:
-    """Raises TypeError or ValueError for what is no mapping, or has other keys."""
-    fields: Json = dict(told)
+def _stage(document: Json) -> Stage:
+    """Raises TypeError or ValueError for anything but a mapping with the stage's fields."""
+    fields: Json = dict(document)
     lists: Json = {name: tuple(item) for name, item in fields.items() if isinstance(item, list)}
     return Stage(**{**fields, **lists})
 

@@ -1,7 +1,7 @@
-"""Make one node: recall its artifact by key, or run its stage and remember what it made.
+"""Makes one node: fetches its artifact by key, or runs its stage and stores the result.
 
-The order of writing is what makes a crash harmless: blob, artifact, record, stamp. Each is
-published whole; a build that died anywhere between is completed by the next.
+The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
+the next build completes one that died in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ T = TypeVar("T", bound=Artifact)
 
 
 class Outcome(NamedTuple):
-    """`unstored` says what the cache could not keep, `note` why the remote one is not used."""
+    """How a node was made, in how many seconds.
+
+    `unstored` is what the cache could not store, `note` why the remote is not used.
+    """
 
     how: Literal["made", "recalled"]
     seconds: float
@@ -40,14 +43,14 @@ class Outcome(NamedTuple):
 
 
 def make(build: Build, node: Node) -> Outcome:
-    """Bring the artifact of `node` up to date; its inputs are. Raises PipelineError."""
+    """Brings the artifact of `node` up to date; its inputs already are. Raises PipelineError."""
     start = time.perf_counter()
     try:
         how = _make(build, node)
     except PipelineError as error:
-        raise build.placed(node, error) from error.__cause__
+        raise build.with_place(node, error) from error.__cause__
     except MemoryError as error:
-        hint = "fewer threads need less: NPUMAKE_THREADS=1"
+        hint = "use fewer threads: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
     seconds = time.perf_counter() - start
     return Outcome(how, seconds, build.memory.unstored, build.memory.note)
@@ -69,15 +72,15 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     with replacing(path) as temporary:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
-        made = store.put(temporary)
+        artifact = store.put(temporary)
         size = temporary.stat().st_size
-    store.remember(key, Record(document, made, size, round(time.perf_counter() - start, 3)))
-    build.write_stamp(node, document, made)
+    store.remember(key, Record(document, artifact, size, round(time.perf_counter() - start, 3)))
+    build.write_stamp(node, document, artifact)
     return "made"
 
 
 def _restore(build: Build) -> None:
-    """Once in a process, before the first node of a project is made in it."""
+    """Fetches from the remote, once per process and project, before the first node."""
     memory = build.memory
     if memory.layered is not None and build.directory not in memory.restored:
         memory.restored.add(build.directory)
@@ -91,15 +94,15 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
     types = input_types(function)
-    for name, made in node.inputs.items():
+    for name, source in node.inputs.items():
         kind = types[stage.inputs[0] if stage.joins else name]
-        arguments[name] = loaded(build, made, inputs[name], kind)
+        arguments[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
     if stage.asks_provenance:
         arguments["provenance"] = build.provenance(node)
-    if stage.asks_said:
-        arguments["said"] = node.params["said"]
+    if stage.asks_vendor_document:
+        arguments["vendor_document"] = node.params["vendor_document"]
     if stage.asks_dialect:
         arguments["vendor_dialect"] = node.params["vendor_dialect"]
     if stage.reads_sources:
@@ -110,7 +113,7 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
-    """The artifact of an input, which must be the one that the key names."""
+    """The artifact of an input. Raises CacheError if it is not the one of the key."""
     node = build.plan.node(name)
     path = build.artifact(node)
     if build.memory.files.of(path) != expected:
@@ -119,11 +122,11 @@ def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
 
 
 def _refuse_changed_inputs(build: Build, node: Node, document: NodeKey) -> None:
-    """What was read while the stage ran must still be what the key says it was made from."""
+    """Raises CacheError if an input changed while the stage ran."""
     for role, name in node.inputs.items():
-        made = build.plan.node(name)
-        if build.memory.files.of(build.artifact(made)) != document["inputs"][role]:
-            raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
+        source = build.plan.node(name)
+        if build.memory.files.of(build.artifact(source)) != document["inputs"][role]:
+            raise CacheError(f"{source.path} changed while it was being used", hint="run it again")
     if build.document(node, document["inputs"]) != document:
         raise CacheError(
             f"an input of `{node.name}` changed while it was being built",

@@ -1,9 +1,9 @@
-"""Memory: everything a build remembers, in one cache directory shared by a workspace.
+"""Memory: all that builds store, in one cache directory shared by a workspace.
 
 blobs/ records/   the store: artifacts by content, and what made them, by key
 files.json        digests of files, trusted by signature
-sources.json      what the package's sources import, by content
-stages.json       what the stages declare, sealed with the digest of the package
+sources.json      the imports of the package's sources, by content
+stages.json       the declarations of the stages, sealed with the digest of the package
 closures/         the modules behind each `code` digest, so that `why` can name them; canonical
                   JSON, so that the name of a file is its own digest
 """
@@ -32,33 +32,33 @@ from npumake.make.remote_files import is_configured
 if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
     from npumake.cache.remote.outbox import Uploader
-with when_used("npumake.make.remote"):  # a build without a remote needs none of it
+with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
 
 
 class BuildMemory:
-    """`workspace` is where a remote may be named; none is looked for without."""
+    """The memory below `root`. `workspace` may configure a remote; without it there is none."""
 
     def __init__(
         self, root: Path, paranoid: bool | None = None, workspace: Path | None = None
     ) -> None:
         self.root = root
         self.workspace = workspace
-        self.selected: frozenset[str] | None = None  # the nodes of this build; all by default
-        self.restored: set[Path] = set()  # projects that the remote was asked for
+        self.selected: frozenset[str] | None = None  # node names of this build, None for all
+        self.restored: set[Path] = set()  # projects fetched from the remote
         if paranoid is None:
-            said = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
-            paranoid = said.lower() not in ("", "0", "false")
+            setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
+            paranoid = setting.lower() not in ("", "0", "false")
         self.near = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
-        self._closures: set[str] = set()  # those that are known to be kept
+        self._closures: set[str] = set()  # stored ones
 
     @cached_property
     def store(self) -> Store:
-        """The near store, behind it the remote where one is configured. Raises ProjectError.
+        """The near store, with the remote behind it where one is configured. Raises ProjectError.
 
-        Whoever only wants to know what is here asks `near`, and no file is read for it.
+        `near` alone answers what is stored here, and reads no configuration.
         """
         return self.layered or self.near
 
@@ -70,29 +70,29 @@ class BuildMemory:
 
     @property
     def note(self) -> str:
-        """Why the remote is not asked, where this process has tried."""
+        """Why the remote is not used, where this process has tried."""
         layered = self.__dict__.get("layered")
         return layered.note if layered else ""
 
     def upload(self) -> None:
-        """Have what was made go to the remote while the build goes on."""
+        """Uploads new artifacts while the build goes on."""
         if self._uploader is not None:
             self._uploader.start()
 
     def finish_uploads(self) -> list[str]:
-        """Wait for it, no longer than a build may: what a person should know of it."""
+        """Waits for the uploads, within the limit of a build; returns notes for the user."""
         return [] if self._uploader is None else remote.finished(self._uploader)
 
     @cached_property
     def _uploader(self) -> Uploader | None:
         try:
             return self.layered.uploader() if self.layered else None
-        except PipelineError:  # whoever made a node has said so
+        except PipelineError:  # reported when a node was made
             return None
 
     @property
     def unstored(self) -> str:
-        """What could not be kept, for want of the right to write there; empty where all was."""
+        """What could not be stored for want of write permission; empty if all was."""
         return next(iter(self.near.unstored), "")
 
     def save(self) -> None:
@@ -102,17 +102,17 @@ class BuildMemory:
             self.code.save()
 
     def keep(self, path: Path, data: bytes) -> None:
-        """Write what only makes the next build faster."""
+        """Writes a file that only makes the next build faster."""
         with self.doing_without(), replacing(path) as temporary:
             temporary.write_bytes(data)
 
     def sweep(self) -> None:
-        """Remove what killed processes left. Blobs and records are written in scratch/."""
+        """Removes what killed processes left. Blobs and records are written in scratch/."""
         for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
             sweep(self.root / folder)
 
     def keep_closure(self, code: CodeClosure) -> None:
-        """Kept by every build that uses it: one that is gone or damaged is written again."""
+        """Stores a closure. Every build that uses it restores a missing or damaged one."""
         if code.digest in self._closures:
             return
         self._closures.add(code.digest)
@@ -126,7 +126,7 @@ class BuildMemory:
 
     @contextmanager
     def doing_without(self) -> Iterator[None]:
-        """What may not be written is not kept."""
+        """Skips what may not be written."""
         try:
             yield
         except UnwritableError as error:
@@ -134,7 +134,7 @@ class BuildMemory:
 
     def closure(self, digest: str) -> Json:
         """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
-        if (current := self.code.modules(digest)) is not None:  # perhaps nothing is built by it yet
+        if (current := self.code.modules(digest)) is not None:  # it may not be stored yet
             return dict(current)
         path = self.root / "closures" / f"{digest}.json"
         try:
@@ -155,5 +155,5 @@ def workspace(directory: Path) -> Path:
 
 def cache_directory(directory: Path) -> Path:
     """NPUMAKE_CACHE, or `cache/` of the workspace around `directory`."""
-    given = os.environ.get("NPUMAKE_CACHE")
-    return Path(given) if given else workspace(directory) / "cache"
+    setting = os.environ.get("NPUMAKE_CACHE")
+    return Path(setting) if setting else workspace(directory) / "cache"

@@ -1,6 +1,6 @@
-"""Node: one stage of one project, for one variant and target of it; Plan: all of a project's.
+"""Node: one stage of one project, for one variant and target; ProjectPlan: all nodes of a project.
 
-Plain data, to be read by list, why, doit and tests alike, and remembered as JSON.
+Plain data for list, why, doit and tests, stored as JSON.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from npumake.project.files import FileSource
 
 
 class NodeKey(TypedDict):
-    """The document that names an artifact: whatever can change it is here, and nothing else.
+    """The document that names an artifact: all that can change it, and nothing else.
 
-    No path of this machine, no clock. Its SHA-256 is the name of the record in the store.
+    It has no path of this machine and no clock. Its SHA-256 is the name of the record in the store.
     """
 
     stage: str
@@ -36,7 +36,7 @@ class NodeKey(TypedDict):
 
 
 class KeptRecord(TypedDict):
-    """A record as the store keeps it: what was made, by the key that made it."""
+    """A record in the store: the artifact of a key."""
 
     document: NodeKey
     digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
@@ -47,11 +47,12 @@ class KeptRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Node:
-    """`path` is the artifact's, relative to the project. `inputs` are node names by stage.
+    """One stage for one variant and target.
 
-    `params` are the sections of YAML the stage reads, `places` says where each key stands. The
-    `twin` is an earlier node that can only make the same: this one waits for it, and recalls.
-    `traced` are the nodes whose keys it tells, which so belong to its own.
+    `path` is that of the artifact, relative to the project. `inputs` are node names by stage.
+    `params` are the sections of YAML the stage reads, `places` the positions of their keys. `twin`
+    is an earlier node with the same key: this one waits for it and fetches its artifact. `traced`
+    are the nodes whose keys it reports, which are part of its own key.
     """
 
     name: str
@@ -102,22 +103,22 @@ class ProjectPlan:
 
 
 def plan_from(document: Json) -> ProjectPlan:
-    """What `digest.plain(plan)` wrote. Raises KeyError or TypeError for anything else."""
+    """The inverse of `digest.plain(plan)`. Raises KeyError or TypeError for anything else."""
     nodes = []
-    for given in document["nodes"]:
+    for entry in document["nodes"]:
         sources = tuple(
-            FileSource(**{**source, "keys": tuple(source["keys"])}) for source in given["sources"]
+            FileSource(**{**source, "keys": tuple(source["keys"])}) for source in entry["sources"]
         )
-        nodes.append(Node(**{**given, "sources": sources, "traced": tuple(given["traced"])}))
+        nodes.append(Node(**{**entry, "sources": sources, "traced": tuple(entry["traced"])}))
     return ProjectPlan(document["project"], tuple(nodes))
 
 
 def needed_by(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """`names` and all that they are made from, by what each is made from."""
-    found: set[str] = set()
+    """`names` and all their inputs, transitively."""
+    needed: set[str] = set()
     waiting = set(names)
     while waiting:
         name = waiting.pop()
-        found.add(name)
-        waiting |= {*inputs.get(name, ())} - found
-    return frozenset(found)
+        needed.add(name)
+        waiting |= {*inputs.get(name, ())} - needed
+    return frozenset(needed)

@@ -1,9 +1,9 @@
 """Plan: stages x variants x targets → nodes.
 
-A stage fans out where it asks for a target, and so does every stage behind it. What comes before
-is made once for all targets, and once for all variants that agree on it. Behind it each variant
-has its own artifacts; where one can only be what an earlier node makes, that is its twin. A stage
-that joins is made once, last, from what it joins of every variant and target.
+A stage fans out where it takes a target, and so does every stage behind it. Earlier stages run once
+for all targets, and once for all variants that agree on them. Behind them each variant has its own
+artifacts; a node with the key of an earlier one is its twin. A stage that joins runs once, last, on
+its inputs of every variant and target.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from npumake.stages.stage import Stage
 from npumake.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
-SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
-YARDSTICK = "float"  # the artifact that the others are held against: always scored
-# Stages of a target that are made only where this is so.
-WANTED: Mapping[str, Callable[[Sections, Target], bool]] = {
+SCORE = "_score"  # suffix of the stages that `evaluation.artifacts` selects
+REFERENCE_ARTIFACT = "float"  # always scored: the reference for the others
+# Conditions of stages that only some targets have.
+STAGE_CONDITIONS: Mapping[str, Callable[[Sections, Target], bool]] = {
     "handover": lambda sections, _: sections.compile.vendor_tool,
     "listings": lambda sections, target: target.listings and not sections.compile.vendor_tool,
 }
-LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
+MAX_PREFIX_BYTES = 100  # a file name has 255 bytes, target and suffix included
 
 
 class _Branch(NamedTuple):
-    """One variant for one target, or, without one, for all: how names and paths are written."""
+    """One variant for one target, or for all targets: how names and paths are written."""
 
     project: Project
     target: str | None
@@ -49,17 +49,17 @@ class _Branch(NamedTuple):
         return f"{group}:{self.target}/{short}" if self.target else f"{group}:{short}"
 
     def path(self, stage: Stage) -> str:
-        """`out/[@<variant>/]<stage>[.<target>]<suffix>`; what leaves the house is called after
-        the project."""
+        """`out/[@<variant>/]<stage>[.<target>]<suffix>`; the compiled file is named after the
+        project."""
         stem, suffix = stage.name, stage.suffix
         if stage.name == "compiled":
-            asked = self.reading.sections.compile
-            suffix = self.document.makes(asked.vendor_tool) if self.document else suffix
-            stem = asked.prefix or self.project.name
-            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
+            options = self.reading.sections.compile
+            suffix = self.document.makes(options.vendor_tool) if self.document else suffix
+            stem = options.prefix or self.project.name
+            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= MAX_PREFIX_BYTES
             if not is_name or stem.startswith("."):
                 place = self.reading.places.get("compile.prefix")
-                raise ProjectError(f"`{stem[:LONGEST]}` is no file name", place)
+                raise ProjectError(f"`{stem[:MAX_PREFIX_BYTES]}` is not a file name", place)
         folder = f"out/@{self.project.variant}" if self.project.variant else "out"
         fan = f".{self.target}" if self.target else ""
         return f"{folder}/{stem}{fan}{suffix}"
@@ -68,8 +68,8 @@ class _Branch(NamedTuple):
 def planned(project: Project, stages: Mapping[str, Stage], read_target: ReadTarget) -> ProjectPlan:
     """Every node of `project` and its variants, each behind its inputs and its twin.
 
-    Raises ProjectError for a target nobody knows, none at all, or one whose overlay speaks to a
-    stage that is shared with the other targets.
+    Raises ProjectError for an unknown target, for no target, and for a target's overlay of a stage
+    that all targets share.
     """
     nodes: list[Node] = []
     first: dict[str, Node] = {}
@@ -83,7 +83,8 @@ def planned(project: Project, stages: Mapping[str, Stage], read_target: ReadTarg
 
 
 def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The node that joins every artifact of a stage, by the name of its build; none of none."""
+    """The node that joins every artifact of a stage, by the name of its build; empty without
+    artifacts."""
     joined = [node for node in nodes if node.stage in stage.inputs]
     if not joined:
         return ()
@@ -93,59 +94,63 @@ def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node,
 
 
 def _before(node: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The names of all that it is made from, and of what that was made from, in order."""
-    found = {*node.inputs.values()}
+    """The names of all direct and indirect inputs, in order."""
+    sources = {*node.inputs.values()}
     for other in reversed(nodes):
-        found |= {*other.inputs.values()} if other.name in found else set()
-    return tuple(other.name for other in nodes if other.name in found)
+        sources |= {*other.inputs.values()} if other.name in sources else set()
+    return tuple(other.name for other in nodes if other.name in sources)
 
 
 def _nodes(
     project: Project, stages: Mapping[str, Stage], read_target: ReadTarget, first: dict[str, Node]
 ) -> Iterator[Node]:
-    """The nodes of one variant. `first` holds, by identity, the first node of each, and grows."""
+    """The nodes of one variant. `first` collects the first node of each identity."""
     shared = _shared(stages)
     trunk = _Branch(project, None, ProjectReading(project.sections, project.places), None)
     branches = [_branch(project, name, read_target, shared) for name in project.targets]
     if not branches:
         raise ProjectError("no target to build for", project.places.get("targets"))
-    made: dict[tuple[str | None, str], Node] = {}
+    by_stage: dict[tuple[str | None, str], Node] = {}
     for stage in (stage for stage in stages.values() if not stage.joins):
         for branch in [trunk] if stage.name in shared else branches:
             homes = {name: None if name in shared else branch.target for name in stage.inputs}
-            inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}
-            if not _is_asked(stage, branch, inputs):
+            inputs = {n: by_stage[home, n] for n, home in homes.items() if (home, n) in by_stage}
+            if not _is_planned(stage, branch, inputs):
                 continue
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
             if branch is not trunk and twin is not node:
                 node = replace(node, twin=twin.name)
-            made[branch.target, stage.name] = twin if branch is trunk else node
+            by_stage[branch.target, stage.name] = twin if branch is trunk else node
             if twin is node or branch is not trunk:
                 yield node
 
 
-def _is_asked(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
-    """Whether all is there that the stage cannot do without, and it is one to be had."""
+def _is_planned(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
+    """Whether the stage's inputs and sections exist and its condition holds."""
     sections, target = branch.reading.sections, branch.document
     absent = {name for name in stage.inputs if name not in inputs}
     absent |= {name for name in stage.sections if getattr(sections, name) is None}
     if absent - {*stage.optional}:
         return False
-    if target and stage.name in WANTED and not WANTED[stage.name](sections, target):
+    if (
+        target
+        and stage.name in STAGE_CONDITIONS
+        and not STAGE_CONDITIONS[stage.name](sections, target)
+    ):
         return False
     artifact = stage.name.removesuffix(SCORE)
-    asked = () if sections.evaluation is None else sections.evaluation.artifacts
-    return artifact == stage.name or artifact in (YARDSTICK, *asked)
+    artifacts = () if sections.evaluation is None else sections.evaluation.artifacts
+    return artifact == stage.name or artifact in (REFERENCE_ARTIFACT, *artifacts)
 
 
 def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
-    """The stages that are made once for all targets."""
-    found: dict[str, Stage] = {}
+    """The stages that run once for all targets."""
+    shared: dict[str, Stage] = {}
     for stage in stages.values():
-        if not stage.asks_target and all(name in found for name in stage.inputs):
-            found[stage.name] = stage
-    return found
+        if not stage.asks_target and all(name in shared for name in stage.inputs):
+            shared[stage.name] = stage
+    return shared
 
 
 def _branch(
@@ -190,16 +195,16 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
 
 
 def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
-    """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
+    """The sections of the stage. The prefix of a compiled file only affects its path."""
     sections = branch.reading.sections
-    found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
-    if stage.asks_said:
-        found["said"] = branch.project.said
+    params = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
+    if stage.asks_vendor_document:
+        params["vendor_document"] = branch.project.vendor_document
     if stage.asks_dialect:
-        said = branch.project.said
-        found["vendor_dialect"] = None if said is None else said["dialect"]
-    found.get("compile", {}).pop("prefix", None)
-    return found
+        vendor = branch.project.vendor_document
+        params["vendor_dialect"] = None if vendor is None else vendor["dialect"]
+    params.get("compile", {}).pop("prefix", None)
+    return params
 
 
 def _sources(sections: Sections, stage: Stage) -> tuple[FileSource, ...]:
@@ -207,22 +212,22 @@ def _sources(sections: Sections, stage: Stage) -> tuple[FileSource, ...]:
 
 
 def _identity(node: Node, inputs: Mapping[str, Node]) -> str:
-    """What a plan knows of a node's key: nodes of one identity have one key, whatever it is."""
+    """The part of a node's key that a plan knows: nodes of one identity have one key."""
     return digest.of_document(
         {
             "stage": node.stage,
             "params": node.params,
             "target": node.target_document,
-            "inputs": {name: made.twin or made.name for name, made in inputs.items()},
+            "inputs": {name: source.twin or source.name for name, source in inputs.items()},
         }
     )
 
 
 def _places(branch: _Branch, stage: Stage) -> dict[str, str]:
-    """`file:line:column` of every key of the stage's sections, the file seen from the project."""
-    found = {}
+    """`file:line:column` of every key of the stage's sections, relative to the project."""
+    places = {}
     for route, place in branch.reading.places.items():
         if route.split(".")[0] in stage.sections:
             file = PurePosixPath(os.path.relpath(place.path, branch.project.directory))
-            found[route] = f"{file}:{place.line}:{place.column}"
-    return found
+            places[route] = f"{file}:{place.line}:{place.column}"
+    return places

@@ -41,7 +41,7 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
     variants = (project, *project.variants)
     names = {
         TARGETS: {name for variant in variants for name in variant.targets},
-        DIALECTS: {project.said["dialect"]} if project.said else set(),
+        DIALECTS: {project.vendor_document["dialect"]} if project.vendor_document else set(),
     }
     wanted = ((group, name) for group in names for name in names[group] - {*own[group]})
     added = (plugin(group, name) for group, name in sorted(wanted))

@@ -1,6 +1,6 @@
-"""Probes kept in the store, each by its key, so that a sensitivity is worked out once.
+"""Probes in the store, each by its key, so that a sensitivity is computed once.
 
-The key is a document like that of a stage: code, tools, the calibrated graph, what it is fed, and
+The key is a document like that of a stage: code, tools, the calibrated graph, its samples, and
 which of its calibration nodes quantize.
 """
 
@@ -25,8 +25,8 @@ from npumake.make.node import NodeKey
 
 
 class Probes:
-    """Answers about one graph and its samples; `inputs` are the digests of both, and of the custom
-    operators. For many threads at once."""
+    """Probes of one graph and its samples; `inputs` are the digests of both, and of the custom
+    operators. Thread-safe."""
 
     def __init__(self, memory: BuildMemory, inputs: Mapping[str, str]) -> None:
         self._memory = memory
@@ -34,7 +34,8 @@ class Probes:
         self._code = memory.code.closure(probing.__name__)
 
     def get(self, question: Question) -> Sums | None:
-        """Raises CacheError for a record that is not a probe's."""
+        """The stored result; None if there is none. Raises CacheError for a record that is not a
+        probe."""
         record = self._memory.store.recall(digest.of_document(self._key(question)))
         if record is None:
             return None
@@ -46,9 +47,11 @@ class Probes:
     def __setitem__(self, question: Question, sums: Sums) -> None:
         document = self._key(question)
         with self._scratch() as path:
-            path.write_text(json.dumps([asdict(one) for one in sums]) + "\n", encoding="utf-8")
-            made = self._memory.store.put(path)
-            record = Record(document, made, path.stat().st_size)
+            path.write_text(
+                json.dumps([asdict(measure) for measure in sums]) + "\n", encoding="utf-8"
+            )
+            blob = self._memory.store.put(path)
+            record = Record(document, blob, path.stat().st_size)
             self._memory.store.remember(digest.of_document(document), record)
 
     def _scratch(self) -> AbstractContextManager[Path]:
@@ -69,6 +72,6 @@ class Probes:
 
 def _read(path: Path) -> Sums:
     try:
-        return tuple(Agreement(**one) for one in json.loads(path.read_bytes()))
+        return tuple(Agreement(**measure) for measure in json.loads(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise CacheError(f"not a probe: {error}", str(path)) from error

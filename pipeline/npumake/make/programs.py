@@ -1,6 +1,6 @@
-"""What a stage starts or loads that no import shows, and its version, for the key.
+"""Programs that a stage starts or loads without an import, and their versions, for the key.
 
-Imports nothing that computes: it runs in every build, also when there is nothing to do.
+Imports no numerical library: it runs in every build, also when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from npumake.compilers.host import runs_here
 from npumake.compilers.versions import tool_version
 from npumake.make.node import Node
 
-# By suffix: what reads a model file in a process of its own.
+# By suffix: readers of a model file in their own process.
 CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
 
-# By Target.backend: what makes the compiled file in a process of its own.
+# By Target.backend: compilers in their own process.
 COMPILERS = {
     "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
     "torq": ("tosa-converter-for-tflite", *ADAPTERS["torq"].distributions),
@@ -26,7 +26,7 @@ COMPILERS = {
     **{name: ADAPTERS[name].distributions for name in ADAPTERS if name != "torq"},
 }
 
-# By Target.backend: what runs the compiled file; it is loaded late, where no import shows.
+# By Target.backend: runtimes of the compiled file, loaded without an import.
 RUNTIMES = {
     "iree": ("iree-base-runtime",),
     "openvino": ADAPTERS["openvino"].distributions,
@@ -34,37 +34,39 @@ RUNTIMES = {
     "vela": ("ai-edge-litert",),
 }
 
-# By stage: what it starts or loads that the imports of its modules do not say.
-STARTS = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": RUNTIMES}
+# By stage.
+PROGRAMS_BY_STAGE = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": RUNTIMES}
 
 
 def converters(files: Iterable[str]) -> dict[str, str]:
-    """The versions of the programs, where they are installed, that read files of these names."""
+    """The versions of the installed programs that read files of these names."""
     named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
-    return {name: found for name in sorted(named) if (found := _version_if_any(name))}
+    return {name: release for name in sorted(named) if (release := _version_if_any(name))}
 
 
 def compilers(node: Node) -> dict[str, str]:
-    """The versions of the programs, where they are installed, that compile for a node's target, or
-    run what was compiled. Raises StageError for a tool that does not tell its own."""
+    """The versions of the installed programs that compile for a node's target, or run its file.
+    Raises StageError for a tool without a version."""
     target = node.target_document
-    if node.stage not in STARTS:
+    if node.stage not in PROGRAMS_BY_STAGE:
         return {}
     if node.stage == "compiled" and "handover" in node.inputs:
         tool = target["tool"]
-        found = {tool["command"]: tool_version(tool["command"], tool["version"])}
+        releases = {tool["command"]: tool_version(tool["command"], tool["version"])}
     else:
-        found = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
+        releases = _versions(
+            target["backend"], PROGRAMS_BY_STAGE[node.stage].get(target["backend"], ())
+        )
     if node.stage != "compiled" and (processor := target.get("iree")):
-        found["processor"] = "here" if runs_here(**processor) else "elsewhere"
-    return {name: version for name, version in found.items() if version}
+        releases["processor"] = "here" if runs_here(**processor) else "elsewhere"
+    return {name: version for name, version in releases.items() if version}
 
 
 def _versions(backend: str, names: Iterable[str]) -> dict[str, str]:
-    """Of this interpreter, and of the one that an adapter has for itself."""
+    """The versions in this interpreter, and in that of an adapter."""
     theirs = ADAPTERS[backend].distributions if backend in ADAPTERS else ()
-    found = {name: _version_if_any(name) for name in names if name not in theirs}
-    return found | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
+    releases = {name: _version_if_any(name) for name in names if name not in theirs}
+    return releases | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
 
 
 @cache

@@ -1,9 +1,9 @@
-"""The remote cache of a workspace: which one, what may be sent there, whose records are read.
+"""The remote cache of a workspace: its address, credentials and trust.
 
 NPUMAKE_CACHE_REMOTE, npumake.yaml of the workspace, config.yaml of the user: the first that names a
-remote counts. Credentials go only where the user says so: to the address in NPUMAKE_CACHE_REMOTE or
-in config.yaml, and to the origins that config.yaml lists. A remote that only the project names is
-read without any, and nothing is uploaded to it.
+remote counts. Credentials are sent only to addresses that the user configured: the one in
+NPUMAKE_CACHE_REMOTE or config.yaml, and the origins that config.yaml lists. A remote that only the
+project names is read without credentials, and nothing is uploaded to it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from npumake.make.trust import beside, policy_of, secret_of, signing_key
 from npumake.project.shared_cache import Host, SecretSource, UserFile, WorkspaceFile, read
 
 Mode = Literal["read", "write", "off"]
-WAIT, BOUND = "NPUMAKE_CACHE_WAIT", "NPUMAKE_CACHE_PATIENCE"
-# They go to the remote that NPUMAKE_CACHE_REMOTE names, and to no other.
+WAIT_VARIABLE, PATIENCE_VARIABLE = "NPUMAKE_CACHE_WAIT", "NPUMAKE_CACHE_PATIENCE"
+# Only sent to the remote that NPUMAKE_CACHE_REMOTE names.
 USER, PASSWORD, TOKEN = "NPUMAKE_CACHE_USER", "NPUMAKE_CACHE_PASSWORD", "NPUMAKE_CACHE_TOKEN"
 CERTIFICATES = {
     "certificate": "NPUMAKE_CACHE_CERTIFICATE",
@@ -47,8 +47,8 @@ CERTIFICATES = {
 
 
 @dataclass(frozen=True)
-class Named:
-    """A remote, and who names it: only the user's own word lets credentials go there."""
+class NamedRemote:
+    """A remote and where it is configured: only the user's own settings allow credentials."""
 
     address: Address
     user: Credentials  # in the URL itself
@@ -57,9 +57,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Setup:
-    """`allowed` is whether the user, and not only the project, wants this remote."""
+    """The configuration of a remote. `allowed` tells whether the user, not only the project, named
+    it."""
 
-    named: Named
+    named: NamedRemote
     mode: Mode
     host: Host | None
     policy: Policy
@@ -75,7 +76,7 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """None where no remote is configured. Raises ProjectError."""
+    """The near store with its remote; None where none is configured. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
         return None
@@ -89,8 +90,9 @@ def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
 
 
 def finished(uploader: Uploader) -> list[str]:
-    """Wait for the uploads, WAIT_S or NPUMAKE_CACHE_WAIT seconds: notes on what became of them."""
-    left = uploader.finish(_seconds(WAIT, WAIT_S))
+    """Waits for the uploads, WAIT_S or NPUMAKE_CACHE_WAIT seconds; returns notes on their
+    result."""
+    left = uploader.finish(_seconds(WAIT_VARIABLE, WAIT_S))
     notes = [note for note in (uploader.far.note, uploader.note) if note]
     if left and not notes:
         notes.append(f"{left} to upload to {uploader.far.address}: npumake cache push, or later")
@@ -98,25 +100,25 @@ def finished(uploader: Uploader) -> list[str]:
 
 
 def _patience() -> Patience:
-    """NPUMAKE_CACHE_PATIENCE is the bound, of which the others are shares."""
-    bound = _seconds(BOUND, PATIENCE.bound)
+    """NPUMAKE_CACHE_PATIENCE is the bound; the other limits scale with it."""
+    bound = _seconds(PATIENCE_VARIABLE, PATIENCE.bound)
     share = bound / PATIENCE.bound
     return Patience(PATIENCE.connect * share, PATIENCE.stall * share, bound)
 
 
 def _seconds(name: str, usual: float) -> float:
-    said = os.environ.get(name, "")
+    text = os.environ.get(name, "")
     try:
-        seconds = float(said) if said else usual
+        seconds = float(text) if text else usual
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ProjectError(f"`{said}` is no number of seconds", name, f"{usual:g} is the default")
+        raise ProjectError(f"`{text}` is no number of seconds", name, f"{usual:g} is the default")
     return seconds
 
 
 def setup_of(workspace: Path) -> Setup | None:
-    """What the environment and the files say; None without a remote. Raises ProjectError."""
+    """The remote of the environment and the files; None without one. Raises ProjectError."""
     user = read(user_folder() / USER_FILE, UserFile)
     named = _named(workspace, user)
     if named is None:
@@ -125,34 +127,34 @@ def setup_of(workspace: Path) -> Setup | None:
     file = str(user_folder() / USER_FILE)
     hosts = {origin_of(url, file): host for url, host in user.cache.hosts.items()}
     host = hosts.get(named.address.origin)
-    _seconds(WAIT, WAIT_S)  # a mistake in it is told before anything is made
+    _seconds(WAIT_VARIABLE, WAIT_S)  # validated before anything is made
     return Setup(named, _mode(), host, policy_of(workspace, signing), signing)
 
 
 # -- where -----------------------------------------------------------------------------------
 
 
-def _named(workspace: Path, user: UserFile) -> Named | None:
+def _named(workspace: Path, user: UserFile) -> NamedRemote | None:
     if url := os.environ.get(REMOTE):
-        return Named(*parsed(url, REMOTE), by="environment")
-    if REMOTE in os.environ:  # set to nothing: none
+        return NamedRemote(*parsed(url, REMOTE), by="environment")
+    if REMOTE in os.environ:  # empty: no remote
         return None
     file = workspace / WORKSPACE_FILE
     if url := read(file, WorkspaceFile).cache.remote:
         address, inside = parsed(url, str(file))
         if inside != ANONYMOUS:
-            hint = f"write it in {user_folder() / USER_FILE}, which is yours alone"
+            hint = f"write it in {user_folder() / USER_FILE}, your own settings"
             raise ProjectError("a password in a project's file", str(file), hint)
-        return Named(address, inside, by="workspace")
+        return NamedRemote(address, inside, by="workspace")
     if url := user.cache.remote:
-        return Named(*parsed(url, str(user_folder() / USER_FILE)), by="user")
+        return NamedRemote(*parsed(url, str(user_folder() / USER_FILE)), by="user")
     return None
 
 
 def _mode() -> Mode:
     mode = os.environ.get(MODE) or "write"
     if mode not in MODES:
-        raise ProjectError(f"`{mode}` is no mode of the remote cache", MODE, ", ".join(MODES))
+        raise ProjectError(f"`{mode}` is not a mode of the remote cache", MODE, ", ".join(MODES))
     return cast(Mode, mode)
 
 
@@ -167,17 +169,17 @@ def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
 
 
 def credentials(setup: Setup) -> Credentials:
-    """What may be sent to the remote; nothing where only the project names it. Raises
-    ProjectError where a secret cannot be read."""
+    """The credentials for the remote; none where only the project names it. Raises ProjectError
+    where a secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
-    found = _of_host(setup.host) if setup.host else ANONYMOUS
+    resolved = _of_host(setup.host) if setup.host else ANONYMOUS
     if setup.named.by == "environment":
-        found = _of_environment(found)
+        resolved = _of_environment(resolved)
     inside = setup.named.user
     if inside.user:
-        found = replace(found, user=inside.user, password=inside.password, token="")
-    return replace(found, cloud=True)
+        resolved = replace(resolved, user=inside.user, password=inside.password, token="")
+    return replace(resolved, cloud=True)
 
 
 def _of_host(host: Host) -> Credentials:
@@ -191,15 +193,15 @@ def _of_host(host: Host) -> Credentials:
     )
 
 
-def _of_environment(found: Credentials) -> Credentials:
-    said = os.environ.get
-    files = {field: Path(path) for field, name in CERTIFICATES.items() if (path := said(name))}
-    found = replace(found, **files)  # type: ignore[arg-type]
-    if token := said(TOKEN):
-        return replace(found, token=token, user="", password="")
-    if user := said(USER):
-        return replace(found, user=user, password=said(PASSWORD, ""), token="")
-    return found
+def _of_environment(base: Credentials) -> Credentials:
+    variable = os.environ.get
+    files = {field: Path(path) for field, name in CERTIFICATES.items() if (path := variable(name))}
+    base = replace(base, **files)  # type: ignore[arg-type]
+    if token := variable(TOKEN):
+        return replace(base, token=token, user="", password="")
+    if user := variable(USER):
+        return replace(base, user=user, password=variable(PASSWORD, ""), token="")
+    return base
 
 
 def _secret(source: SecretSource | None, called: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a remote cache may be named. Every build looks here, so nothing is loaded for it."""
+"""Where a remote cache may be configured. Every build looks here, so it imports nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ NO_REMOTE = "write  cache: {remote: URL}  in npumake.yaml, or set NPUMAKE_CACHE_
 
 
 def user_folder() -> Path:
-    """Where the user's own settings are, as the XDG base directories have it."""
+    """The folder of the user's settings, by the XDG base directories."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(home) / "npumake"
 
 
 def is_configured(workspace: Path) -> bool:
-    """Whether anything here could name a remote."""
+    """Whether any of these files or variables may name a remote."""
     if REMOTE in os.environ:
         return bool(os.environ[REMOTE])
     files = (workspace / WORKSPACE_FILE, user_folder() / USER_FILE)

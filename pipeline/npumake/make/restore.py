@@ -1,7 +1,7 @@
-"""What the remote has of a build, fetched side by side before the first stage runs.
+"""Fetches the remote's artifacts of a build, in parallel, before the first stage runs.
 
-A key needs the digests of a node's inputs, not their bytes: so records are asked for from input to
-output, and artifacts arrive meanwhile. What is left out here is fetched when its node is made.
+A key needs the digests of a node's inputs, not their bytes: records are queried from input to
+output, and artifacts arrive meanwhile. The rest is fetched when its node is made.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ THREADS = 8
 
 
 def restore(build: Build, store: LayeredStore, selected: frozenset[str] | None) -> None:
-    """Have the near store hold what the remote has for the `selected` nodes, all by default.
+    """Fetches the remote's artifacts of the `selected` nodes, all by default, into the near store.
 
-    Raises nothing: a node that cannot be planned says so when it is made.
+    Raises nothing: a node that cannot be planned fails when it is made.
     """
     digests: dict[str, str] = {}
     waiting = [n for n in build.plan.nodes if selected is None or n.name in selected]
@@ -48,20 +48,20 @@ def _fetched(
 
 
 def _keys(build: Build, wave: list[Node], digests: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """(name, key) of the nodes to be asked for; of a current one `digests` learns what it made."""
+    """(name, key) of the nodes to query; `digests` gets the artifacts of current nodes."""
     for node in wave:
         inputs = {stage: digests[name] for stage, name in node.inputs.items()}
         try:
             document = build.document(node, inputs)
-        except PipelineError:  # it tells of nodes that are not made yet, or cannot be made
+        except PipelineError:  # its nodes are not made yet, or cannot be made
             continue
-        if made := _made(build, node, document):
-            digests[node.name] = made
+        if artifact := _current_artifact(build, node, document):
+            digests[node.name] = artifact
         else:
             yield node.name, of_document(document)
 
 
-def _made(build: Build, node: Node, document: NodeKey) -> str | None:
+def _current_artifact(build: Build, node: Node, document: NodeKey) -> str | None:
     stamp = build.stamp(node)
     is_current = stamp is not None and stamp.document == document and build.intact(node, stamp)
     return stamp.digest if stamp is not None and is_current else None

@@ -1,4 +1,4 @@
-"""Stamp: what made an artifact, written beside it and sealed."""
+"""Stamp: the key document of an artifact, written beside it and sealed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from npumake.make.node import Node, NodeKey
 
 
 class Stamp(NamedTuple):
-    """The document of the key that made an artifact, and the digest the artifact had."""
+    """The key document of an artifact, and its digest."""
 
     document: NodeKey
     digest: str
 
 
 def stamp_bytes(node: Node, stamp: Stamp) -> bytes:
-    """The stamp of `node` as a file, under a seal that names the node."""
+    """The stamp of `node` as a file; its seal names the node."""
     return sealed(_identity(node), {"document": stamp.document, "digest": stamp.digest})
 
 
 def read_stamp(path: str, node: Node) -> Stamp | None:
-    """None where there is none, or its seal is wrong."""
+    """The stamp; None where there is none, or its seal is wrong."""
     try:
         with open(path, "rb") as file:
-            found = unsealed(_identity(node), file.read())
+            content = unsealed(_identity(node), file.read())
     except OSError:
         return None
-    return None if found is None else Stamp(found["document"], found["digest"])
+    return None if content is None else Stamp(content["document"], content["digest"])
 
 
 def _identity(node: Node) -> str:

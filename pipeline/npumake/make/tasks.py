@@ -21,23 +21,23 @@ from npumake.make.node import Node
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
 
-Make = Callable[[Build, Node], Any]  # gives an Outcome of npumake.make.maker
+Make = Callable[[Build, Node], Any]  # returns an Outcome of npumake.make.maker
 
 
-# They take longest and make nothing: they wait until all there is to have is made.
-TELLS = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
-STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
+# They take longest and make no artifact for others, so they run last.
+REPORTING = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
+GATES, REPORT = "gates", "report"  # the gates wait for the page that explains them
 
 
-class Unsent(dict[str, Any]):
-    """What stays in its process: sent to another with its task, it is empty there."""
+class LocalMeta(dict[str, Any]):
+    """A dict for this process: pickled with its task, it is empty elsewhere."""
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
         return dict, ()
 
 
-class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
-    """A user's mistake: what failed is data for the reporter, not a traceback."""
+class FailedStage(TaskFailed):  # type: ignore[misc]  # doit is not typed
+    """A user's mistake: data for the reporter, not a traceback."""
 
     def __init__(self, error: PipelineError) -> None:
         super().__init__(str(error), report=True)
@@ -45,24 +45,27 @@ class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
 
 
 def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
-    """One task per node, below a group task called like its variant; the project's has them all.
-    Those that only tell how close the others are come last."""
-    pages = [node.name for node in build.plan.nodes if node.stage == TOLD]
+    """One task per node, below a group task per variant; the project's group has them all.
+
+    Reporting stages come last.
+    """
+    pages = [node.name for node in build.plan.nodes if node.stage == REPORT]
     for node in build.plan.nodes:
-        told = pages if node.stage == STOPS else []
+        reports = pages if node.stage == GATES else []
         yield {
             "basename": node.group,
             "name": node.short,
             "doc": node.summary,
             "actions": [(_act, [build, node, make])],
-            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *told],
+            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *reports],
             "uptodate": [(_is_current, [build, node])],
             "targets": [str(build.artifact(node))],
             "clean": True,
-            "meta": Unsent(node=node, build=build),
+            "meta": LocalMeta(node=node, build=build),
         }
     ordered = sorted(
-        build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
+        build.plan.nodes,
+        key=lambda node: REPORTING.index(node.stage) if node.stage in REPORTING else -1,
     )
     groups: dict[str, list[str]] = {}
     for node in build.plan.nodes:
@@ -76,7 +79,7 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
 
 
 def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
-    """A project that cannot be planned is a task that says why; the others can be built."""
+    """A task that fails with the project's error, so that other projects can be built."""
     return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
 
 
@@ -84,33 +87,34 @@ def _act(build: Build, node: Node, make: Make) -> Any:
     try:
         how, seconds, unstored, note = make(build, node)
     except PipelineError as error:
-        return Refused(error)
+        return FailedStage(error)
     return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
 
 
-def _refuse(error: PipelineError) -> Refused:
-    return Refused(error)
+def _refuse(error: PipelineError) -> FailedStage:
+    return FailedStage(error)
 
 
 def _is_current(build: Build, node: Node) -> bool:
     return build.is_current(node)
 
 
-class Disposable(JSONCodec):  # type: ignore[misc]  # doit is not typed
-    """doit's notes, which it writes in place: those of a killed build are no notes."""
+class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
+    """doit's notes. doit writes them in place, so those of a killed build are dropped."""
 
     def decode(self, data: str) -> dict[str, Any]:
         try:
-            found = super().decode(data)
+            notes = super().decode(data)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return notes if isinstance(notes, dict) else {}
 
 
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
-    """doit's runner of processes, with a pipe to each of them, which hears of its end.
+    """doit's process runner, with a pipe to each process that reports its end.
 
-    doit's own has one queue for all: a killed process is not missed, and may have locked it.
+    doit's own has one queue for all: it does not notice a killed process, which may have locked the
+    queue.
     """
 
     def run_tasks(self, task_dispatcher: Any) -> None:
@@ -120,7 +124,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             self._hand_out(None)
             while busy := [worker for worker in self._workers if worker.node]:
                 for worker in workers.ready(busy):
-                    if worker.node:  # and was not ended meanwhile, with another
+                    if worker.node:  # not ended meanwhile with another
                         self._hand_out(self._finished(worker))
         except BaseException:
             self._kill()
@@ -129,14 +133,14 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.close()
 
     def _hand_out(self, completed: Any) -> None:
-        """A task to each process that has none, while there are tasks that can be executed."""
+        """Hands a task to each idle process, while tasks are ready."""
         at_once = min(self.num_process, len(self.tasks))
         while sum(worker.node is not None for worker in self._workers) < at_once:
             job = self.get_next_job(completed)
             completed = None
             if job is None or job.type is JobHold.type:
                 return
-            if not self._workers:  # while this process has no other threads
+            if not self._workers:  # before this process has other threads
                 for _ in range(at_once):
                     self._workers.append(
                         workers.Worker(self._execute, self.teardown, self._workers)
@@ -146,18 +150,18 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             self.reporter.execute_task(idle.node.task)
 
     def _finished(self, worker: workers.Worker) -> Any:
-        """The node that is done with. Where its process ended, all the others are ended too."""
+        """The node that is done. If its process died, all others are ended too."""
         node, worker.node = worker.node, None
         try:
             self._process_result(node, node.task, worker.result())
-        except workers.Ended as ended:
+        except workers.WorkerEnded as ended:
             self._kill()
-            self._handle_task_error(node, Refused(_died(node.task.name, ended)))
+            self._handle_task_error(node, FailedStage(_died(node.task.name, ended)))
             self._stop_running = True
         return node
 
     def _execute(self, job: Any) -> dict[str, Any]:
-        """In a worker: the result of a task, as doit's processes send it."""
+        """In a worker: the result of a task, in the form of doit's processes."""
         if job.type is JobTask.type:
             task = workers.unpacked(job.task_pickle)
         else:
@@ -179,27 +183,27 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.kill()
 
 
-def _died(name: str, ended: workers.Ended) -> StageError:
+def _died(name: str, ended: workers.WorkerEnded) -> StageError:
     what = f"the process that made `{name}` ended with {ended}"
-    hint = "what the others made is kept; run it again"
+    hint = "finished artifacts are kept; run it again"
     if ended.signal == "SIGKILL":
-        hint = "out of memory? fewer nodes and threads at a time need less: -n 1, NPUMAKE_THREADS=1"
+        hint = "out of memory? use fewer nodes and threads at a time: -n 1, NPUMAKE_THREADS=1"
     return StageError(what, None, hint)
 
 
 def _keep_notes(notes: JsonDB, dump: Callable[[JsonDB], None] = JsonDB.dump) -> None:
-    """On a full disk doit goes without them: no build asks them whether a node is current."""
+    """On a full disk doit runs without its notes: no build reads them."""
     with suppress(OSError):
         dump(notes)
 
 
 def use_workers() -> None:
-    """For every `doit run` in this process: doit has no setting for it."""
+    """Replaces doit's runner in this process: doit has no setting for it."""
     cmd_run.MRunner = Workers
     JsonDB.dump = _keep_notes
 
 
 def run_doit(members: dict[str, Any], arguments: list[str]) -> int:
-    """`doit run` over the members of a dodo file, in this process; doit's exit code."""
+    """`doit run` over the members of a dodo file, in this process; returns doit's exit code."""
     use_workers()
     return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

@@ -1,8 +1,8 @@
-"""Trials: a model scored under other types, each score kept in the store by its key.
+"""Trials: scores of a model under other types, each in the store by its key.
 
-The key is the document of a stage's: code, tools, target, the types, and the digests of the float
-model, the recipe and the samples. So a search that was interrupted asks the same questions again,
-and what was answered costs nothing.
+The key is a stage's document: code, tools, target, the types, and the digests of the float model,
+the recipe and the samples. An interrupted search makes the same queries again, and finished ones
+cost nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError
 from npumake.evaluate import gate_trials
-from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.gate_trials import at_task
 from npumake.graph import Graph
 from npumake.make.build import Build
@@ -38,17 +38,17 @@ from npumake.targets.target import Target
 
 
 class Task(NamedTuple):
-    """What the model is for: the float model's score, and the figure of it that counts."""
+    """The model's task: the float model's score, and the figure that counts."""
 
     score: Node
     figure: str
 
 
 class Trials:
-    """The model of one target. `made` counts the scores measured, `recalled` those that were kept.
+    """The model of one target. `made` counts measured scores, `recalled` stored ones.
 
-    The nodes that it is made from must be current. With a `task` a score has a metric: but for
-    those of a node left out, which go by the cosine.
+    Its input nodes must be current. With a `task` scores have a metric, except in `score_without`,
+    which uses the cosine.
     """
 
     def __init__(
@@ -85,21 +85,22 @@ class Trials:
     def candidates(self) -> dict[str, int]:
         return candidates(self.graph, self.target, self.quantization, self.to)
 
-    def asked(self, names: Collection[str]) -> Quantization:
-        """What the project would say, with these nodes promoted."""
+    def quantization_with(self, names: Collection[str]) -> Quantization:
+        """The project's quantization with these nodes promoted."""
         return promoted(self.graph, self.target, self.quantization, names, self.to)
 
     def score(self, names: Collection[str]) -> Score:
-        """With these nodes promoted, measured unless it is known. Raises PipelineError."""
-        return self._score(self.asked(names), self._task)
+        """The score with these nodes promoted, measured unless it is stored. Raises
+        PipelineError."""
+        return self._score(self.quantization_with(names), self._task)
 
     def score_without(self, name: str) -> Score:
-        """With all promoted but this one."""
-        asked = all_but(self.graph, self.target, self.quantization, name, self.to)
-        return self._score(asked, None)
+        """The score with all nodes promoted but this one."""
+        types = all_but(self.graph, self.target, self.quantization, name, self.to)
+        return self._score(types, None)
 
-    def _score(self, asked: Quantization, task: Task | None) -> Score:
-        document = self._document(asked, task)
+    def _score(self, types: Quantization, task: Task | None) -> Score:
+        document = self._document(types, task)
         key, store = digest.of_document(document), self._build.memory.store
         record = store.recall(key)
         folder = self._build.memory.root
@@ -107,16 +108,16 @@ class Trials:
             if record is not None and store.fetch(record.digest, path):
                 self.recalled += 1
                 return Score.load(path)
-            found = (self._judge if task is None else self._judge_at_task)(asked)
-            found.save(path)
-            made = store.put(path)
-            store.remember(key, Record(document, made, path.stat().st_size))
+            score = (self._judge if task is None else self._judge_at_task)(types)
+            score.save(path)
+            blob = store.put(path)
+            store.remember(key, Record(document, blob, path.stat().st_size))
         self.made += 1
-        return found
+        return score
 
-    def _document(self, asked: Quantization, task: Task | None) -> NodeKey:
+    def _document(self, types: Quantization, task: Task | None) -> NodeKey:
         node, inputs = self._node, self._inputs
-        params = {**node.params, "quantization": digest.plain(asked)}
+        params = {**node.params, "quantization": digest.plain(types)}
         if task is not None:
             params = {**task.score.params, **params, "figure": task.figure}
             sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
@@ -132,9 +133,11 @@ class Trials:
         sources = self._build.sources(score)
         graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"], Graph)
         hints = hints_of(Sections)
-        said = {name: built(hints[name], value) for name, value in score.params.items()}
-        fed = said["inputs"], said["data"]
-        dataset = ground(graph, *fed, said["evaluation"], sources, said["custom_operators"])
+        sections = {name: built(hints[name], value) for name, value in score.params.items()}
+        feeding = sections["inputs"], sections["data"]
+        dataset = dataset_for(
+            graph, *feeding, sections["evaluation"], sources, sections["custom_operators"]
+        )
         return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whose records are read, and with which key ours are signed, as the user's settings say."""
+"""Which records are trusted, and the key that signs ours, by the user's settings."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ SIGNING = {
 
 
 def signing_key(user: UserFile) -> SigningKey | None:
-    said = {way: os.environ[name] for way, name in SIGNING.items() if os.environ.get(name)}
-    if "env" in said:
+    settings = {way: os.environ[name] for way, name in SIGNING.items() if os.environ.get(name)}
+    if "env" in settings:
         return SigningKey(Secret(env=SIGNING["env"]))
-    if "file" in said:
-        return SigningKey(Secret(file=Path(said["file"])))
-    if "command" in said:
-        import shlex  # noqa: PLC0415  # seldom so
+    if "file" in settings:
+        return SigningKey(Secret(file=Path(settings["file"])))
+    if "command" in settings:
+        import shlex  # noqa: PLC0415  # rarely used
 
-        return SigningKey(Secret(command=tuple(shlex.split(said["command"]))))
+        return SigningKey(Secret(command=tuple(shlex.split(settings["command"]))))
     if user.cache.signing_key is not None:
         return SigningKey(secret_of(user.cache.signing_key, "signing_key"))
     usual = user_folder() / KEY_FILE
@@ -39,12 +39,12 @@ def signing_key(user: UserFile) -> SigningKey | None:
 
 
 def policy_of(workspace: Path, signing: SigningKey | None) -> Policy:
-    """Of NPUMAKE_CACHE_TRUST alone where it is set, else of the user's and the workspace's file.
-    Where there is none of them, our own records are read."""
-    if said := os.environ.get(TRUST):
-        if not os.path.lexists(said):
-            raise ProjectError("no such file", TRUST, f"{said} is to hold public keys")
-        return _read_policy([Path(said)])
+    """The trust of NPUMAKE_CACHE_TRUST, else of the user's and the workspace's files; without them,
+    our own key."""
+    if setting := os.environ.get(TRUST):
+        if not os.path.lexists(setting):
+            raise ProjectError("no such file", TRUST, f"{setting} must hold public keys")
+        return _read_policy([Path(setting)])
     files = [user_folder() / TRUST_FILE, workspace / TRUST_FILE]
     there = [file for file in files if os.path.lexists(file)]
     if there or signing is None:
@@ -71,7 +71,7 @@ def _key(text: str, document: Document, route: tuple[str | int, ...]) -> bytes:
     except ValueError:
         hint = "ed25519: and 44 letters, as `npumake cache keygen` prints it"
         raise ProjectError(
-            f"`{text}` is no public key", document.places[route].value, hint
+            f"`{text}` is not a public key", document.places[route].value, hint
         ) from None
 
 
@@ -79,10 +79,10 @@ def secret_of(source: SecretSource, called: str) -> Secret:
     ways = [source.env is not None, source.file is not None, bool(source.command)]
     if sum(ways) != 1:
         where = str(user_folder() / USER_FILE)
-        raise ProjectError(f"`{called}` needs one of env, file and command", where)
+        raise ProjectError(f"`{called}` needs exactly one of env, file and command", where)
     return Secret(source.env, beside(source.file), source.command)
 
 
 def beside(path: str | None) -> Path | None:
-    """A path in the user's file is meant from there."""
+    """A path in the user's file, resolved from its folder."""
     return None if path is None else user_folder() / os.path.expanduser(path)

@@ -1,4 +1,4 @@
-"""Why: two key documents compared. It cannot lie: they are what was compared to decide."""
+"""Why: compares two key documents, the same ones that decide whether a node is current."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ ABSENT = object()
 def differences(
     old: Json, new: Json, places: Mapping[str, str], closure: Callable[[str], Json]
 ) -> tuple[str, ...]:
-    """One line per leaf that differs. `places` tells where a YAML key stands; `closure` gives the
-    modules behind a code digest, or None."""
+    """One line per differing leaf.
+
+    `places` has the positions of YAML keys; `closure` returns the modules behind a code digest, or
+    None.
+    """
     lines = []
     for route, before, after in _leaves((), old, new):
         if route == ("code",):

@@ -1,7 +1,7 @@
-"""Worker: a process that executes one task after the other, and what becomes of it.
+"""Worker: a process that executes one task after another, and reports its own end.
 
-Each has a pipe of its own, so that a killed one holds no lock and leaves no half message that
-others wait for. It ends with this process.
+Each has a pipe of its own, so a killed one leaves no lock and no half message to others. It ends
+with this process.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 from npumake.lifetime.parent import end_with_parent
 
-FORK = get_context("fork")  # tasks hold functions, which no other way of starting takes along
+FORK = get_context("fork")  # tasks hold functions, which only fork can pass on
 ENDS = (signal.SIGINT, signal.SIGTERM)
-GRACE = 0.5  # seconds
+GRACE_S = 0.5  # seconds
 
 
-class Ended(Exception):  # noqa: N818  # what happened, and the runner says what it means
-    """A worker ended before its task: `signal` is the name of what ended it, if one did."""
+class WorkerEnded(Exception):  # noqa: N818  # an event; the runner makes an error of it
+    """A worker ended before its task; `signal` names the signal that ended it, if any."""
 
     def __init__(self, status: int) -> None:
         self.signal = _name(-status) if status < 0 else None
@@ -32,9 +32,9 @@ class Ended(Exception):  # noqa: N818  # what happened, and the runner says what
 
 
 class Worker:
-    """`execute` gives the result of a job, `finish` is called when there are no more.
+    """A process. `execute` returns the result of a job, `finish` runs when there are no more.
 
-    `node` is what it works at, None while it waits. `siblings` are those started before.
+    `node` is the present work, None while idle. `siblings` are the earlier workers.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Worker:
         self._process = FORK.Process(
             target=_work, args=(execute, finish, theirs, ours, os.getpid())
         )
-        # Until it has handlers of its own a signal would be taken for one to this process.
+        # Until it has its own handlers, a signal would run those of this process.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
         try:
             self._process.start()
@@ -60,22 +60,22 @@ class Worker:
 
     def begin(self, node: Any, job: Any) -> None:
         self.node = node
-        with suppress(ConnectionError):  # it has ended: `result` says so
+        with suppress(ConnectionError):  # it has ended: `result` raises
             self._pipe.send(job)
 
     def result(self) -> Any:
-        """Raises Ended."""
+        """The result of the job. Raises WorkerEnded."""
         with suppress(EOFError, ConnectionError):
             if self._pipe.poll():
                 return self._pipe.recv()
         self._process.join()
         status = self._process.exitcode or 0
         if -status in ENDS:
-            time.sleep(GRACE)  # where the whole group is to end, this process is told so itself
-        raise Ended(status)
+            time.sleep(GRACE_S)  # a signal to the whole group also reaches this process
+        raise WorkerEnded(status)
 
     def close(self) -> None:
-        """Let it finish, and wait for it."""
+        """Lets it finish, and waits for it."""
         self._pipe.close()
         self._process.join()
 
@@ -86,12 +86,12 @@ class Worker:
 
 
 def unpacked(data: bytes) -> Any:
-    """A task that doit has packed because it was created after the workers were."""
+    """Unpickles a task that doit created after the workers."""
     return ForkingPickler.loads(data)
 
 
 def ready(workers: Iterable[Worker]) -> list[Worker]:
-    """Waits until a worker has a result, or has ended: those that do."""
+    """Waits until a worker has a result or has ended; returns these workers."""
     sources: dict[Any, Worker] = {}
     for worker in workers:
         sources |= {worker._pipe: worker, worker._end: worker}
@@ -106,7 +106,7 @@ def _work(
     parent: int,
 ) -> None:
     end_with_parent(parent)
-    signal.set_wakeup_fd(-1)  # what reads it is not in this process
+    signal.set_wakeup_fd(-1)  # its reader is in the parent process
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -123,8 +123,8 @@ def _work(
 
 
 def _watched(process: Any) -> int:
-    """What can be read from when the process has ended. multiprocessing's own is a pipe, which
-    whatever the process has forked would keep open."""
+    """A descriptor that becomes readable when the process ends. multiprocessing's own is a pipe,
+    which forked children would keep open."""
     try:
         return os.pidfd_open(process.pid)
     except (AttributeError, OSError):

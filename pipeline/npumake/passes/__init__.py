@@ -1,7 +1,7 @@
-"""Passes: same numbers, fewer nodes. One file each; PASSES is their order.
+"""Passes simplify a graph without changing its results. One file each; PASSES is their order.
 
-A pass edits the graph in place through its verbs, keeps every output what it was, and returns how
-many places it changed. A pass that changes numbers is no pass: it lives in quant/.
+A pass edits the graph in place, keeps every output, and returns its number of changes. A
+transformation that changes results belongs to quant/.
 """
 
 from collections.abc import Callable
@@ -59,11 +59,11 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_gemm,
     plain_sums,
     batch_norm_to_conv,
-    fuse_ahead,  # behind what recognizes a function whose last node is a product
+    fuse_ahead,  # after recognize_functions, whose last node may be a product
     drop_unused,
 )
 
-# What a target may ask for, of a model in any opset: the numbers stay, the limits differ.
+# Optional passes that targets request, for models of any opset: same results, other limits.
 REWRITES: tuple[Callable[[Graph], int], ...] = (
     negate_by_mul,
     keep_reduced_axes,
@@ -74,7 +74,7 @@ REWRITES: tuple[Callable[[Graph], int], ...] = (
 
 
 def optimized(graph: Graph) -> Graph:
-    """A copy with every pass applied until none finds anything."""
+    """A copy with every pass applied until none changes it."""
     graph = graph.with_shapes()
     while sum(run_pass(graph) for run_pass in PASSES):
         graph = graph.with_shapes()

@@ -27,24 +27,27 @@ class Affine(NamedTuple):
 
 
 def affine(node: Node) -> Affine | None:
-    """What the node computes; None when that is something else, or has a gain that is no number."""
+    """The node as gain * x + shift; None for any other node, or for a gain or shift that is not
+    finite."""
     rule = RULES.get(node.op_type)
     if rule is None or node.domain or len(node.outputs) != 1:
         return None
-    found = rule(node)
-    if found is None or not (np.isfinite(found.gain).all() and np.isfinite(found.shift).all()):
+    function = rule(node)
+    if function is None or not (
+        np.isfinite(function.gain).all() and np.isfinite(function.shift).all()
+    ):
         return None
-    return found
+    return function
 
 
 def _normalization(node: Node) -> Affine | None:
-    x, *given = node.inputs
-    statistics = [array(value) for value in given]
+    x, *parameters = node.inputs
+    statistics = [array(value) for value in parameters]
     if x is None or attribute(node, "training_mode", 0):
         return None
-    if any(found is None for found in statistics):
+    if any(values is None for values in statistics):
         return None
-    gamma, beta, mean, var = (np.asarray(found, np.float64) for found in statistics)
+    gamma, beta, mean, var = (np.asarray(values, np.float64) for values in statistics)
     gain = gamma / np.sqrt(var + attribute(node, "epsilon", 1e-5))
     return Affine(node, x, gain, beta - gain * mean)
 
@@ -64,20 +67,20 @@ def _depthwise(node: Node) -> Affine | None:
 
 def _binary(node: Node) -> Affine | None:
     left, right = node.inputs
-    x, other, given = (left, right, BINARY) if array(left) is None else (right, left, SWAPPED)
-    if x is None or node.op_type not in given or array(x) is not None:
+    x, other, rules = (left, right, BINARY) if array(left) is None else (right, left, SWAPPED)
+    if x is None or node.op_type not in rules or array(x) is not None:
         return None
     c = per_channel(array(other), node.outputs[0])
     if c is None or not _same_shape(x, node.outputs[0]):
         return None
     with np.errstate(divide="ignore", over="ignore"):
-        gain, shift = given[node.op_type](c.astype(np.float64))
+        gain, shift = rules[node.op_type](c.astype(np.float64))
     return Affine(node, x, np.broadcast_to(gain, c.shape), np.broadcast_to(shift, c.shape))
 
 
 def per_channel(constant: np.ndarray | None, like: Value) -> np.ndarray | None:
-    """A constant that broadcasts to `like` with one number per channel, of shape (channels,); None
-    when it does not, or is no number with a fraction."""
+    """A constant that broadcasts to `like` with one value per channel, as shape (channels,); None
+    for any other, or for an integer constant."""
     if constant is None or like.shape is None or constant.dtype.kind != "f":
         return None
     rank = len(like.shape)
@@ -102,7 +105,7 @@ BINARY: dict[str, _Rule] = {  # x first
     "Mul": lambda c: (c, 0.0),
     "Sub": lambda c: (1.0, -c),
 }
-SWAPPED: dict[str, _Rule] = {  # the constant first
+SWAPPED: dict[str, _Rule] = {  # constant first
     "Add": lambda c: (1.0, c),
     "Mul": lambda c: (c, 0.0),
     "Sub": lambda c: (-1.0, c),

@@ -1,9 +1,8 @@
-"""A BatchNormalization behind nothing linear: a convolution that a chip has, instead of a node it
-has not.
+"""A BatchNormalization that no linear node absorbs becomes a convolution, which chips support.
 
-y = gain * x + shift per channel is a depthwise 1x1 Conv of weight gain and bias shift; for a
-matrix, which no Conv takes, it is a Mul and an Add. What another pass has just made has no shape
-yet, and is left for the next round: these two would broadcast along the last axis.
+y = gain * x + shift per channel is a depthwise 1x1 Conv with weight gain and bias shift. For a
+matrix, which no Conv takes, it is a Mul and an Add. A result of another pass has no shape yet and
+waits for the next round: Mul and Add would broadcast along the last axis.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from npumake.passes.affine import Affine, affine
 
 def batch_norm_to_conv(graph: Graph) -> int:
     norms = [norm for node in graph.nodes("BatchNormalization") if (norm := affine(node))]
-    found = [norm for norm in norms if norm.x.shape is not None]
-    for norm in found:
+    shaped = [norm for norm in norms if norm.x.shape is not None]
+    for norm in shaped:
         _rewrite(graph, norm)
-    return len(found)
+    return len(shaped)
 
 
 def _rewrite(graph: Graph, norm: Affine) -> None:

@@ -1,15 +1,14 @@
-"""Transposes that undo each other, and those that can be made to by moving over elementwise nodes.
+"""Cancels Transposes that undo each other, also across elementwise nodes.
 
-    T_q(T_p(x)) = T_r(x)     r[i] = p[q[i]]     and nothing at all where r is the identity
+    T_q(T_p(x)) = T_r(x)     r[i] = p[q[i]]     nothing if r is the identity
     f(T_p(x), T_p(y)) = T_p(f(x, y))            for every elementwise f; Concat with its axis moved
 
-A region is a set of elementwise nodes that read one another. Turned by p it reads x where it read
-T_p(x), and whoever reads T_q of what it gives, q the inverse of p, reads it directly; any other
-border, in or out, needs a Transpose it did not have, except that constants are turned here and
-now. A region is turned where fewer Transposes are left, so this ends. A Q/DQ pair with one scale
-is elementwise; no code changes.
+A region is a set of connected elementwise nodes. Turned by p, it reads x instead of T_p(x), and
+readers of T_q of its result, q the inverse of p, read the result directly. Every other border needs
+a new Transpose, except that constants are transposed in place. A region is turned only if fewer
+Transposes remain, so the pass ends. A Q/DQ pair with one scale is elementwise; no code changes.
 
-A Transpose that moves only axes of size 1 is no work: in front of a Reshape it goes.
+A Transpose that moves only axes of size 1 is removed before a Reshape.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ Order = tuple[int, ...]
 
 
 class _Turn(NamedTuple):
-    """A region, the order its readers see, and the Transposes on its border."""
+    """A region, the axis order of its readers, and the Transposes on its border."""
 
     nodes: list[Node]
     order: Order
-    into: list[Value]  # computed values it reads from outside
-    out: list[Value]  # values it gives to the outside
+    into: list[Value]  # computed values that it reads from outside
+    out: list[Value]  # its values that are read outside
 
 
 def cancel_transposes(graph: Graph) -> int:
     changed = 0
-    while found := _merged(graph) + _unread_moves(graph) + _turned(graph):
-        changed += found
+    while count := _merged(graph) + _unread_moves(graph) + _turned(graph):
+        changed += count
     return changed
 
 
-# -- two in a row --------------------------------------------------------------------------
+# -- consecutive Transposes ----------------------------------------------------------------------
 
 
 def _merged(graph: Graph) -> int:
-    """Each Transpose of a Transpose reads what that one reads."""
+    """Merges consecutive Transposes."""
     count = 0
     for node in graph.nodes("Transpose"):
         before = _transpose(node.inputs[0])
@@ -68,7 +67,7 @@ def _merged(graph: Graph) -> int:
 
 
 def _unread_moves(graph: Graph) -> int:
-    """Transposes that keep the numbers in a row, read as a row by Reshapes alone."""
+    """Removes Transposes that keep the order of elements, if only Reshapes read them."""
     count = 0
     for node in graph.nodes("Transpose"):
         if _keeps_row(node) and _readers_reshape(node) and graph.bypass(node):
@@ -77,21 +76,21 @@ def _unread_moves(graph: Graph) -> int:
 
 
 def _keeps_row(node: Node) -> bool:
-    given, order = node.inputs[0], _order(node)
-    if given is None or given.shape is None or order is None:
+    x, order = node.inputs[0], _order(node)
+    if x is None or x.shape is None or order is None:
         return False
-    moved = [axis for axis in order if given.shape[axis] != 1]
+    moved = [axis for axis in order if x.shape[axis] != 1]
     return moved == sorted(moved)
 
 
 def _readers_reshape(node: Node) -> bool:
-    made = node.outputs[0]
-    readers = [use.node for use in made.uses()]
-    return bool(readers) and not made.is_graph_output() and all(map(_names_every_size, readers))
+    output = node.outputs[0]
+    readers = [use.node for use in output.uses()]
+    return bool(readers) and not output.is_graph_output() and all(map(_names_every_size, readers))
 
 
 def _names_every_size(node: Node) -> bool:
-    """A Reshape to constant sizes, none of them 0, which copies a size it reads."""
+    """Whether the node reshapes to constant sizes without 0, which would copy an input size."""
     if node.op_type != "Reshape" or node.domain:
         return False
     sizes = array(node.inputs[1])
@@ -102,12 +101,12 @@ def _names_every_size(node: Node) -> bool:
 
 
 def _turned(graph: Graph) -> int:
-    """Turn the first region that gets cheaper; Transposes in a row are merged before the next."""
-    seen: set[Node] = set()
+    """Turns the first region with a gain; consecutive Transposes are merged before the next."""
+    visited: set[Node] = set()
     for node in graph.nodes(*sorted(ELEMENTWISE)):
-        if node in seen:
+        if node in visited:
             continue
-        for turn in _turns(node, seen):
+        for turn in _turns(node, visited):
             saved = _saved(turn)
             if saved > 0:
                 _turn(graph, turn)
@@ -115,12 +114,12 @@ def _turned(graph: Graph) -> int:
     return 0
 
 
-def _turns(start: Node, seen: set[Node]) -> Iterator[_Turn]:
-    """The region around `start`, for each order in which it reads something."""
+def _turns(start: Node, visited: set[Node]) -> Iterator[_Turn]:
+    """The region around `start`, once per axis order that it reads."""
     if rank(start) is None:
         return
     nodes = region(start)
-    seen |= set(nodes)
+    visited |= set(nodes)
     into = [value for node in nodes for value in operands(node) if producer(value) not in nodes]
     computed = [value for value in dict.fromkeys(into) if array(value) is None]
     out = [node.outputs[0] for node in nodes if _leaves(node.outputs[0], nodes)]
@@ -134,7 +133,7 @@ def _leaves(value: Value, nodes: dict[Node, None]) -> bool:
 
 
 def _saved(turn: _Turn) -> int:
-    """How many Transposes fewer there are once the region is turned."""
+    """The number of Transposes that turning the region removes."""
     inside = set(turn.nodes)
     saved = 0
     for value in turn.into:
@@ -150,8 +149,8 @@ def _saved(turn: _Turn) -> int:
 
 
 def _readers(value: Value, order: Order, inside: set[Node]) -> tuple[list[Node], list[Node]]:
-    """Outside the region, the Transposes that undo the order, and the others. A value has one
-    name: of two that are outputs of the model, one stays."""
+    """Readers outside the region: Transposes that undo the order, and the others. A value has one
+    name, so of two model outputs one Transpose stays."""
     undone: list[Node] = []
     others: list[Node] = []
     for node in dict.fromkeys(use.node for use in value.uses()):
@@ -198,7 +197,8 @@ def _turn_constants(graph: Graph, node: Node, back: Order) -> None:
 
 
 def _turn_back(graph: Graph, value: Value, order: Order, inside: set[Node]) -> None:
-    """Who undid the order reads the value as it is now; the others read it put back."""
+    """Readers that undid the order read the value directly; the others read it transposed
+    back."""
     undone, others = _readers(value, order, inside)
     if others or value.is_graph_output():
         node = producer(value)
@@ -216,7 +216,7 @@ def _turn_back(graph: Graph, value: Value, order: Order, inside: set[Node]) -> N
 
 
 def _transpose(value: Value | None) -> Node | None:
-    """The Transpose that makes the value."""
+    """The Transpose that produces the value."""
     maker = None if value is None else producer(value)
     return (
         maker if maker is not None and maker.op_type == "Transpose" and not maker.domain else None
@@ -224,12 +224,12 @@ def _transpose(value: Value | None) -> Node | None:
 
 
 def _order(node: Node) -> Order | None:
-    """Its axes' order; None where it is left out and the rank is not known."""
-    given = attribute(node, "perm")
-    if given is not None:
-        return tuple(given)
-    made = node.outputs[0].shape
-    return None if made is None else tuple(reversed(range(len(made))))
+    """The permutation; None if it is omitted and the rank is unknown."""
+    perm = attribute(node, "perm")
+    if perm is not None:
+        return tuple(perm)
+    out_shape = node.outputs[0].shape
+    return None if out_shape is None else tuple(reversed(range(len(out_shape))))
 
 
 def _undoes(node: Node, order: Order) -> bool:
@@ -241,12 +241,12 @@ def _inverse(order: Sequence[int]) -> Order:
 
 
 def _is_border(value: Value) -> bool:
-    """Whether the world has its own name for the value already."""
+    """Whether the value is a model input or output, whose name is fixed."""
     return producer(value) is None or value.is_graph_output()
 
 
 def _drop(graph: Graph, node: Node) -> None:
-    """Remove the node if nobody reads it."""
-    made = node.outputs[0]
-    if not made.uses() and not made.is_graph_output():
+    """Removes the node if its output is unread."""
+    output = node.outputs[0]
+    if not output.uses() and not output.is_graph_output():
         graph.remove(node)

@@ -1,10 +1,10 @@
-"""Operators written out in simpler ones, for a format that has none of their own.
+"""Decomposes operators into simpler ones, for a format that lacks them.
 
-RECIPES has those that ONNX does not define as functions, or defines so that floats lose by it:
-a variance as the mean of squares less the square of the mean. Of the others, what ONNX says is
-taken (npumake.graph.definitions).
+RECIPES covers operators without an ONNX function, or with one that loses precision, such as a
+variance as the mean of squares minus the square of the mean. The others use ONNX's definition
+(npumake.graph.definitions).
 
-Not in PASSES: a target asks for it, of what it leaves in float.
+Not in PASSES: a target applies it to nodes that stay in float.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from npumake.passes.plain_sums import mean, plain_sums
 from npumake.passes.split_to_slices import split_to_slices
 from npumake.passes.writing import Writing
 
-# Writes what the node makes in front of it, and makes the node the last of it; False where it
-# leaves the node as it is.
+# Emits the decomposition before the node, and turns the node into its last operator. False leaves
+# the node unchanged.
 Recipe = Callable[[Writing], bool]
 RECIPES: Mapping[str, Recipe] = {
     **spelled_functions.RECIPES,
@@ -35,23 +35,26 @@ RECIPES: Mapping[str, Recipe] = {
     "Mean": mean,
     "Resize": spelled_resize.resize,
 }
-# None of them puts together again what is written out.
+# None of these passes reverses a decomposition.
 TIDYING = (
     *(drop_identity, fold_constants, explicit_pads, plain_pads, split_to_slices, plain_gemm),
     *(plain_sums, drop_unused),
 )
-MOST_ROUNDS = 8  # of what is written out in operators that are written out in turn
+MAX_ROUNDS = 8  # of decompositions into operators that are decomposed in turn
 
 
-def decomposed(graph: Graph, known: Collection[str]) -> Graph:
-    """The graph in operators of `known` as far as that can be. It may be changed itself."""
-    for _ in range(MOST_ROUNDS):
-        found = [node for node in graph.nodes() if _written_out(graph, node)]
-        strange = {node.op_type for node in graph.nodes() if not node.domain} - {*known, *RECIPES}
-        made = by_definition(graph, strange)
-        if not found and made is graph:
+def decomposed(graph: Graph, supported: Collection[str]) -> Graph:
+    """The graph in operators of `supported` as far as possible; may edit the given graph."""
+    for _ in range(MAX_ROUNDS):
+        recipes = [node for node in graph.nodes() if _written_out(graph, node)]
+        strange = {node.op_type for node in graph.nodes() if not node.domain} - {
+            *supported,
+            *RECIPES,
+        }
+        inlined = by_definition(graph, strange)
+        if not recipes and inlined is graph:
             break
-        graph = made.with_shapes()
+        graph = inlined.with_shapes()
         while sum(run_pass(graph) for run_pass in TIDYING):
             graph = graph.with_shapes()
     return graph

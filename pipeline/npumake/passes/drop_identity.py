@@ -1,5 +1,5 @@
-"""Nodes that give what they are given: Identity, Dropout at inference, Cast to the same type, a
-Reshape, Transpose, Slice, Pad, Expand or Resize that changes nothing, x + 0, x * 1 and the like."""
+"""Removes nodes that return their input: Identity, Dropout at inference, Cast to the same type, a
+Reshape, Transpose, Slice, Pad, Expand or Resize without effect, x + 0, x * 1 and the like."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def drop_identity(graph: Graph) -> int:
 
 
 def _keeps_shape(node: Node) -> bool:
-    given, made = node.inputs[0], node.outputs[0]
-    if given is None or given.shape is None or made.shape is None:
+    x, y = node.inputs[0], node.outputs[0]
+    if x is None or x.shape is None or y.shape is None:
         return False
-    static = all(isinstance(dim, int) for dim in (*given.shape, *made.shape))
-    return static and tuple(given.shape) == tuple(made.shape)
+    static = all(isinstance(dim, int) for dim in (*x.shape, *y.shape))
+    return static and tuple(x.shape) == tuple(y.shape)
 
 
 def _keeps_type(node: Node) -> bool:
-    given, made = node.inputs[0], node.outputs[0]
-    return given is not None and given.dtype is not None and given.dtype == made.dtype
+    x, y = node.inputs[0], node.outputs[0]
+    return x is not None and x.dtype is not None and x.dtype == y.dtype
 
 
 def _is_inference(node: Node) -> bool:
-    """A Dropout that is not told to train, and whose mask nobody reads."""
+    """A Dropout outside training whose mask is unread."""
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         training = array(node.inputs[2])
         if training is None or training.any():
@@ -44,13 +44,13 @@ def _keeps_order(node: Node) -> bool:
 
 
 def _has(node: Node, index: int, number: float) -> bool:
-    """Whether every element of that input is the number, known in advance."""
-    found = array(node.inputs[index]) if index < len(node.inputs) else None
-    return found is not None and bool((found == number).all())
+    """Whether the input is constant and every element equals the number."""
+    values = array(node.inputs[index]) if index < len(node.inputs) else None
+    return values is not None and bool((values == number).all())
 
 
 def _by(neutral: float) -> Callable[[Node], bool]:
-    """A binary operator whose second operand changes nothing."""
+    """A binary operator whose second operand is neutral."""
     return lambda node: _keeps_shape(node) and _has(node, 1, neutral)
 
 
@@ -59,16 +59,16 @@ def _is_alone(node: Node) -> bool:
 
 
 def _steps_forward(node: Node) -> bool:
-    """As many elements one by one from the first on: all of them."""
+    """Whether a Slice takes as many elements as its input has, in order: all of them."""
     return _keeps_shape(node) and (len(node.inputs) < 5 or _has(node, 4, 1))
 
 
 def _is_unbounded(node: Node) -> bool:
-    """A Clip without bounds, or with the largest numbers there are."""
-    made = node.outputs[0].dtype
-    if made is None or not made.is_floating_point():
+    """A Clip without bounds, or with the limits of its type."""
+    element = node.outputs[0].dtype
+    if element is None or not element.is_floating_point():
         return not any(node.inputs[1:])
-    limits = np.finfo(made.numpy())
+    limits = np.finfo(element.numpy())
     bounds = [array(value) for value in node.inputs[1:]]
     open_at = zip(node.inputs[1:], bounds, (limits.min, limits.max), (-1, 1), strict=False)
     return all(
@@ -78,7 +78,7 @@ def _is_unbounded(node: Node) -> bool:
 
 
 def _scales_by_one(node: Node) -> bool:
-    """In all but two modes of a Resize by 1 pixel i comes from pixel i."""
+    """Whether the Resize maps pixel i to i at scale 1, as all but two modes do."""
     mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
     if mode in ("tf_crop_and_resize", "tf_half_pixel_for_nn") or not _keeps_shape(node):
         return False

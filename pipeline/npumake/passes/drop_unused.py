@@ -1,4 +1,4 @@
-"""Nodes and constants that no output depends on."""
+"""Removes nodes and constants that no output depends on."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""auto_pad and output_shape written out as pads, which every engine and compiler reads alike.
+"""Writes auto_pad and output_shape as explicit pads, which all engines and compilers read alike.
 
 With output ceil(in / stride) per axis, SAME needs
 
     total = max(0, (out - 1) * stride + dilation * (kernel - 1) + 1 - in)
 
-zeros, half on each side; the odd one goes to the end for UPPER, to the beginning for LOWER
-(ONNX Conv, auto_pad). A ConvTranspose of an output that is known cuts
+zeros, half on each side; the odd one goes to the end for UPPER, to the beginning for LOWER (ONNX
+Conv, auto_pad). A ConvTranspose of known output size crops
 
     total = (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - out
 
-off what it makes, where SAME is in * stride. The odd one goes to the end for UPPER, else to the
-beginning. Below zero an output_shape makes it output padding, SAME nothing, as onnxruntime computes
-it. SAME with output padding is left: onnx infers another shape for it than onnxruntime gives.
+elements; SAME has out = in * stride. The odd one goes to the end for UPPER, else to the beginning.
+A negative total is output padding for output_shape, and 0 for SAME, as in onnxruntime. SAME with
+output padding is left alone: onnx and onnxruntime disagree on its shape.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def _auto(node: Node) -> str:
 
 
 def _pads(node: Node) -> list[int]:
-    given = node.inputs[0]
-    assert given is not None
-    spatial = shape(given)[2:]
+    x = node.inputs[0]
+    assert x is not None
+    spatial = shape(x)[2:]
     rank = len(spatial)
     if _auto(node) == "VALID":
         return [0] * 2 * rank
@@ -53,7 +53,7 @@ def _pads(node: Node) -> list[int]:
 
 
 def _shared(totals: list[int], to_the_end: bool) -> list[int]:
-    """Every begin, then every end; the odd one of a total to its end or to its beginning."""
+    """Every begin, then every end; the odd element goes to the end or to the beginning."""
     less = [total // 2 for total in totals]
     more = [total - half for total, half in zip(totals, less, strict=True)]
     return less + more if to_the_end else more + less
@@ -87,13 +87,13 @@ def _write_out(graph: Graph, node: Node) -> None:
 
 
 def _cut(node: Node, extra: list[int]) -> list[int]:
-    """By axis, how much longer than its output is what it would make without pads."""
-    given = node.inputs[0]
-    assert given is not None
-    spatial, rank = shape(given)[2:], len(extra)
+    """By axis, the elements to crop from the output without pads."""
+    x = node.inputs[0]
+    assert x is not None
+    spatial, rank = shape(x)[2:], len(extra)
     strides = attribute(node, "strides", (1,) * rank)
     dilations = attribute(node, "dilations", (1,) * rank)
-    wanted = attribute(node, "output_shape")
-    out = [n * s for n, s in zip(spatial, strides, strict=True)] if wanted is None else wanted
+    declared = attribute(node, "output_shape")
+    out = [n * s for n, s in zip(spatial, strides, strict=True)] if declared is None else declared
     sizes = zip(spatial, _kernel(node), strides, dilations, extra, out[-rank:], strict=True)
     return [(n - 1) * s + d * (k - 1) + 1 + more - m for n, k, s, d, more, m in sizes]

@@ -1,7 +1,7 @@
-"""Nodes that read only constants, computed now.
+"""Computes nodes that read only constants.
 
-onnxruntime computes them, as it would at every run. Random and stateful operators are left alone,
-and so is what would grow: a folded tensor may be larger than all the constants it came from.
+onnxruntime computes them, as in every run. Random and stateful operators are excluded, and so is a
+result that exceeds its constants by more than MAX_GROWTH.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from npumake.engine.ort import OrtSession
 from npumake.graph import Graph, Node, Value, array, attribute, part, shape
 
-MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
+MAX_GROWTH = 1 << 20  # bytes that a fold may add to the file
 UNFOLDABLE = frozenset(
     {
         "Bernoulli",
@@ -33,30 +33,30 @@ UNFOLDABLE = frozenset(
 
 
 def fold_constants(graph: Graph) -> int:
-    """Shape of a tensor whose shape is static counts as a constant too."""
+    """Also folds the Shape of a tensor with a static shape."""
     inner = (node for node in graph.nodes() if not is_output(node))
     return sum(fold(graph, node) for node in inner if is_constant(node))
 
 
 def is_output(node: Node) -> bool:
-    """Whether the node makes an output of the model."""
+    """Whether a model output comes from the node."""
     return any(value.is_graph_output() for value in node.outputs)
 
 
 def is_constant(node: Node) -> bool:
-    """Whether what it makes is known before anything is fed."""
+    """Whether the result is independent of the inputs."""
     if node.op_type in UNFOLDABLE or node.domain:
         return False
     if node.op_type == "Shape":
-        given = node.inputs[0]
-        return given is not None and given.shape is not None and given.shape.is_static()
+        x = node.inputs[0]
+        return x is not None and x.shape is not None and x.shape.is_static()
     return all(array(value) is not None for value in node.inputs if value is not None)
 
 
 def fold(graph: Graph, node: Node) -> bool:
-    """Constants in its place, an output of the model as an Identity of one; False where these
-    would be too large, or no arrays."""
-    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
+    """Replaces the node by constants, a model output by an Identity of one. False if these would be
+    too large, or are no arrays."""
+    before = sum(constant.nbytes for v in node.inputs if (constant := array(v)) is not None)
     if not all(_may_be_small(value, before) for value in node.outputs):
         return False
     results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
@@ -74,7 +74,7 @@ def fold(graph: Graph, node: Node) -> bool:
 
 
 def _may_be_small(value: Value, before: int) -> bool:
-    """Whether it is worth computing: a byte per number is the least it takes."""
+    """Whether the result may be small enough, at one byte per element at least."""
     is_static = value.shape is not None and value.shape.is_static()
     return not is_static or prod(shape(value)) <= before + MAX_GROWTH
 
@@ -84,7 +84,7 @@ def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
 
 
 def _shape_of(node: Node) -> list[np.ndarray]:
-    given = node.inputs[0]
-    assert given is not None
+    x = node.inputs[0]
+    assert x is not None
     span = slice(attribute(node, "start", 0), attribute(node, "end"))
-    return [np.array(shape(given)[span], np.int64)]
+    return [np.array(shape(x)[span], np.int64)]

@@ -1,6 +1,6 @@
-"""Outputs of the model that are known before anything is fed, computed now.
+"""Computes model outputs that are independent of the inputs.
 
-An Identity of the constant is what makes each: an output has a node, on every target.
+Each becomes an Identity of a constant: every target needs a node per output.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a linear node's only reader does per channel, done by its weight and bias.
+"""Fuses a per-channel gain and shift into the weight and bias of the linear node before it.
 
 gain * (W x + b) + shift is linear again:      W' = gain * W      b' = gain * b + shift
 
-gain is per output channel, so the groups of a Conv need no special case; the weight of a
-ConvTranspose is (C, O / group, *kernel), its output channels counted group by group. A MatMul of
-matrices becomes a Gemm, which has the bias. Which readers: npumake.passes.affine.
+The gain is per output channel, so a grouped Conv needs no special case. The weight of a
+ConvTranspose is (C, O / group, *kernel), with output channels counted per group. A MatMul of
+matrices becomes a Gemm, which has a bias. The fused readers are those of npumake.passes.affine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Pair(NamedTuple):
 def fuse_affine(graph: Graph) -> int:
     fused = 0
     for node in graph.nodes(*LINEAR):
-        while pair := _pair(node):  # one normalization may follow another
+        while pair := _pair(node):  # normalizations may be chained
             _fuse(graph, pair)
             fused += 1
     return fused
@@ -53,7 +53,7 @@ def _pair(linear: Node) -> _Pair | None:
 
 
 def _is_plain(linear: Node) -> bool:
-    """A Gemm may also scale its product and its bias; a MatMul may be of more than matrices."""
+    """A Gemm without alpha and beta, or a MatMul of matrices."""
     if linear.op_type == "MatMul":
         ranks = [len(value.shape) for value in linear.inputs if value and value.shape is not None]
         return ranks == [2, 2]
@@ -61,15 +61,15 @@ def _is_plain(linear: Node) -> bool:
 
 
 def _bias(linear: Node, channels: int) -> np.ndarray | None:
-    """Its bias, zeros when it has none; None when the bias is computed or not per channel."""
-    given = linear.inputs[2] if len(linear.inputs) > 2 else None
-    found = np.zeros(channels) if given is None else array(given)
-    fits = found is not None and found.shape in ((), (1,), (channels,), (1, channels))
-    return found.reshape(-1).astype(np.float64) if found is not None and fits else None
+    """The bias, zeros without one; None if it is computed or not per channel."""
+    bias = linear.inputs[2] if len(linear.inputs) > 2 else None
+    values = np.zeros(channels) if bias is None else array(bias)
+    fits = values is not None and values.shape in ((), (1,), (channels,), (1, channels))
+    return values.reshape(-1).astype(np.float64) if values is not None and fits else None
 
 
 def _scaled(linear: Node, weight: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """The weight times the gain of each of its output channels, in float64."""
+    """The weight times the gain of each output channel, in float64."""
     if linear.op_type == "ConvTranspose":
         group = attribute(linear, "group", 1)
         parts = weight.reshape(group, -1, *weight.shape[1:])  # (group, C / group, O / group, ...)

@@ -1,10 +1,10 @@
-"""What is done to the input of a convolution that alone reads it, done by its weight and bias.
+"""Fuses a gain and shift into the weight and bias of the convolution behind it.
 
-W (gain * x + shift) + b:      W' = gain * W      b' = b + W shift      where nothing is padded
-gain * x + shift:              gain * (x + shift / gain)                where zeros are padded
+W (gain * x + shift) + b:      W' = gain * W      b' = b + W shift      without padding gain * x +
+shift:              gain * (x + shift / gain)                with zero padding
 
-gain is one number: by channel it would make some weights of a filter coarser than others. What the
-model is fed is left as it is prepared.
+Only a scalar gain: a per-channel one would make the weights of a filter uneven and coarser to
+quantize. Preprocessing of model inputs is left alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.passes.affine import BINARY, Affine, affine
 def fuse_ahead(graph: Graph) -> int:
     fused = 0
     for conv in graph.nodes("Conv"):
-        while _fused(graph, conv):  # a sum may follow a product
+        while _fused(graph, conv):  # a sum may precede a product
             fused += 1
     return fused
 
@@ -36,7 +36,7 @@ def _fused(graph: Graph, conv: Node) -> bool:
 
 
 def _folded(graph: Graph, conv: Node, ahead: Affine, weight: np.ndarray, bias: np.ndarray) -> bool:
-    """The weight times the gain; of the shift, what each filter makes of it."""
+    """The weight times the gain, and the bias plus each filter's response to the shift."""
     groups = attribute(conv, "group", 1)
     by_channel = weight.astype(np.float64).sum(tuple(range(2, weight.ndim)))
     met = ahead.shift.reshape(groups, -1).repeat(len(weight) // groups, axis=0)
@@ -54,35 +54,35 @@ def _folded(graph: Graph, conv: Node, ahead: Affine, weight: np.ndarray, bias: n
 
 
 def _swapped(graph: Graph, added: Affine, product: Affine) -> bool:
-    """The sum first, of a shift that the product then makes what it was."""
+    """Moves the sum before the product, with a shift that the product restores."""
     rank = len(product.x.shape or ())
-    held = next(c for value in added.node.inputs if (c := array(value)) is not None).dtype
+    element = next(c for value in added.node.inputs if (c := array(value)) is not None).dtype
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        shift = (added.shift / product.gain[0]).astype(held)
+        shift = (added.shift / product.gain[0]).astype(element)
     if not np.isfinite(shift).all():
         return False
     first = graph.constant(f"{product.node.name}_shift", shift.reshape(1, -1, *(1,) * (rank - 2)))
-    gain = graph.constant(f"{added.node.name}_gain", np.array(product.gain[0], held))
+    gain = graph.constant(f"{added.node.name}_gain", np.array(product.gain[0], element))
     graph.become(product.node, "Add", [product.x, first])
     graph.become(added.node, "Mul", [product.node.outputs[0], gain])
     return True
 
 
 def _ahead(node: Node) -> Affine | None:
-    """The product or sum whose only reader the node is, of one gain and not of what is fed."""
+    """The scalar product or sum that only this node reads and that is not preprocessing."""
     x = node.inputs[0]
     if x is None or only_consumer(x) is not node:
         return None
     maker = x.producer()
-    found = None if maker is None or maker.op_type not in BINARY else affine(maker)
-    if found is None or _is_fed(found) or not _is_one(found.gain, found.gain[0]):
+    function = None if maker is None or maker.op_type not in BINARY else affine(maker)
+    if function is None or _reads_inputs(function) or not _is_one(function.gain, function.gain[0]):
         return None
-    return found
+    return function
 
 
-def _is_fed(found: Affine) -> bool:
-    """Whether nothing but such nodes lies between what the model is fed and this one."""
-    before: Affine | None = found
+def _reads_inputs(function: Affine) -> bool:
+    """Whether only such nodes lie between a model input and this one."""
+    before: Affine | None = function
     while before is not None:
         maker = before.x.producer()
         if maker is None:
@@ -103,9 +103,9 @@ def _pads(conv: Node) -> bool:
 
 
 def _bias(conv: Node) -> np.ndarray | None:
-    """In float64; zeros where it has none, None where it is computed."""
-    given = conv.inputs[2] if len(conv.inputs) > 2 else None
-    if given is None:
+    """In float64; zeros without a bias, None for a computed one."""
+    bias = conv.inputs[2] if len(conv.inputs) > 2 else None
+    if bias is None:
         return np.zeros(1)
-    found = array(given)
-    return None if found is None else found.astype(np.float64)
+    values = array(bias)
+    return None if values is None else values.astype(np.float64)

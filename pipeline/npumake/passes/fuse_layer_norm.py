@@ -1,8 +1,8 @@
-"""Several nodes that together are one LayerNormalization, over the last axis.
+"""Fuses the nodes of a LayerNormalization over the last axis into one.
 
 d = x - mean(x)      y = d / sqrt(mean(d * d) + eps) * gamma + beta
 
-d * d may be d ** 2. Without gamma and beta the network does not normalize a layer, and is left.
+d * d may be d ** 2. Without gamma and beta the nodes are left alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Reader(NamedTuple):
 
 
 def _constant_reader(node: Node, op_type: str) -> _Reader | None:
-    """The only reader, of that type, and the constant it also reads."""
+    """The only reader, of that type, and its constant input."""
     reader = only_consumer(node.outputs[0])
     if reader is None or reader.op_type != op_type or reader.domain:
         return None
@@ -63,7 +63,7 @@ def _constant_reader(node: Node, op_type: str) -> _Reader | None:
 
 
 def _norm(div: Node) -> _Norm | None:
-    """d / sqrt(mean(d * d) + eps), if that is what the Div computes, read by nobody else inside."""
+    """d / sqrt(mean(d * d) + eps) if the Div computes it and no other node reads inside."""
     centred, root = _maker(div, 0, "Sub"), _maker(div, 1, "Sqrt")
     shifted = root and _maker(root, 0, "Add")
     variance = shifted and _maker(shifted, 0, "ReduceMean")
@@ -85,19 +85,19 @@ def _norm(div: Node) -> _Norm | None:
 
 
 def _maker(node: Node, index: int, *op_types: str) -> Node | None:
-    given = node.inputs[index]
-    maker = None if given is None else producer(given)
+    x = node.inputs[index]
+    maker = None if x is None else producer(x)
     return maker if maker is not None and maker.op_type in op_types and not maker.domain else None
 
 
-def _is(found: np.ndarray | None, number: float) -> bool:
-    return found is not None and bool((found == number).all())
+def _is(values: np.ndarray | None, number: float) -> bool:
+    return values is not None and bool((values == number).all())
 
 
 def _along_last(mean: Node) -> bool:
-    """Whether it averages over the last axis alone, and keeps that axis."""
+    """Whether it averages over the last axis alone, with keepdims."""
     listed = array(mean.inputs[1]) if len(mean.inputs) > 1 else attribute(mean, "axes")
-    made = mean.outputs[0].shape
-    if listed is None or made is None or not attribute(mean, "keepdims", 1):
+    out_shape = mean.outputs[0].shape
+    if listed is None or out_shape is None or not attribute(mean, "keepdims", 1):
         return False
-    return [int(axis) % len(made) for axis in listed] == [len(made) - 1]
+    return [int(axis) % len(out_shape) for axis in listed] == [len(out_shape) - 1]

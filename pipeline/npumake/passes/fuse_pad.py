@@ -1,8 +1,8 @@
-"""A Pad of zeros done by the window that alone reads it.
+"""Fuses a Pad into the only window that reads it.
 
-A Conv pads with zeros itself. An AveragePool does too, when it counts its padding; its own pads
-must then count or be none. A MaxPool pads with what never wins: the Pad must add lowest numbers,
-or zeros to what is never negative.
+A Conv pads with zeros itself. An AveragePool does too if it counts its padding; its own pads must
+count or be zero. A MaxPool ignores its padding, so the Pad must add lowest values, or zeros to a
+non-negative tensor.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ LOWEST = float(np.finfo(np.float32).min)
 class _Pair(NamedTuple):
     pad: Node
     window: Node
-    pads: list[int]  # of the window, both counted
+    pads: list[int]  # sum of both
 
 
 def fuse_pad(graph: Graph) -> int:
-    found = [pair for pad in graph.nodes("Pad") if (pair := _pair(pad))]
-    for pad, window, pads in found:
+    pairs = [pair for pad in graph.nodes("Pad") if (pair := _pair(pad))]
+    for pad, window, pads in pairs:
         counted = {"count_include_pad": 1} if window.op_type == "AveragePool" else {}
         graph.set_attributes(window, pads=pads, auto_pad=None, **counted)
-        given = pad.inputs[0]
-        assert given is not None
-        graph.set_inputs(window, {0: given})
+        x = pad.inputs[0]
+        assert x is not None
+        graph.set_inputs(window, {0: x})
         graph.absorb(window, pad)
-    return len(found)
+    return len(pairs)
 
 
 def _pair(pad: Node) -> _Pair | None:
@@ -44,37 +44,37 @@ def _pair(pad: Node) -> _Pair | None:
     if attribute(window, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return None
     own = attribute(window, "pads", (0,) * len(added))
-    pads = [one + other for one, other in zip(own, added, strict=True)]
+    pads = [p1 + p2 for p1, p2 in zip(own, added, strict=True)]
     kernel = attribute(window, "kernel_shape", ())
     if window.op_type != "Conv" and any(p >= k for p, k in zip(pads, kernel * 2, strict=True)):
-        return None  # a window in the padding alone, which engines refuse
+        return None  # engines refuse a window that lies in the padding alone
     return _Pair(pad, window, pads)
 
 
 def _spatial(pad: Node) -> list[int] | None:
-    """What is added, every begin and then every end, if that is constant, not cut away, and only
-    behind batch and channel."""
-    given = array(pad.inputs[1])
-    made = pad.outputs[0].shape
-    if given is None or made is None or attribute(pad, "mode", "constant") != "constant":
+    """The pads, every begin and then every end, if they are constant, non-negative and
+    spatial."""
+    pads = array(pad.inputs[1])
+    out_shape = pad.outputs[0].shape
+    if pads is None or out_shape is None or attribute(pad, "mode", "constant") != "constant":
         return None
-    rank = len(made)
+    rank = len(out_shape)
     listed = array(pad.inputs[3]) if len(pad.inputs) > 3 else None
     axes = range(rank) if listed is None else [int(axis) % rank for axis in listed]
     ends = np.zeros((2, rank), np.int64)
-    ends[:, list(axes)] = given.reshape(2, -1)
+    ends[:, list(axes)] = pads.reshape(2, -1)
     if ends.min() < 0 or ends[:, :2].any():
         return None
     return [int(size) for size in ends[:, 2:].reshape(-1)]
 
 
 def _value(pad: Node) -> float | None:
-    """The number it adds; None when that is computed."""
-    given = pad.inputs[2] if len(pad.inputs) > 2 else None
-    if given is None:
+    """The fill value; None if it is computed."""
+    fill = pad.inputs[2] if len(pad.inputs) > 2 else None
+    if fill is None:
         return 0.0
-    found = array(given)
-    return None if found is None else float(found.reshape(-1)[0])
+    values = array(fill)
+    return None if values is None else float(values.reshape(-1)[0])
 
 
 def _counts_padding(pad: Node, window: Node) -> bool:
@@ -83,12 +83,12 @@ def _counts_padding(pad: Node, window: Node) -> bool:
 
 
 def _never_wins(pad: Node, window: Node) -> bool:
-    value, given = _value(pad), pad.inputs[0]
-    if value is None or given is None or attribute(window, "ceil_mode", 0):
+    value, x = _value(pad), pad.inputs[0]
+    if value is None or x is None or attribute(window, "ceil_mode", 0):
         return False
-    if len(window.outputs) > 1:  # places of the maxima, counted in what was padded
+    if len(window.outputs) > 1:  # indices of maxima count in the padded tensor
         return False
-    return value <= LOWEST or (value == 0.0 and _is_positive(producer(given)))
+    return value <= LOWEST or (value == 0.0 and _is_positive(producer(x)))
 
 
 def _is_positive(maker: Node | None) -> bool:

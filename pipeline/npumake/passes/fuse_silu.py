@@ -1,7 +1,6 @@
-"""x * Sigmoid(x) as one Swish, for a unit that reads it from one table.
+"""x * Sigmoid(x) as one Swish, for an NPU that computes it from one table.
 
-Its own pass, not one of PASSES: ONNX has Swish since opset 24, and what only a chip has in one
-piece is no matter of the stages that all targets share.
+Not in PASSES: ONNX has Swish since opset 24, and only some targets want it.
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ from npumake.graph import Graph, Node, Value, allow_swish, is_float, producer
 
 
 def fuse_silu(graph: Graph) -> int:
-    """The Swish has the name of the product, and its place."""
-    found = [(node, gate) for node in graph.nodes("Mul") if (gate := _gate(node)) is not None]
-    if not found or not allow_swish(graph):
+    """The Swish takes the name and place of the product."""
+    pairs = [(node, gate) for node in graph.nodes("Mul") if (gate := _gate(node)) is not None]
+    if not pairs or not allow_swish(graph):
         return 0
-    for node, gate in found:
+    for node, gate in pairs:
         graph.become(node, "Swish", [gate.inputs[0]])
         graph.absorb(node, gate)
-    return len(found)
+    return len(pairs)
 
 
 def _gate(node: Node) -> Node | None:
-    """The Sigmoid of the other factor, which nobody else reads."""
+    """The Sigmoid of the other factor, if nothing else reads it."""
     for x, y in (node.inputs, reversed(node.inputs)):
         maker = None if y is None else producer(y)
         if x is not None and maker is not None and _is_gate(maker, x):
@@ -32,5 +31,5 @@ def _gate(node: Node) -> Node | None:
 def _is_gate(node: Node, x: Value) -> bool:
     if node.op_type != "Sigmoid" or node.domain or node.inputs[0] is not x or not is_float(x):
         return False
-    made = node.outputs[0]
-    return len(made.uses()) == 1 and not made.is_graph_output()
+    y = node.outputs[0]
+    return len(y.uses()) == 1 and not y.is_graph_output()

@@ -1,8 +1,8 @@
-"""A Gemm as a 1x1 Conv over an image of one pixel, for a target that has only the Conv.
+"""A Gemm as a 1x1 Conv over a one-pixel image, for a target without Gemm.
 
 (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
 
-Not in PASSES: a target asks for it. The Conv keeps the name of the Gemm.
+Not in PASSES: targets request it. The Conv keeps the name of the Gemm.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from npumake.graph import Graph, Node, array, attribute, open_dimensions, shape
 
 
 def gemm_to_conv(graph: Graph) -> int:
-    found = [(node, w) for node in graph.nodes("Gemm") if (w := _weight(node)) is not None]
-    for gemm, weight in found:
+    gemms = [(node, w) for node in graph.nodes("Gemm") if (w := _weight(node)) is not None]
+    for gemm, weight in gemms:
         _rewrite(graph, gemm, weight)
-    return len(found)
+    return len(gemms)
 
 
 def _weight(gemm: Node) -> np.ndarray | None:
-    """(outputs, inputs), when the Gemm is a plain W x + b with one bias per output."""
+    """(outputs, inputs) if the Gemm is W x + b with one bias per output, else None."""
     weight = array(gemm.inputs[1])
     bias = gemm.inputs[2] if len(gemm.inputs) > 2 else None
-    given, made = gemm.inputs[0], gemm.outputs[0]
-    if weight is None or given is None or open_dimensions(given) or open_dimensions(made):
+    x, y = gemm.inputs[0], gemm.outputs[0]
+    if weight is None or x is None or open_dimensions(x) or open_dimensions(y):
         return None
-    if bias is not None and (array(bias) is None or shape(bias) != shape(made)[1:]):
+    if bias is not None and (array(bias) is None or shape(bias) != shape(y)[1:]):
         return None
     plain = (attribute(gemm, "alpha", 1.0), attribute(gemm, "beta", 1.0)) == (1.0, 1.0)
     if not plain or attribute(gemm, "transA", 0):
@@ -44,8 +44,8 @@ def _rewrite(graph: Graph, gemm: Node, weight: np.ndarray) -> None:
     kernel = graph.constant(f"{name}_kernel", weight[:, :, None, None])
     graph.become(gemm, "Conv", [image, kernel, *bias])
     flat = graph.constant(f"{name}_flat", np.array(dims, np.int64))
-    made = graph.insert("Reshape", [old, flat], f"{name}_matrix", after=gemm)
-    graph.replace_readers(old, made, readers)
+    matrix = graph.insert("Reshape", [old, flat], f"{name}_matrix", after=gemm)
+    graph.replace_readers(old, matrix, readers)
     if old.is_graph_output():
-        graph.replace_output(old, made)
+        graph.replace_output(old, matrix)
     graph.forget_shape(old)

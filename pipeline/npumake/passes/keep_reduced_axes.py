@@ -1,8 +1,8 @@
-"""A reduction that drops its axes as one that keeps them, for a target that has only that.
+"""A reduction with keepdims=0 as one with keepdims=1 and a Reshape, for a target with only that.
 
-Reduce(x, axes, keepdims=0) -> Reshape(Reduce(x, axes, keepdims=1), the shape it had)
+Reduce(x, axes, keepdims=0) -> Reshape(Reduce(x, axes, keepdims=1), the original shape)
 
-Not in PASSES: a target asks for it.
+Not in PASSES: targets request it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 
 def keep_reduced_axes(graph: Graph) -> int:
-    found = [node for node in graph.nodes(*REDUCTIONS) if _drops(node)]
-    for node in found:
+    reductions = [node for node in graph.nodes(*REDUCTIONS) if _drops(node)]
+    for node in reductions:
         _rewrite(graph, node)
-    return len(found)
+    return len(reductions)
 
 
 def _drops(node: Node) -> bool:
-    made = node.outputs[0]
-    return not attribute(node, "keepdims", 1) and not open_dimensions(made)
+    output = node.outputs[0]
+    return not attribute(node, "keepdims", 1) and not open_dimensions(output)
 
 
 def _rewrite(graph: Graph, node: Node) -> None:
@@ -31,8 +31,8 @@ def _rewrite(graph: Graph, node: Node) -> None:
     readers = [use.node for use in old.uses()]
     dims = graph.constant(f"{name}_dims", np.array(shape(old), np.int64))
     graph.set_attributes(node, keepdims=1)
-    made = graph.insert("Reshape", [old, dims], f"{name}_dropped", after=node)
-    graph.replace_readers(old, made, readers)
+    reshaped = graph.insert("Reshape", [old, dims], f"{name}_dropped", after=node)
+    graph.replace_readers(old, reshaped, readers)
     if old.is_graph_output():
-        graph.replace_output(old, made)
+        graph.replace_output(old, reshaped)
     graph.forget_shape(old)

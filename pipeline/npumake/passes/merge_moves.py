@@ -1,7 +1,7 @@
-"""Of two nodes in a row that only move values, the second does both.
+"""Merges two consecutive nodes that only move values.
 
-Reshape behind Reshape (or Flatten, Squeeze, Unsqueeze): the last shape holds.
-Transpose behind Transpose: axis i of the last is axis first[last[i]] of what the first was given.
+Reshape behind Reshape (or Flatten, Squeeze, Unsqueeze): only the last shape matters. Transpose
+behind Transpose: axis i of the result is input axis first[last[i]].
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def merge_reshapes(graph: Graph) -> int:
         first = _maker(node, RESHAPES)
         dims = node.outputs[0].shape
         if first is None or dims is None or not all(isinstance(dim, int) and dim for dim in dims):
-            continue  # a 0 would be read as: what the input has there
+            continue  # a 0 would copy a size of the new input
         shape = graph.constant(f"{node.name}_shape", np.array(list(dims), np.int64))
         graph.become(node, "Reshape", [first.inputs[0], shape])
         graph.absorb(node, first)
@@ -44,14 +44,14 @@ def merge_transposes(graph: Graph) -> int:
 
 
 def _maker(node: Node, op_types: tuple[str, ...]) -> Node | None:
-    given: Value | None = node.inputs[0]
-    maker = None if given is None else producer(given)
-    known = maker is not None and maker.op_type in op_types and not maker.domain
-    return maker if known else None
+    x: Value | None = node.inputs[0]
+    maker = None if x is None else producer(x)
+    matches = maker is not None and maker.op_type in op_types and not maker.domain
+    return maker if matches else None
 
 
 def _order(transpose: Node) -> tuple[int, ...] | None:
-    """Its order of axes; the reverse when it says none, None when their number is not known."""
-    made = transpose.outputs[0].shape
-    reverse = None if made is None else tuple(reversed(range(len(made))))
+    """The permutation; the default is the reverse, None if the rank is unknown."""
+    out_shape = transpose.outputs[0].shape
+    reverse = None if out_shape is None else tuple(reversed(range(len(out_shape))))
     return attribute(transpose, "perm", reverse)

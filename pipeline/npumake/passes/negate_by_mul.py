@@ -1,8 +1,8 @@
-"""Negation and subtraction in the operators of chips that have neither.
+"""Negation and subtraction for chips that have neither.
 
 -x -> x * -1        x - c -> x + (-c)        a - b -> a + b * -1
 
-Exact: a float has a sign bit. Not in PASSES: a target asks for it.
+Exact: a float has a sign bit. Not in PASSES: targets request it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from npumake.graph import Graph, Node, Value, array, is_float
 
 
 def negate_by_mul(graph: Graph) -> int:
-    found = [node for node in graph.nodes("Neg", "Sub") if is_float(node.outputs[0])]
-    for node in found:
+    nodes = [node for node in graph.nodes("Neg", "Sub") if is_float(node.outputs[0])]
+    for node in nodes:
         _rewrite(graph, node)
-    return len(found)
+    return len(nodes)
 
 
 def _rewrite(graph: Graph, node: Node) -> None:
@@ -29,8 +29,8 @@ def _rewrite(graph: Graph, node: Node) -> None:
     if constant is not None:
         negative = graph.constant(f"{name}_negative", -constant)
     else:
-        given = [right, _minus_one(graph, name)]
-        negative = graph.insert("Mul", given, f"{name}_negative", before=node)
+        factors = [right, _minus_one(graph, name)]
+        negative = graph.insert("Mul", factors, f"{name}_negative", before=node)
     graph.become(node, "Add", [left, negative])
 
 

@@ -1,11 +1,10 @@
-"""Arithmetic in the operators that chips have.
+"""Normalizes arithmetic to operators that chips support.
 
-c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c)
-x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)     x ** -1 -> Reciprocal(x)
-n * 0 -> 0, of integers, which are never NaN
+c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c) x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)
+x ** -1 -> Reciprocal(x) n * 0 -> 0, for integers, which are never NaN
 
-A constant stands second, where the other passes look for it. 1 / c is rounded once more than x / c:
-the last bit of a float may differ.
+Constants come second, where other passes expect them. 1 / c adds a rounding to x / c: the last bit
+of a float may differ.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ def _rewritten(graph: Graph, node: Node) -> bool:
         inverse = (1.0 / c.astype(np.float64)).astype(c.dtype)
     if not (np.isfinite(inverse).all() and (np.abs(inverse) >= np.finfo(c.dtype).tiny).all()):
         return False
-    made = graph.constant(f"{node.name}_inverse", inverse)
+    reciprocal = graph.constant(f"{node.name}_inverse", inverse)
     write_for(node, node.op_type)
-    return _become(graph, node, "Mul", [left, made])
+    return _become(graph, node, "Mul", [left, reciprocal])
 
 
 def _is_nothing(node: Node) -> bool:
-    made, factors = node.outputs[0], [array(value) for value in node.inputs]
+    output, factors = node.outputs[0], [array(value) for value in node.inputs]
     zero = any(c is not None and c.dtype.kind == "i" and not c.any() for c in factors)
-    return zero and not made.is_graph_output() and not open_dimensions(made)
+    return zero and not output.is_graph_output() and not open_dimensions(output)
 
 
 def _replaced(graph: Graph, node: Node) -> bool:
-    made = node.outputs[0]
-    zeros = graph.constant(f"{node.name}_zeros", np.zeros(shape(made), dtype(made)))
-    graph.replace_uses(made, zeros)
+    output = node.outputs[0]
+    zeros = graph.constant(f"{node.name}_zeros", np.zeros(shape(output), dtype(output)))
+    graph.replace_uses(output, zeros)
     graph.remove(node)
     return True
 

@@ -1,7 +1,7 @@
-"""Clamps in the one operator that is computed along with the node before it.
+"""Normalizes clamps to Clip, which the node before can fuse.
 
-max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      of c one number
-Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(b, d))    where what is left is no single number
+max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      for a scalar c Clip(Clip(x, a, b), c,
+d) -> Clip(x, max(a, c), min(b, d))    unless a single number remains
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from npumake.graph import Graph, Node, Value, array, dtype, only_consumer
 
 
 def plain_clamps(graph: Graph) -> int:
-    found = sum(_one_sided(graph, node) for node in graph.nodes("Max", "Min"))
-    return found + sum(_merged(graph, node) for node in graph.nodes("Clip"))
+    count = sum(_one_sided(graph, node) for node in graph.nodes("Max", "Min"))
+    return count + sum(_merged(graph, node) for node in graph.nodes("Clip"))
 
 
 def _one_sided(graph: Graph, node: Node) -> bool:
-    fed = [value for value in node.inputs if value is not None and array(value) is None]
+    operands = [value for value in node.inputs if value is not None and array(value) is None]
     bounds = [c for value in node.inputs if (c := array(value)) is not None]
-    if len(fed) != 1 or len(bounds) != 1:
+    if len(operands) != 1 or len(bounds) != 1:
         return False
-    (x,), (c,) = fed, bounds
+    (x,), (c,) = operands, bounds
     fits = c.size == 1 and x.shape is not None and c.ndim <= len(x.shape)
     if not fits or c.dtype.kind != "f" or np.isnan(c).any():
         return False
@@ -43,20 +43,20 @@ def _merged(graph: Graph, outer: Node) -> bool:
         return False
     inputs: list[Value | None] = [inner.inputs[0]]
     for name, limit in ((f"{outer.name}_low", low), (f"{outer.name}_high", high)):
-        held = np.array(limit, dtype(x))
-        inputs.append(graph.constant(name, held) if np.isfinite(limit) else None)
+        bound = np.array(limit, dtype(x))
+        inputs.append(graph.constant(name, bound) if np.isfinite(limit) else None)
     graph.become(outer, "Clip", inputs)
     graph.absorb(outer, inner)
     return True
 
 
 def _limits(node: Node) -> tuple[float, float] | None:
-    """Of a Clip with constant bounds."""
-    found = []
+    """The bounds of a Clip, infinite if omitted; None if computed."""
+    limits = []
     for value, is_open in zip([*node.inputs[1:], None, None], (-np.inf, np.inf), strict=False):
         c = array(value)
         if value is not None and c is None:
             return None
-        found.append(is_open if c is None else float(c.reshape(-1)[0]))
-    low, high = found
+        limits.append(is_open if c is None else float(c.reshape(-1)[0]))
+    low, high = limits
     return low, high

@@ -1,12 +1,12 @@
-"""A Gemm as W x + b, and a product of vectors as one of matrices: what units and kernels have.
+"""Normalizes a Gemm to W x + b, and a product with a vector to one of matrices, as chips need.
 
     alpha A B + beta C  ->  A (alpha B) + (beta C)        B, C constant: folded
-    transA              ->  Transpose in front
-    C one per row, or computed  ->  Add behind
-    B computed          ->  MatMul, Mul by alpha, Add        where a target asks for it
+    transA              ->  Transpose before
+    C per row, or computed  ->  Add behind
+    B computed          ->  MatMul, Mul by alpha, Add        where a target requests it
     x W, x a vector     ->  Reshape (1, n), MatMul, Reshape
 
-A folded factor is rounded once more: the last bit of a float may differ.
+A folded factor adds a rounding: the last bit of a float may differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from npumake.passes.writing import Writing
 
 
 def plain_gemm(graph: Graph) -> int:
-    """Of weights that are constant; a Gemm of two tensors is `as_product`."""
+    """For constant weights; `as_product` handles a Gemm of two tensors."""
     gemms = [node for node in graph.nodes("Gemm") if _is_odd(node)]
     for node in gemms:
         _rewrite_gemm(Writing(graph, node))
@@ -31,17 +31,17 @@ def plain_gemm(graph: Graph) -> int:
 
 
 def as_product(write: Writing) -> bool:
-    """A MatMul, where the Gemm has no constant weights."""
+    """A MatMul, if the Gemm has no constant weights."""
     gemm = write.node
     if array(gemm.inputs[1]) is not None or not is_float(gemm.outputs[0]):
         return False
     left, right = _sides(write)
-    product = write.made("MatMul", [left, right], "product")
+    product = write.insert("MatMul", [left, right], "product")
     return _moved(write, _scaled(write, product, attribute(gemm, "alpha", 1.0), "scaled"))
 
 
 def _is_odd(gemm: Node) -> bool:
-    """Whether its weights are constant, and it is more than x W + b."""
+    """Whether the weights are constant and the Gemm is more than x W + b."""
     around = (*gemm.inputs, *gemm.outputs)
     if any(value is not None and open_dimensions(value) for value in around):
         return False
@@ -57,18 +57,18 @@ def _bias(gemm: Node) -> Value | None:
 
 
 def _is_row(gemm: Node) -> bool:
-    """Whether the bias is none, or constant and the same for every row."""
+    """Whether the bias is absent, or constant and the same for every row."""
     bias = _bias(gemm)
     return bias is None or (array(bias) is not None and math.prod(shape(bias)[:-1]) == 1)
 
 
 def _sides(write: Writing) -> tuple[Value | None, Value | None]:
-    """What is multiplied, turned as the Gemm says."""
+    """The factors, transposed as the Gemm says."""
     left, right = write.node.inputs[:2]
     if attribute(write.node, "transA", 0):
-        left = write.made("Transpose", [left], "rows")
+        left = write.insert("Transpose", [left], "rows")
     if attribute(write.node, "transB", 0) and array(right) is None:
-        right = write.made("Transpose", [right], "columns")
+        right = write.insert("Transpose", [right], "columns")
     return left, right
 
 
@@ -80,11 +80,11 @@ def _rewrite_gemm(write: Writing) -> None:
         bias = _scaled(write, _bias(gemm), attribute(gemm, "beta", 1.0), "bias")
         write.become("Gemm", [*read, *([] if bias is None else [bias])], **turned)
         return
-    _moved(write, write.made("Gemm", read, "product", **turned))
+    _moved(write, write.insert("Gemm", read, "product", **turned))
 
 
 def _moved(write: Writing, product: Value | None) -> bool:
-    """The product and the bias times beta."""
+    """The product plus beta times the bias."""
     bias = _scaled(write, _bias(write.node), attribute(write.node, "beta", 1.0), "bias")
     return (
         write.become("Identity", [product])
@@ -94,40 +94,40 @@ def _moved(write: Writing, product: Value | None) -> bool:
 
 
 def _scaled(write: Writing, value: Value | None, factor: float, name: str) -> Value | None:
-    """A constant times the factor, or a product in front of the node."""
+    """A constant times the factor, or a Mul before the node."""
     if value is None or factor == 1.0:
         return value
     values = array(value)
     if values is not None:
         return write.constant(values * np.float32(factor), name)
-    held = write.constant(np.array(factor, np.float32), f"{name}_factor")
-    return write.made("Mul", [value, held], name)
+    multiplier = write.constant(np.array(factor, np.float32), f"{name}_factor")
+    return write.insert("Mul", [value, multiplier], name)
 
 
 def _has_vector(node: Node) -> bool:
     dims = [value.shape for value in node.inputs if value is not None]
-    known = not any(open_dimensions(value) for value in node.outputs)
-    return known and any(each is not None and len(each) == 1 for each in dims)
+    static = not any(open_dimensions(value) for value in node.outputs)
+    return static and any(each is not None and len(each) == 1 for each in dims)
 
 
 def _rewrite_vectors(graph: Graph, node: Node) -> None:
-    """The vector on the left is a row, that on the right a column."""
-    write, made = Writing(graph, node), node.outputs[0]
+    """A vector on the left becomes a row, on the right a column."""
+    write, output = Writing(graph, node), node.outputs[0]
     left, right = node.inputs
     assert left is not None
     assert right is not None
-    dims, readers = shape(made), [use.node for use in made.uses()]
+    dims, readers = shape(output), [use.node for use in output.uses()]
     if len(shape(left)) == 1:
         left = write.shaped(left, (1, *shape(left)), "row")
     if len(shape(right)) == 1:
         values = array(right)
         tall = (*shape(right), 1)
-        held = None if values is None else write.constant(values.reshape(tall), "column")
-        right = held or write.shaped(right, tall, "column")
+        column = None if values is None else write.constant(values.reshape(tall), "column")
+        right = column or write.shaped(right, tall, "column")
     graph.set_inputs(node, {0: left, 1: right})
     target = graph.constant(f"{node.name}_dims", np.array(dims, np.int64))
-    whole = graph.insert("Reshape", [made, target], f"{node.name}_vector", after=node)
-    graph.replace_readers(made, whole, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, whole)
-    graph.forget_shape(made)
+    whole = graph.insert("Reshape", [output, target], f"{node.name}_vector", after=node)
+    graph.replace_readers(output, whole, readers)
+    if output.is_graph_output():
+        graph.replace_output(output, whole)
+    graph.forget_shape(output)

@@ -1,7 +1,7 @@
-"""A Pad that names every axis and only adds: its own axes filled up, what it cuts off a Slice.
+"""Normalizes a Pad to all axes and non-negative pads; a Slice does the cropping.
 
-Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value)
-Pad(x, [-1, 2])            ->  Pad(Slice(x, 1:), [0, 2])        of constant values
+Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value) Pad(x, [-1, 2])            ->
+Pad(Slice(x, 1:), [0, 2])        for constant pads
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _rewritten(graph: Graph, node: Node) -> bool:
         begin, end = np.maximum(-whole, 0)
         spans = (begin, np.array(shape(x)) - end, np.arange(rank))
         bounds = [write.constant(np.asarray(span, np.int64), "span") for span in spans]
-        x = write.made("Slice", [x, *bounds], "cut")
+        x = write.insert("Slice", [x, *bounds], "cut")
     added = write.constant(np.maximum(whole, 0).reshape(-1) if cuts else whole.reshape(-1), "pads")
     value = node.inputs[2] if len(node.inputs) > 2 else None
     mode = attribute(node, "mode", "constant")
@@ -41,5 +41,5 @@ def _rewritten(graph: Graph, node: Node) -> bool:
 
 
 def _axes(node: Node) -> np.ndarray | None:
-    """Those it names; None where it pads all of them, or where they are computed."""
+    """The named axes; None if it pads all, or if they are computed."""
     return array(node.inputs[3]) if len(node.inputs) > 3 else None

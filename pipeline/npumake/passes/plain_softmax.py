@@ -1,10 +1,10 @@
-"""A Softmax between two reshapes, taken along the axis it means.
+"""A Softmax between two reshapes becomes one along its actual axis.
 
-Before opset 13 a Softmax flattened what it was given, and upgraded it reads
+Before opset 13 Softmax flattened its input; an upgraded one is
 
-    Flatten (N, C)  ->  Softmax along C  ->  Reshape to the shape before
+    Flatten (N, C)  ->  Softmax along C  ->  Reshape to the original shape
 
-Where C is one axis of that shape, and only axes of one element follow it, that axis says the same.
+If C is one axis of that shape and only axes of size 1 follow it, that axis is equivalent.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def plain_softmax(graph: Graph) -> int:
 
 
 def _rewritten(graph: Graph, softmax: Node) -> bool:
-    given, last = softmax.inputs[0], only_consumer(softmax.outputs[0])
-    first = None if given is None else producer(given)
-    if given is None or first is None or last is None or first.inputs[0] is None:
+    flat, last = softmax.inputs[0], only_consumer(softmax.outputs[0])
+    first = None if flat is None else producer(flat)
+    if flat is None or first is None or last is None or first.inputs[0] is None:
         return False
     if any(near.op_type not in RESHAPES or near.domain for near in (first, last)):
         return False
     x = first.inputs[0]
-    axis = _axis(x, given, last.outputs[0], attribute(softmax, "axis", -1))
+    axis = _axis(x, flat, last.outputs[0], attribute(softmax, "axis", -1))
     if axis is None:
         return False
     graph.become(last, softmax.op_type, [x], axis=axis)
@@ -44,16 +44,17 @@ def _rewritten(graph: Graph, softmax: Node) -> bool:
     return True
 
 
-def _axis(x: Value, flat: Value, made: Value, along: int) -> int | None:
-    """The axis of x that `along` is of `flat`, if x, reshaped, is `flat`, and again, is `made`."""
-    if any(open_dimensions(value) for value in (x, flat, made)) or shape(x) != shape(made):
+def _axis(x: Value, flat: Value, y: Value, along: int) -> int | None:
+    """The axis of x that corresponds to `along` of `flat`, where x reshapes to `flat` and back to
+    `y`."""
+    if any(open_dimensions(value) for value in (x, flat, y)) or shape(x) != shape(y):
         return None
     dims, whole = shape(x), shape(flat)
     along %= len(whole)
     behind = math.prod(whole[along + 1 :])
-    found = [
+    candidates = [
         axis
         for axis, size in enumerate(dims)
         if size == whole[along] and math.prod(dims[axis + 1 :]) == behind
     ]
-    return found[0] if found else None
+    return candidates[0] if candidates else None

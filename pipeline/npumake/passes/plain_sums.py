@@ -1,9 +1,9 @@
-"""A Sum of any number of tensors as sums of two, which chips have.
+"""A Sum of many tensors as binary Adds, which chips support.
 
 Sum(a, b, c) -> (a + b) + c        Mean(a, b, c) -> ((a + b) + c) * (1 / 3)
 
-A Mean is rewritten where a target asks for it: there are vendors' tools that refuse one, and what
-they are given is the trained model. 1 / n is rounded once more than a division by n.
+A Mean is rewritten where a target requests it: some vendors' tools refuse one, and they receive the
+trained model. 1 / n adds a rounding to a division by n.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from npumake.passes.writing import Writing
 
 
 def plain_sums(graph: Graph) -> int:
-    found = [node for node in graph.nodes("Sum") if _is_rewritten(node)]
-    for node in found:
+    nodes = [node for node in graph.nodes("Sum") if _is_rewritten(node)]
+    for node in nodes:
         *others, last = _read(node)
         write = Writing(graph, node)
         write.become("Add", [_added(write, others), last])
-    return len(found)
+    return len(nodes)
 
 
 def mean(write: Writing) -> bool:
@@ -34,7 +34,7 @@ def mean(write: Writing) -> bool:
 
 
 def _is_rewritten(node: Node) -> bool:
-    """One that reads a single tensor is an identity."""
+    """False for a single input, which is an identity."""
     return len(node.inputs) > 1 and is_float(node.outputs[0])
 
 
@@ -43,4 +43,4 @@ def _read(node: Node) -> list[Value]:
 
 
 def _added(write: Writing, values: list[Value]) -> Value:
-    return reduce(lambda total, value: write.made("Add", [total, value], "sum"), values)
+    return reduce(lambda total, value: write.insert("Add", [total, value], "sum"), values)

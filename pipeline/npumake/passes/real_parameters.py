@@ -1,7 +1,7 @@
-"""Parameters that a quantizer stored as codes, as the numbers they stand for.
+"""Dequantizes parameters that a quantizer stored as codes.
 
-The scale of a normalization or the table of a Gather is no weight and no operand: nothing computes
-with its codes. A DQ of a constant before one is done here, so that other passes see numbers.
+The scale of a normalization, or the table of a Gather, is neither a weight nor an operand, and
+nothing computes on its codes. Folding its DQ lets other passes see the values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 def real_parameters(graph: Graph) -> int:
-    found = 0
+    count = 0
     for node in graph.nodes():
         if node.op_type in (Q, DQ) or node.op_type in CONSTANT_OPERANDS:
             continue
@@ -27,12 +27,12 @@ def real_parameters(graph: Graph) -> int:
             real = None if index in weights else _dequantized(value)
             if real is not None and value is not None:
                 graph.set_inputs(node, {index: graph.constant(f"{value.name}_real", real)})
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 def _dequantized(value: Value | None) -> np.ndarray | None:
-    """None for what is no constant behind a DQ whose scale is known."""
+    """None unless the value is a constant behind a DQ with a constant scale."""
     grid = _grid(value, DQ)
     if grid is None:
         return None
@@ -43,7 +43,7 @@ def _dequantized(value: Value | None) -> np.ndarray | None:
 
 
 def _codes(value: Value | None) -> np.ndarray | None:
-    """Those of real numbers behind a Q."""
+    """The codes of constant floats behind a Q."""
     grid = _grid(value, Q)
     real = None if grid is None else array(grid.read)
     if grid is None or real is None or not np.isfinite(real).all():
@@ -53,7 +53,7 @@ def _codes(value: Value | None) -> np.ndarray | None:
 
 
 class _Grid(NamedTuple):
-    """What a Q or DQ reads, and on which grid."""
+    """Input, scale, zero point and axis of a Q or DQ."""
 
     read: Value | None
     scale: np.ndarray

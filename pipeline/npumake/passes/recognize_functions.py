@@ -1,13 +1,12 @@
-"""Several elementwise nodes that together are one function ONNX has a name for.
+"""Recognizes elementwise nodes that together compute one ONNX function.
 
-A network writes x * clip(x + 3, 0, 6) / 6 in a dozen ways. All of them are a function of one
-number, so they are recognised by what they compute, not by how: f and g are taken for the same
-when on POINTS, dense around zero and up to 1e12 on both sides,
+Networks write x * clip(x + 3, 0, 6) / 6 in a dozen ways. All are functions of one number, so they
+are compared by value: f equals g if on POINTS, dense around zero and up to 1e12 on both sides,
 
     |f(x) - g(x)| <= 1e-6 |g(x)| + 1e-7      in float64
 
-A HardSigmoid has parameters, which two of its values give: beta = f(0), alpha = (f(h) - f(0)) / h.
-SiLU is not among the functions: below opset 24, Sigmoid and Mul are all its names.
+The parameters of a HardSigmoid follow from two values: beta = f(0), alpha = (f(h) - f(0)) / h. SiLU
+is not included: below opset 24 it has no operator of its own.
 """
 
 from __future__ import annotations
@@ -22,66 +21,70 @@ from npumake.engine import functions
 from npumake.graph import Graph, Node, Value, array, is_float, is_given, producer
 
 _FAR = np.logspace(-8, 12, 241)
-STEP = 2.0**-7  # h: small enough to stay on the slope, exact in binary
+STEP = 2.0**-7  # h: small enough for the slope, exact in binary
 POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _FAR, -_FAR])
-# Points that tell most functions apart, looked at before the others; 0 and h are the first.
+# Few points that distinguish most functions, tried first; 0 and h come first.
 ALL = np.arange(len(POINTS))
 AHEAD = np.array([0, 1, 602, 902, 1102, 1302, 1502, 1802, 2500])
 RTOL, ATOL = 1e-6, 1e-7
-MOST_AHEAD = 4096  # values that are remembered
+MAX_AHEAD = 4096  # cached values
 MAX_NODES = 16  # of one function; the longest known spelling of Gelu has 9
 
 
-Ahead = dict[Value, dict[Value, np.ndarray]]  # by x what is made of it at the points AHEAD
+Ahead = dict[
+    Value, dict[Value, np.ndarray]
+]  # by x, the values computed from it at the points AHEAD
 
 
-class Known(NamedTuple):
+class FunctionPattern(NamedTuple):
     op_type: str
-    opset: int  # the first that has it
+    opset: int  # the first opset with the function
     function: Callable[[np.ndarray], np.ndarray]
     attributes: dict[str, Any]
 
 
-KNOWN = (
-    Known("HardSwish", 14, functions.hard_swish, {}),
-    Known("Gelu", 20, functions.gelu, {}),
-    Known("Gelu", 20, functions.gelu_tanh, {"approximate": "tanh"}),
-    Known("Mish", 18, functions.mish, {}),
+PATTERNS = (
+    FunctionPattern("HardSwish", 14, functions.hard_swish, {}),
+    FunctionPattern("Gelu", 20, functions.gelu, {}),
+    FunctionPattern("Gelu", 20, functions.gelu_tanh, {"approximate": "tanh"}),
+    FunctionPattern("Mish", 18, functions.mish, {}),
 )
 
 
 class _Cone(NamedTuple):
-    """Nodes, the last in the graph first, whose result is a function of `x` alone."""
+    """Nodes whose result depends on `x` alone; the last node of the graph comes first."""
 
     nodes: tuple[Node, ...]
     x: Value
 
 
 def recognize_functions(graph: Graph) -> int:
-    found = 0
-    taken: set[Node] = set()
+    count = 0
+    covered: set[Node] = set()
     ahead: Ahead = {}
     for top in reversed(graph.nodes(*ELEMENTWISE)):
-        if top in taken:
+        if top in covered:
             continue
-        matches = [(cone, known) for cone in _cones(top) if (known := _known(graph, cone, ahead))]
-        if len(ahead) > MOST_AHEAD:
+        matches = [
+            (cone, function) for cone in _cones(top) if (function := _function(graph, cone, ahead))
+        ]
+        if len(ahead) > MAX_AHEAD:
             ahead.clear()
-        for cone, known in matches[-1:]:  # the largest
-            graph.become(top, known.op_type, [cone.x], **known.attributes)
+        for cone, function in matches[-1:]:  # the largest match
+            graph.become(top, function.op_type, [cone.x], **function.attributes)
             graph.absorb(top, *cone.nodes[1:])
-            taken.update(cone.nodes)
-            found += 1
-    return found
+            covered.update(cone.nodes)
+            count += 1
+    return count
 
 
 def _cones(top: Node) -> Iterator[_Cone]:
-    """Ever larger sets of nodes that end in `top`, whose inner results nobody else reads."""
+    """Growing sets of nodes that end in `top` and whose inner results are only read inside."""
     nodes = [top] if _is_elementwise(top) else []
-    leaves: dict[Value, None] = {}  # what they read, in the order they do
+    leaves: dict[Value, None] = {}  # their inputs, in reading order
     while nodes and len(nodes) <= MAX_NODES:
         leaves.pop(nodes[-1].outputs[0], None)
-        leaves |= dict.fromkeys(value for value in _given(nodes[-1]) if not is_given(value))
+        leaves |= dict.fromkeys(value for value in _operands(nodes[-1]) if not is_given(value))
         leaf = next(iter(leaves), None)
         if leaf and len(nodes) > 1 and len(leaves) == 1 and _same_shape(leaf, top.outputs[0]):
             yield _Cone(tuple(nodes), leaf)
@@ -93,40 +96,40 @@ def _cones(top: Node) -> Iterator[_Cone]:
 
 
 def _is_inner(maker: Node, nodes: list[Node]) -> bool:
-    made = maker.outputs[0]
-    inside = all(use.node in nodes for use in made.uses()) and not made.is_graph_output()
+    output = maker.outputs[0]
+    inside = all(use.node in nodes for use in output.uses()) and not output.is_graph_output()
     return inside and _is_elementwise(maker)
 
 
 def _is_elementwise(node: Node) -> bool:
-    """A known operator on floats, its constants numbers that hold for every element."""
+    """A known operator on floats whose constants are scalars."""
     if node.op_type not in ELEMENTWISE or node.domain or not is_float(node.outputs[0]):
         return False
-    constants = [value.const_value for value in _given(node) if is_given(value)]
-    return all(found is not None and found.size == 1 for found in constants)
+    constants = [value.const_value for value in _operands(node) if is_given(value)]
+    return all(constant is not None and constant.size == 1 for constant in constants)
 
 
 def _same_shape(a: Value, b: Value) -> bool:
     return a.shape is not None and b.shape is not None and tuple(a.shape) == tuple(b.shape)
 
 
-def _known(graph: Graph, cone: _Cone, ahead: Ahead) -> Known | None:
-    made = ahead.setdefault(cone.x, {cone.x: POINTS[AHEAD]})
-    if _known_at(AHEAD, graph, cone, made) is None:
+def _function(graph: Graph, cone: _Cone, ahead: Ahead) -> FunctionPattern | None:
+    values = ahead.setdefault(cone.x, {cone.x: POINTS[AHEAD]})
+    if _function_at(AHEAD, graph, cone, values) is None:
         return None
-    return _known_at(ALL, graph, cone, {cone.x: POINTS})
+    return _function_at(ALL, graph, cone, {cone.x: POINTS})
 
 
-def _known_at(
-    points: np.ndarray, graph: Graph, cone: _Cone, made: dict[Value, np.ndarray]
-) -> Known | None:
+def _function_at(
+    points: np.ndarray, graph: Graph, cone: _Cone, known_values: dict[Value, np.ndarray]
+) -> FunctionPattern | None:
     with np.errstate(all="ignore"):
-        values = _computed(cone, made)
+        values = _computed(cone, known_values)
     if not np.isfinite(values).all():
         return None
-    for index, known in enumerate(KNOWN):
-        if graph.opset >= known.opset and _agree(values, _expected(index)[points]):
-            return known
+    for index, function in enumerate(PATTERNS):
+        if graph.opset >= function.opset and _agree(values, _expected(index)[points]):
+            return function
     return _hard_sigmoid(values, POINTS[points])
 
 
@@ -136,37 +139,39 @@ def _agree(values: np.ndarray, expected: np.ndarray) -> bool:
 
 @cache
 def _expected(index: int) -> np.ndarray:
-    return KNOWN[index].function(POINTS)
+    return PATTERNS[index].function(POINTS)
 
 
-def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
-    """The one that goes through f(0) and f(h), the first two points, if f is it."""
+def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> FunctionPattern | None:
+    """The HardSigmoid through f(0) and f(h), the first two points, if it equals f."""
     beta, at_step = map(float, values[:2])
     alpha = (at_step - beta) / STEP
     if not 0.0 < beta < 1.0 or alpha == 0.0:
         return None
     expected = functions.hard_sigmoid(points, alpha, beta)
     attributes = {"alpha": alpha, "beta": beta}
-    known = Known("HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes)
-    return known if _agree(values, expected) else None
+    function = FunctionPattern(
+        "HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes
+    )
+    return function if _agree(values, expected) else None
 
 
-def _computed(cone: _Cone, made: dict[Value, np.ndarray]) -> np.ndarray:
-    """f in float64 at what is made of `x`, as all that is made on the way."""
+def _computed(cone: _Cone, values: dict[Value, np.ndarray]) -> np.ndarray:
+    """f in float64, given the `values` of `x`; inner results are added to `values`."""
 
     def value_of(value: Value) -> np.ndarray:
-        if value not in made:
-            found, maker = array(value), producer(value)
-            if found is not None:
-                made[value] = np.asarray(found, np.float64).reshape(())
+        if value not in values:
+            constant, maker = array(value), producer(value)
+            if constant is not None:
+                values[value] = np.asarray(constant, np.float64).reshape(())
             elif maker is not None:
-                made[value] = ELEMENTWISE[maker.op_type](maker, *map(value_of, _given(maker)))
-        return made[value]
+                values[value] = ELEMENTWISE[maker.op_type](maker, *map(value_of, _operands(maker)))
+        return values[value]
 
     return value_of(cone.nodes[0].outputs[0])
 
 
-def _given(node: Node) -> list[Value]:
+def _operands(node: Node) -> list[Value]:
     return [value for value in node.inputs if value is not None]
 
 
@@ -181,8 +186,8 @@ ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
     "Add": lambda _, a, b: a + b,
     "Clip": _clip,
     "Div": lambda _, a, b: a / b,
-    "Max": lambda _, *given: reduce(np.maximum, given),
-    "Min": lambda _, *given: reduce(np.minimum, given),
+    "Max": lambda _, *arrays: reduce(np.maximum, arrays),
+    "Min": lambda _, *arrays: reduce(np.minimum, arrays),
     "Mul": lambda _, a, b: a * b,
     "Pow": lambda _, a, b: a**b,
     "Relu": lambda _, a: np.maximum(a, 0.0),

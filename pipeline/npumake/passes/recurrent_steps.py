@@ -1,6 +1,6 @@
-"""One step of an LSTM, a GRU and an RNN as products, sums and functions; gates in ONNX's order.
+"""One step of an LSTM, GRU or RNN as products, sums and functions, with gates in ONNX's order.
 
-x stands for W x_t + b, which is computed for all steps at once; h and c for what was before.
+x stands for W x_t + b, which is computed for all steps at once; h and c are the previous state.
 
     LSTM    i, o, f, g of  x + R h        c' = f c + i g        h' = o tanh(c')
     GRU     z, r of  x + R h              n = tanh(x_n + R_n (r h))
@@ -8,8 +8,8 @@ x stands for W x_t + b, which is computed for all steps at once; h and c for wha
             h' = n + z (h - n)
     RNN     h' = tanh(x + R h)
 
-Without a state before the first step what is multiplied by it is left out. The functions are
-sigmoid and tanh unless the node names others.
+Without an initial state the first step omits the products with it. The functions default to sigmoid
+and tanh.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from npumake.passes.writing import Writing
 
 
 class RecurrentWeights(NamedTuple):
-    """The weights R (G H, H) of one direction with G gates, and what is added to R h of a gate only
-    there: (H,), None unless a GRU resets behind it."""
+    """The weights R (G H, H) of one direction with G gates. `behind` (H,) is the bias of R h that a
+    GRU resets; None otherwise."""
 
     recurrent: np.ndarray
     behind: np.ndarray | None
@@ -36,7 +36,7 @@ class RecurrentWeights(NamedTuple):
 
 
 class RecurrentState(NamedTuple):
-    """h and c (N, H); None before the first step where nothing is given."""
+    """h and c (N, H); None before the first step without an initial state."""
 
     hidden: Value | None
     cell: Value | None = None
@@ -44,85 +44,85 @@ class RecurrentState(NamedTuple):
 
 Step = Callable[
     [Value, RecurrentState, str], RecurrentState
-]  # x (N, G H), what was before, a name → what is then
+]  # x (N, G H), the previous state, a name → the next state
 
 
-def _lstm(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    size, (opening, bending, last) = held.size, functions
-    recurrent = write.constant(held.recurrent.T, "R")
+def _lstm(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    size, (opening, bending, last) = weights.size, functions
+    recurrent = write.constant(weights.recurrent.T, "R")
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         gates = _summed(write, x, state.hidden, recurrent, name)
         doors = write.cut(gates, 1, 0, 3 * size, f"{name}_iof")
-        opened = write.made(opening, [doors], f"{name}_s")
+        opened = write.insert(opening, [doors], f"{name}_s")
         fresh = write.cut(gates, 1, 3 * size, 4 * size, f"{name}_g")
-        g = write.made(bending, [fresh], f"{name}_t")
+        g = write.insert(bending, [fresh], f"{name}_t")
         i, o, f = (
             write.cut(opened, 1, k * size, (k + 1) * size, f"{name}_{'iof'[k]}") for k in range(3)
         )
-        cell = write.made("Mul", [i, g], f"{name}_new")
+        cell = write.insert("Mul", [i, g], f"{name}_new")
         if state.cell is not None:
-            kept = write.made("Mul", [f, state.cell], f"{name}_kept")
-            cell = write.made("Add", [kept, cell], f"{name}_c")
-        bent = write.made(last, [cell], f"{name}_bent")
-        return RecurrentState(write.made("Mul", [o, bent], f"{name}_h"), cell)
+            remembered = write.insert("Mul", [f, state.cell], f"{name}_kept")
+            cell = write.insert("Add", [remembered, cell], f"{name}_c")
+        bent = write.insert(last, [cell], f"{name}_bent")
+        return RecurrentState(write.insert("Mul", [o, bent], f"{name}_h"), cell)
 
     return step
 
 
-def _gru(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    size, (opening, bending) = held.size, functions
-    recurrent = write.constant(held.recurrent[: 2 * size].T, "R_zr")
-    again = _reset(write, held)
+def _gru(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    size, (opening, bending) = weights.size, functions
+    recurrent = write.constant(weights.recurrent[: 2 * size].T, "R_zr")
+    again = _reset(write, weights)
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         doors = write.cut(x, 1, 0, 2 * size, f"{name}_zr")
         gates = _summed(write, doors, state.hidden, recurrent, name)
-        opened = write.made(opening, [gates], f"{name}_s")
+        opened = write.insert(opening, [gates], f"{name}_s")
         z, r = (write.cut(opened, 1, k * size, (k + 1) * size, f"{name}_{'zr'[k]}") for k in (0, 1))
         fresh = write.cut(x, 1, 2 * size, 3 * size, f"{name}_n")
         if (read := again(r, state.hidden, name)) is not None:
-            fresh = write.made("Add", [fresh, read], f"{name}_fresh")
-        new = write.made(bending, [fresh], f"{name}_t")
+            fresh = write.insert("Add", [fresh, read], f"{name}_fresh")
+        new = write.insert(bending, [fresh], f"{name}_t")
         if state.hidden is None:
-            kept = write.made("Mul", [z, new], f"{name}_kept")
-            return RecurrentState(write.made("Sub", [new, kept], f"{name}_h"))
-        apart = write.made("Sub", [state.hidden, new], f"{name}_apart")
-        kept = write.made("Mul", [z, apart], f"{name}_kept")
-        return RecurrentState(write.made("Add", [new, kept], f"{name}_h"))
+            remembered = write.insert("Mul", [z, new], f"{name}_kept")
+            return RecurrentState(write.insert("Sub", [new, remembered], f"{name}_h"))
+        apart = write.insert("Sub", [state.hidden, new], f"{name}_apart")
+        remembered = write.insert("Mul", [z, apart], f"{name}_kept")
+        return RecurrentState(write.insert("Add", [new, remembered], f"{name}_h"))
 
     return step
 
 
 def _reset(
-    write: Writing, held: RecurrentWeights
+    write: Writing, weights: RecurrentWeights
 ) -> Callable[[Value, Value | None, str], Value | None]:
-    """What a GRU remembers of h behind the gate r."""
-    recurrent = write.constant(held.recurrent[2 * held.size :].T, "R_n")
-    behind = None if held.behind is None else write.constant(held.behind, "b_n")
+    """The GRU's R_n h, reset by the gate r."""
+    recurrent = write.constant(weights.recurrent[2 * weights.size :].T, "R_n")
+    behind = None if weights.behind is None else write.constant(weights.behind, "b_n")
 
     def before(r: Value, hidden: Value | None, name: str) -> Value | None:
         if hidden is None:
             return None
-        left = write.made("Mul", [r, hidden], f"{name}_left")
-        return write.made("MatMul", [left, recurrent], f"{name}_Rrh")
+        left = write.insert("Mul", [r, hidden], f"{name}_left")
+        return write.insert("MatMul", [left, recurrent], f"{name}_Rrh")
 
     def after(r: Value, hidden: Value | None, name: str) -> Value | None:
         assert behind is not None
         if hidden is None:
-            return write.made("Mul", [r, behind], f"{name}_left")
-        read = write.made("Gemm", [hidden, recurrent, behind], f"{name}_Rnh")
-        return write.made("Mul", [r, read], f"{name}_left")
+            return write.insert("Mul", [r, behind], f"{name}_left")
+        read = write.insert("Gemm", [hidden, recurrent, behind], f"{name}_Rnh")
+        return write.insert("Mul", [r, read], f"{name}_left")
 
     return before if behind is None else after
 
 
-def _rnn(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    recurrent = write.constant(held.recurrent.T, "R")
+def _rnn(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    recurrent = write.constant(weights.recurrent.T, "R")
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         summed = _summed(write, x, state.hidden, recurrent, name)
-        return RecurrentState(write.made(functions[0], [summed], f"{name}_h"))
+        return RecurrentState(write.insert(functions[0], [summed], f"{name}_h"))
 
     return step
 
@@ -130,13 +130,13 @@ def _rnn(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> St
 def _summed(write: Writing, x: Value, hidden: Value | None, recurrent: Value, name: str) -> Value:
     if hidden is None:
         return x
-    read = write.made("MatMul", [hidden, recurrent], f"{name}_Rh")
-    return write.made("Add", [x, read], f"{name}_gates")
+    read = write.insert("MatMul", [hidden, recurrent], f"{name}_Rh")
+    return write.insert("Add", [x, read], f"{name}_gates")
 
 
 class RecurrentKind(NamedTuple):
     gates: int
-    functions: tuple[str, ...]  # unless the node names others
+    functions: tuple[str, ...]  # defaults
     step: Callable[[Writing, RecurrentWeights, Sequence[str]], Step]
 
 

@@ -1,4 +1,4 @@
-"""Regions: elementwise nodes that read one another, whose axes may be laid out in any one order."""
+"""Regions: connected elementwise nodes, whose axes can be permuted together."""
 
 from __future__ import annotations
 
@@ -13,45 +13,53 @@ ELEMENTWISE = frozenset(
         *("Relu", "Round", "Sin", "Sqrt", "Sub"),
     }
 )
-PARAMETERS = {"Clip": 1, "DequantizeLinear": 1, "QuantizeLinear": 1}  # inputs from here on are not
+PARAMETERS = {
+    "Clip": 1,
+    "DequantizeLinear": 1,
+    "QuantizeLinear": 1,
+}  # inputs from this index on are parameters
 
 
 def region(start: Node) -> dict[Node, None]:
-    """The elementwise nodes of its rank connected with `start`, in the order they were met."""
-    found, waiting, same = {start: None}, [start], rank(start)
+    """The elementwise nodes of equal rank connected with `start`, in order of discovery."""
+    members, waiting, same = {start: None}, [start], rank(start)
     while waiting:
         node = waiting.pop()
         makers = [producer(value) for value in operands(node)]
         readers = [use.node for use in node.outputs[0].uses()]
         for near in (*makers, *readers):
-            if near is None or near in found or near.graph is not start.graph:
+            if near is None or near in members or near.graph is not start.graph:
                 continue
             if rank(near) == same:
-                found[near] = None
+                members[near] = None
                 waiting.append(near)
-    return found
+    return members
 
 
 def rank(node: Node) -> int | None:
-    """The rank of what an elementwise node computes and reads; None for any other node."""
+    """The common rank of an elementwise node's inputs and output; None for other nodes."""
     if node.op_type not in ELEMENTWISE or node.domain or len(node.outputs) != 1:
         return None
-    made = node.outputs[0].shape
-    if made is None:
+    out_shape = node.outputs[0].shape
+    if out_shape is None:
         return None
     if node.op_type in PARAMETERS and not _is_scalar(node):
         return None
     for value in operands(node):
-        low = array(value) is not None and value.shape is not None and len(value.shape) < len(made)
-        if value.shape is None or (len(value.shape) != len(made) and not low):
+        low = (
+            array(value) is not None
+            and value.shape is not None
+            and len(value.shape) < len(out_shape)
+        )
+        if value.shape is None or (len(value.shape) != len(out_shape) and not low):
             return None
-    return len(made)
+    return len(out_shape)
 
 
 def _is_scalar(node: Node) -> bool:
-    """Whether its parameters are one number for all elements."""
-    given = (array(value) for value in node.inputs[1:] if value is not None)
-    return all(values is not None and values.size == 1 for values in given)
+    """Whether all its parameters are scalars."""
+    parameters = (array(value) for value in node.inputs[1:] if value is not None)
+    return all(values is not None and values.size == 1 for values in parameters)
 
 
 def operands(node: Node) -> list[Value]:

@@ -1,12 +1,10 @@
-"""Functions of single values, and selections, in simpler ones.
+"""Elementwise functions and selections in simpler operators.
 
-Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x)
-Asinh        sign(x) log(|x| + sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1))
-Atanh        log((1 + x) / (1 - x)) / 2          Sign   (x > 0) - (x < 0)
-Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1)
-ReduceLogSumExp   log(sum(exp(x - max))) + max
-Round        floor(x), one more beyond the middle, at the middle to the even one
-Hardmax, OneHot   where the places 0, 1, 2 ... equal the one
+Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x) Asinh        sign(x) log(|x|
++ sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1)) Atanh        log((1 + x) / (1 - x)) / 2
+Sign   (x > 0) - (x < 0) Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1) ReduceLogSumExp
+log(sum(exp(x - max))) + max Round        floor(x), plus one above the middle, to even at the middle
+Hardmax, OneHot   where the indices 0, 1, 2 ... equal the index
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ def _x(write: Writing) -> Value:
 def _half_of_exps(kind: str) -> Recipe:
     def recipe(write: Writing) -> bool:
         x = _x(write)
-        up = write.made("Exp", [x], "up")
-        down = write.made("Exp", [write.made("Neg", [x], "negative")], "down")
-        both = write.made(kind, [up, down], "both")
+        up = write.insert("Exp", [x], "up")
+        down = write.insert("Exp", [write.insert("Neg", [x], "negative")], "down")
+        both = write.insert(kind, [up, down], "both")
         return write.become("Mul", [both, write.number(0.5)])
 
     return recipe
@@ -40,14 +38,14 @@ def _half_of_exps(kind: str) -> Recipe:
 
 def _tan(write: Writing) -> bool:
     x = _x(write)
-    return write.become("Div", [write.made("Sin", [x], "sin"), write.made("Cos", [x], "cos")])
+    return write.become("Div", [write.insert("Sin", [x], "sin"), write.insert("Cos", [x], "cos")])
 
 
 def _sign(write: Writing, x: Value) -> tuple[Value, Value]:
-    """Whether above zero, and below, as numbers."""
+    """x > 0 and x < 0, as floats."""
     zero = write.number(0.0)
     above, below = (
-        write.made("Cast", [write.made(kind, [x, zero], f"is_{kind}")], kind, to=1)
+        write.insert("Cast", [write.insert(kind, [x, zero], f"is_{kind}")], kind, to=1)
         for kind in ("Greater", "Less")
     )
     return above, below
@@ -59,38 +57,42 @@ def _signum(write: Writing) -> bool:
 
 
 def _root_of_square(write: Writing, x: Value, more: float) -> Value:
-    square = write.made("Mul", [x, x], "square")
-    return write.made("Sqrt", [write.made("Add", [square, write.number(more)], "sum")], "root")
+    square = write.insert("Mul", [x, x], "square")
+    return write.insert("Sqrt", [write.insert("Add", [square, write.number(more)], "sum")], "root")
 
 
 def _asinh(write: Writing) -> bool:
     x = _x(write)
-    size = write.made("Abs", [x], "size")
-    whole = write.made("Add", [size, _root_of_square(write, x, 1.0)], "whole")
-    sign = write.made("Sub", _sign(write, x), "sign")
-    return write.become("Mul", [sign, write.made("Log", [whole], "log")])
+    size = write.insert("Abs", [x], "size")
+    whole = write.insert("Add", [size, _root_of_square(write, x, 1.0)], "whole")
+    sign = write.insert("Sub", _sign(write, x), "sign")
+    return write.become("Mul", [sign, write.insert("Log", [whole], "log")])
 
 
 def _acosh(write: Writing) -> bool:
     x = _x(write)
-    return write.become("Log", [write.made("Add", [x, _root_of_square(write, x, -1.0)], "whole")])
+    return write.become("Log", [write.insert("Add", [x, _root_of_square(write, x, -1.0)], "whole")])
 
 
 def _atanh(write: Writing) -> bool:
-    x, one = _x(write), write.number(1.0)
-    ratio = write.made(
-        "Div", [write.made("Add", [one, x], "above"), write.made("Sub", [one, x], "below")], "ratio"
+    x, unit = _x(write), write.number(1.0)
+    ratio = write.insert(
+        "Div",
+        [write.insert("Add", [unit, x], "above"), write.insert("Sub", [unit, x], "below")],
+        "ratio",
     )
-    return write.become("Mul", [write.made("Log", [ratio], "log"), write.number(0.5)])
+    return write.become("Mul", [write.insert("Log", [ratio], "log"), write.number(0.5)])
 
 
 def _elu(write: Writing) -> bool:
-    """LiteRT's reference kernels have none, and the others none of an alpha."""
+    """LiteRT's reference kernels lack Elu, and its others lack alpha."""
     x, zero = _x(write), write.number(0.0)
-    grown = write.made("Exp", [write.made("Min", [x, zero], "below")], "grown")
-    less = write.made("Sub", [grown, write.number(1.0)], "less")
-    scaled = write.made("Mul", [less, write.number(attribute(write.node, "alpha", 1.0))], "scaled")
-    return write.become("Add", [write.made("Max", [x, zero], "above"), scaled])
+    grown = write.insert("Exp", [write.insert("Min", [x, zero], "below")], "grown")
+    less = write.insert("Sub", [grown, write.number(1.0)], "less")
+    scaled = write.insert(
+        "Mul", [less, write.number(attribute(write.node, "alpha", 1.0))], "scaled"
+    )
+    return write.become("Add", [write.insert("Max", [x, zero], "above"), scaled])
 
 
 def _cast_like(write: Writing) -> bool:
@@ -100,24 +102,28 @@ def _cast_like(write: Writing) -> bool:
 
 
 def _round(write: Writing) -> bool:
-    """Half to even: up from above the middle, and at the middle of an odd number and the next."""
+    """Half to even: up above the middle, and at the middle if the floor is odd."""
     x, half = _x(write), write.number(0.5)
-    floor = write.made("Floor", [x], "floor")
-    above = write.made("Sub", [x, floor], "above")
-    pairs = write.made("Floor", [write.made("Mul", [floor, half], "half")], "pairs")
-    even = write.made("Mul", [pairs, write.number(2.0)], "even")
-    is_odd = write.made("Less", [even, floor], "is_odd")
-    is_tie = write.made("And", [write.made("Equal", [above, half], "is_middle"), is_odd], "is_tie")
-    is_up = write.made("Or", [write.made("Greater", [above, half], "is_above"), is_tie], "is_up")
-    return write.become("Add", [floor, write.made("Cast", [is_up], "up", to=1)])
+    floor = write.insert("Floor", [x], "floor")
+    above = write.insert("Sub", [x, floor], "above")
+    pairs = write.insert("Floor", [write.insert("Mul", [floor, half], "half")], "pairs")
+    even = write.insert("Mul", [pairs, write.number(2.0)], "even")
+    is_odd = write.insert("Less", [even, floor], "is_odd")
+    is_tie = write.insert(
+        "And", [write.insert("Equal", [above, half], "is_middle"), is_odd], "is_tie"
+    )
+    is_up = write.insert(
+        "Or", [write.insert("Greater", [above, half], "is_above"), is_tie], "is_up"
+    )
+    return write.become("Add", [floor, write.insert("Cast", [is_up], "up", to=1)])
 
 
 def _axes(write: Writing) -> list[int] | None:
-    """Those that a reduction names, all where it names none; None where they are computed."""
+    """The reduced axes, all by default; None if computed."""
     node, rank = write.node, len(shape(_x(write)))
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    axes = array(given)
-    if given is not None and axes is None:
+    axes_input = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = array(axes_input)
+    if axes_input is not None and axes is None:
         return None
     if axes is None or not axes.size:
         return [] if attribute(node, "noop_with_empty_axes", 0) else list(range(rank))
@@ -131,48 +137,48 @@ def _log_sum_exp(write: Writing) -> bool:
     if not axes:
         return write.become("Identity", [x])
     most = write.reduced("ReduceMax", x, axes)
-    parts = write.made("Exp", [write.made("Sub", [x, most], "apart")], "parts")
-    log = write.made("Log", [write.reduced("ReduceSum", parts, axes)], "log")
-    total = write.made("Add", [log, most], "total")
+    parts = write.insert("Exp", [write.insert("Sub", [x, most], "apart")], "parts")
+    log = write.insert("Log", [write.reduced("ReduceSum", parts, axes)], "log")
+    total = write.insert("Add", [log, most], "total")
     dims = write.constant(np.array(shape(write.node.outputs[0]), np.int64), "dims")
     return write.become("Reshape", [total, dims])
 
 
 def _arg_min(write: Writing) -> bool:
     node = write.node
-    given = {name: attribute(node, name) for name in ("axis", "keepdims", "select_last_index")}
-    return write.become("ArgMax", [write.made("Neg", [_x(write)], "negative")], **given)
+    attributes = {name: attribute(node, name) for name in ("axis", "keepdims", "select_last_index")}
+    return write.become("ArgMax", [write.insert("Neg", [_x(write)], "negative")], **attributes)
 
 
 def _arg_max(write: Writing) -> bool:
-    """The last of equal ones is the first of them from behind."""
+    """The last of equal maxima is the first in reversed order."""
     x, node = _x(write), write.node
     axis = attribute(node, "axis", 0) % len(shape(x))
     if not attribute(node, "select_last_index", 0):
         return False
     size = shape(x)[axis]
     behind = write.constant(np.arange(size)[::-1].astype(np.int64), "behind")
-    turned = write.made("Gather", [x, behind], "turned", axis=axis)
+    turned = write.insert("Gather", [x, behind], "turned", axis=axis)
     keep = attribute(node, "keepdims", 1)
-    place = write.made("ArgMax", [turned], "place", axis=axis, keepdims=keep)
+    place = write.insert("ArgMax", [turned], "place", axis=axis, keepdims=keep)
     last = write.constant(np.array(size - 1, np.int64), "last")
     return write.become("Sub", [last, place])
 
 
 def _top_k(write: Writing) -> bool:
-    """The smallest are the largest of the negatives."""
+    """The smallest values are the largest of the negated ones."""
     node = write.node
     if attribute(node, "largest", 1) or not is_float(node.inputs[0]):
         return False
     values = node.outputs[0]
-    negative = write.made("Neg", [_x(write)], "negative")
+    negative = write.insert("Neg", [_x(write)], "negative")
     write.graph.set_inputs(node, {0: negative})
     write.graph.set_attributes(node, largest=1)
     readers = [use.node for use in values.uses()]
-    made = write.graph.insert("Neg", [values], f"{node.name}_values", after=node)
-    write.graph.replace_readers(values, made, readers)
+    smallest = write.graph.insert("Neg", [values], f"{node.name}_values", after=node)
+    write.graph.replace_readers(values, smallest, readers)
     if values.is_graph_output():
-        write.graph.replace_output(values, made)
+        write.graph.replace_output(values, smallest)
     return True
 
 
@@ -184,9 +190,9 @@ def _hardmax(write: Writing) -> bool:
     x = _x(write)
     rank = len(shape(x))
     axis = attribute(write.node, "axis", -1) % rank
-    most = write.made("ArgMax", [x], "place", axis=axis, keepdims=1)
+    most = write.insert("ArgMax", [x], "place", axis=axis, keepdims=1)
     places = write.constant(_places(shape(x)[axis], rank, axis), "places")
-    return write.become("Cast", [write.made("Equal", [most, places], "is_most")], to=1)
+    return write.become("Cast", [write.insert("Equal", [most, places], "is_most")], to=1)
 
 
 def _one_hot(write: Writing) -> bool:
@@ -197,12 +203,12 @@ def _one_hot(write: Writing) -> bool:
     size, rank = int(depth.reshape(-1)[0]), len(shape(indices)) + 1
     axis = attribute(node, "axis", -1) % rank
     dims = [*shape(indices)[:axis], 1, *shape(indices)[axis:]]
-    whole = write.shaped(write.made("Cast", [indices], "whole", to=7), dims, "apart")
+    whole = write.shaped(write.insert("Cast", [indices], "whole", to=7), dims, "apart")
     places = [_places(size, rank, axis), _places(size, rank, axis) - size]
     first, last = (write.constant(each, "places") for each in places)
-    hits = [write.made("Equal", [whole, each], "hit") for each in (first, last)]
+    hits = [write.insert("Equal", [whole, each], "hit") for each in (first, last)]
     off, on = (write.constant(np.full((1,) * rank, v, np.float32), "value") for v in values)
-    return write.become("Where", [write.made("Or", hits, "is_hot"), on, off])
+    return write.become("Where", [write.insert("Or", hits, "is_hot"), on, off])
 
 
 def _no_reduction(write: Writing) -> bool:

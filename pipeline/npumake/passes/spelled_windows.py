@@ -1,13 +1,13 @@
-"""Windows of one dimension as those over an image of one row, and uneven averages as sums.
+"""One-dimensional windows over an image of one row, and uneven averages as weighted sums.
 
 x (N, C, L)    Reshape -> (N, C, 1, L)    window 1 x k    Reshape -> (N, O, M)
 
-An average is a sum that is weighed: a Conv with ones for each channel, times 1 / n at each place.
+The sum is a Conv with ones per channel, times 1 / n at each position.
 
 AveragePool  sum of the window / n       LpPool  (sum |x| ** p) ** (1 / p)
 
-n counts what the window covers of the input, and of the pads where they count; it differs at the
-border. Exact but for the order of the sum.
+n counts the window's elements in the input, and in the pads if they count; it differs at the
+border. Exact except for the order of the sum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.passes.writing import Writing
 
 
 class _Window:
-    """That of the node, with the pads that its last windows reach into."""
+    """The node's window, with the effective pads of its last positions."""
 
     def __init__(self, write: Writing, x: Value) -> None:
         node, self.spatial = write.node, shape(x)[2:]
@@ -41,13 +41,13 @@ class _Window:
         return pool.counts(*sizes, counted)
 
     def summed(self, write: Writing, x: Value, channels: int) -> Value:
-        ones = write.constant(np.ones((channels, 1, *self.kernel), np.float32), "ones")
+        kernel = write.constant(np.ones((channels, 1, *self.kernel), np.float32), "ones")
         window = {"strides": self.strides, "dilations": self.dilations, "pads": self.pads}
-        return write.made("Conv", [x, ones], "sum", group=channels, **window)
+        return write.insert("Conv", [x, kernel], "sum", group=channels, **window)
 
 
 def _is_plain(write: Writing, window: _Window) -> bool:
-    """Whether every window has as many elements, and none of them is apart."""
+    """Whether every window has the same number of adjacent elements."""
     counts = window.counts(bool(attribute(write.node, "count_include_pad", 0)))
     return max(window.dilations) == 1 and bool((counts == prod(window.kernel)).all())
 
@@ -66,8 +66,8 @@ def _average(write: Writing) -> bool:
 def _lp(write: Writing) -> bool:
     x, order = write.node.inputs[0], attribute(write.node, "p", 2)
     assert x is not None
-    size = write.made("Abs", [x], "size")
-    powers = write.made("Pow", [size, write.number(order)], "powers")
+    size = write.insert("Abs", [x], "size")
+    powers = write.insert("Pow", [size, write.number(order)], "powers")
     total = _Window(write, x).summed(write, powers, shape(x)[1])
     return write.become("Pow", [total, write.number(1 / order)])
 
@@ -76,27 +76,27 @@ WIDENED = {"dilations": [1], "kernel_shape": [1], "output_padding": [0], "stride
 
 
 def _lifted(write: Writing) -> bool:
-    """A row of a window along one axis."""
+    """The one-dimensional window as a two-dimensional one over a row."""
     node, (x, *weights) = write.node, write.node.inputs
     assert x is not None
     if len(shape(x)) != 3 or len(node.outputs) > 1:
         return False
-    made, (samples, channels, length) = node.outputs[0], shape(x)
-    held = array(weights[0]) if weights else None
-    if weights and held is None:
+    output, (samples, channels, length) = node.outputs[0], shape(x)
+    weight = array(weights[0]) if weights else None
+    if weights and weight is None:
         return False
     row = write.shaped(x, (samples, channels, 1, length), "row")
-    if held is not None:
-        weights[0] = write.constant(held[:, :, None], "weight")
-    given = {name: attribute(node, name) for name in node.attributes}
+    if weight is not None:
+        weights[0] = write.constant(weight[:, :, None], "weight")
+    attributes = {name: attribute(node, name) for name in node.attributes}
     for name, first in WIDENED.items():
-        if name in given:
-            given[name] = [*first, *given[name]]
-    if "pads" in given:
-        begin, end = given["pads"]
-        given["pads"] = [0, begin, 0, end]
-    inner = write.made(node.op_type, [row, *weights], "over_the_row", **given)
-    dims = write.constant(np.array(shape(made), np.int64), "dims")
+        if name in attributes:
+            attributes[name] = [*first, *attributes[name]]
+    if "pads" in attributes:
+        begin, end = attributes["pads"]
+        attributes["pads"] = [0, begin, 0, end]
+    inner = write.insert(node.op_type, [row, *weights], "over_the_row", **attributes)
+    dims = write.constant(np.array(shape(output), np.int64), "dims")
     return write.become("Reshape", [inner, dims])
 
 

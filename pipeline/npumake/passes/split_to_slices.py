@@ -1,4 +1,4 @@
-"""A Split as one Slice per part: the move that chips and the integer engine have.
+"""A Split as one Slice per part, which chips and the integer engine support.
 
 Part i of sizes n_0, n_1 … is  x[n_0 + … + n_{i-1} : n_0 + … + n_i]  along the axis.
 """
@@ -22,10 +22,10 @@ from npumake.graph import (
 
 
 def split_to_slices(graph: Graph) -> int:
-    found = [node for node in graph.nodes("Split") if not any(map(open_dimensions, node.outputs))]
-    for node in found:
+    splits = [node for node in graph.nodes("Split") if not any(map(open_dimensions, node.outputs))]
+    for node in splits:
         _rewrite(graph, node)
-    return len(found)
+    return len(splits)
 
 
 def _rewrite(graph: Graph, split: Node) -> None:
@@ -38,16 +38,16 @@ def _rewrite(graph: Graph, split: Node) -> None:
 
 
 def _slice(graph: Graph, split: Node, part: Value, where: tuple[int, int, int]) -> None:
-    """`part` is made by a Slice from the first of `where` to the second, along the third."""
+    """Produces `part` by a Slice; `where` is (begin, end, axis)."""
     name = f"{split.name}_{split.outputs.index(part)}"
     bounds = [
         graph.constant(f"{name}_{key}", np.array([number]))
         for key, number in zip(("begin", "end", "axis"), where, strict=True)
     ]
-    made = graph.insert("Slice", [split.inputs[0], *bounds], name, before=split)
-    if (maker := producer(made)) is not None:
+    output = graph.insert("Slice", [split.inputs[0], *bounds], name, before=split)
+    if (maker := producer(output)) is not None:
         write_for(maker, split.op_type)
     tensor = str(part.name)
-    graph.replace_uses(part, made)
-    if not made.is_graph_output():  # which has taken over the name already
-        graph.rename(made, tensor, holder=part)
+    graph.replace_uses(part, output)
+    if not output.is_graph_output():  # which already has the name
+        graph.rename(output, tensor, holder=part)

@@ -1,4 +1,4 @@
-"""An If whose condition is known beforehand is the branch that is taken."""
+"""Replaces an If with a constant condition by the selected branch."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from npumake.graph import Graph, Node, array, attribute, inline
 
 
 def take_branch(graph: Graph) -> int:
-    found = [node for node in graph.nodes("If") if _is_decided(node)]
-    for node in found:
+    decided = [node for node in graph.nodes("If") if _is_decided(node)]
+    for node in decided:
         condition = array(node.inputs[0])
-        taken = condition is not None and bool(condition.reshape(-1)[0])
-        inline(graph, node, attribute(node, "then_branch" if taken else "else_branch"))
-    return len(found)
+        is_true = condition is not None and bool(condition.reshape(-1)[0])
+        inline(graph, node, attribute(node, "then_branch" if is_true else "else_branch"))
+    return len(decided)
 
 
 def _is_decided(node: Node) -> bool:

@@ -1,10 +1,10 @@
-"""An LSTM, GRU or RNN written out step by step, for a unit that has none.
+"""Unrolls an LSTM, GRU or RNN step by step, for an NPU that has none.
 
-W x_t + b of all steps is one Gemm; the steps are those of npumake.passes.recurrent_steps. x is
-(T, N, I); the outputs are (T, D, N, H), (D, N, H) and, of an LSTM, (D, N, H) again. Directions are
-written out one after the other. Source: the operators of ONNX.
+W x_t + b of all steps is one Gemm; the steps are those of npumake.passes.recurrent_steps. x is (T,
+N, I); the outputs are (T, D, N, H), (D, N, H) and, for an LSTM, (D, N, H) again. Directions are
+unrolled one after the other. Source: the ONNX operator specification.
 
-Not in PASSES: a target asks for it. A unit computes it in integers, each step on grids of its own.
+Not in PASSES: targets request it. An NPU computes the steps in integers, each with its own scales.
 """
 
 from __future__ import annotations
@@ -17,52 +17,52 @@ from npumake.graph import Graph, Node, Value, array, attribute, open_dimensions,
 from npumake.passes.recurrent_steps import KINDS, RecurrentState, RecurrentWeights
 from npumake.passes.writing import Writing
 
-MOST_STEPS = 256
+MAX_STEPS = 256
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)
 UNUSUAL = ("activation_alpha", "activation_beta", "clip", "input_forget", "layout")
-# As operators of their own they compute what they do within a step.
+# Functions that compute the same as separate operators.
 FUNCTIONS = frozenset({"HardSigmoid", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"})
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def unroll_recurrent(graph: Graph, most: int = MOST_STEPS) -> int:
-    """Writes out those of at most so many steps that nothing hinders."""
-    found = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
-    for node in found:
+def unroll_recurrent(graph: Graph, most: int = MAX_STEPS) -> int:
+    """Unrolls nodes of at most this many steps, unless `hindrance` gives a reason not to."""
+    nodes = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
+    for node in nodes:
         _Unrolling(graph, node).rewrite()
-    return len(found)
+    return len(nodes)
 
 
-def hindrance(node: Node, most: int = MOST_STEPS) -> str | None:
-    """Why the node cannot be written out, in words; None where it can."""
-    x, bias = _given(node, X), _given(node, B)
+def hindrance(node: Node, most: int = MAX_STEPS) -> str | None:
+    """The reason why the node cannot be unrolled, else None."""
+    x, bias = _input(node, X), _input(node, B)
     if x is None or open_dimensions(x):
         return "its input has no fixed size"
     if shape(x)[0] > most:
-        return f"it has {shape(x)[0]} steps; more than {most} are not written out"
-    held = [_given(node, W), _given(node, R), *([] if bias is None else [bias])]
-    if any(array(value) is None for value in held):
+        return f"it has {shape(x)[0]} steps; more than {most} are not unrolled"
+    weights = [_input(node, W), _input(node, R), *([] if bias is None else [bias])]
+    if any(array(value) is None for value in weights):
         return "its weights are computed"
-    if any(_given(node, index) is not None for index in (LENGTHS, PEEPHOLES)):
+    if any(_input(node, index) is not None for index in (LENGTHS, PEEPHOLES)):
         return "it has lengths or peepholes"
-    told = [name for name in UNUSUAL if attribute(node, name)]
-    told += [name for name in _functions(node) if name not in FUNCTIONS]
-    return f"it has {', '.join(told)}" if told else None
+    reasons = [name for name in UNUSUAL if attribute(node, name)]
+    reasons += [name for name in _functions(node) if name not in FUNCTIONS]
+    return f"it has {', '.join(reasons)}" if reasons else None
 
 
-def _given(node: Node, index: int) -> Value | None:
+def _input(node: Node, index: int) -> Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
 def _functions(node: Node) -> tuple[str, ...]:
-    """Of all directions, one behind the other."""
-    told: Sequence[str] = attribute(node, "activations", ())
+    """The activation functions of all directions in order."""
+    names: Sequence[str] = attribute(node, "activations", ())
     ways = len(DIRECTIONS[attribute(node, "direction", "forward")])
-    return tuple(told) or KINDS[node.op_type].functions * ways
+    return tuple(names) or KINDS[node.op_type].functions * ways
 
 
 class _Unrolling:
-    """One node being written out, in front of it."""
+    """One node while it is unrolled."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node, self.kind = graph, node, KINDS[node.op_type]
@@ -71,28 +71,28 @@ class _Unrolling:
         assert x is not None
         self.x = x
         self.steps, self.samples, self.inputs = shape(x)
-        recurrent = array(_given(node, R))
+        recurrent = array(_input(node, R))
         assert recurrent is not None
         self.size = recurrent.shape[2]
 
     def rewrite(self) -> None:
         order = DIRECTIONS[attribute(self.node, "direction", "forward")]
         runs = [self._run(number, back) for number, back in enumerate(order)]
-        rows: list[Value | None] = [made[t] for t in range(self.steps) for made, _ in runs]
+        rows: list[Value | None] = [stack[t] for t in range(self.steps) for stack, _ in runs]
         ends = [state for _, state in runs]
-        given = (rows, [end.hidden for end in ends], [end.cell for end in ends])
-        for output, stacked, name in zip(self.node.outputs, given, ("Y", "h", "c"), strict=False):
+        results = (rows, [end.hidden for end in ends], [end.cell for end in ends])
+        for output, stacked, name in zip(self.node.outputs, results, ("Y", "h", "c"), strict=False):
             if output.uses() or output.is_graph_output():
-                made = self._stacked(stacked, shape(output), name)
-                self.graph.replace_uses(output, made)
+                stack = self._stacked(stacked, shape(output), name)
+                self.graph.replace_uses(output, stack)
         self.graph.remove(self.node)
 
     def _run(self, number: int, back: bool) -> tuple[dict[int, Value], RecurrentState]:
-        """h_t by t, and the last state, of one direction."""
-        held, weighed = self._weights(number)
+        """h_t by t, and the last state, for one direction."""
+        weights, weighed = self._weights(number)
         count = len(self.kind.functions)
         functions = _functions(self.node)[number * count : (number + 1) * count]
-        step = self.kind.step(self.write, held, functions)
+        step = self.kind.step(self.write, weights, functions)
         state = RecurrentState(*(self._initial(index, number) for index in (HIDDEN, CELL)))
         hidden: dict[int, Value] = {}
         for t in reversed(range(self.steps)) if back else range(self.steps):
@@ -106,8 +106,8 @@ class _Unrolling:
         return hidden, state
 
     def _weights(self, number: int) -> tuple[RecurrentWeights, Value]:
-        """What a step holds, and W x + b of all steps (T N, G H)."""
-        w, r, b = (array(_given(self.node, index)) for index in (W, R, B))
+        """The weights of a step, and W x + b of all steps (T N, G H)."""
+        w, r, b = (array(_input(self.node, index)) for index in (W, R, B))
         assert w is not None
         assert r is not None
         wide = self.kind.gates * self.size
@@ -119,20 +119,20 @@ class _Unrolling:
         flat = self.write.shaped(self.x, (self.steps * self.samples, self.inputs), f"x_{number}")
         weight = self.write.constant(w[number].T, "W")
         both = self.write.constant(bias[:wide] + recurrent, "B")
-        weighed = self.write.made("Gemm", [flat, weight, both], f"Wx_{number}")
+        weighed = self.write.insert("Gemm", [flat, weight, both], f"Wx_{number}")
         return RecurrentWeights(r[number], behind), weighed
 
     def _initial(self, index: int, number: int) -> Value | None:
-        value = _given(self.node, index)
+        value = _input(self.node, index)
         if value is None:
             return None
-        name, one = f"{number}_initial_{index}", value
+        name, state = f"{number}_initial_{index}", value
         if shape(value)[0] > 1:
-            one = self.write.cut(value, 0, number, number + 1, f"{name}_cut")
-        return self.write.shaped(one, (self.samples, self.size), name)
+            state = self.write.cut(value, 0, number, number + 1, f"{name}_cut")
+        return self.write.shaped(state, (self.samples, self.size), name)
 
     def _stacked(self, rows: Sequence[Value | None], dims: Sequence[int], name: str) -> Value:
         whole, *others = [row for row in rows if row is not None]
         if others:
-            whole = self.write.made("Concat", [whole, *others], f"{name}_rows", axis=0)
+            whole = self.write.insert("Concat", [whole, *others], f"{name}_rows", axis=0)
         return self.write.shaped(whole, dims, f"{name}_whole")

@@ -1,5 +1,5 @@
-"""What a compiled model costs on its chip: operations, bytes, and the latency they allow.
+"""Estimates the cost of a compiled model on its chip: operations, bytes and latency.
 
-An estimate from a program and the published figures of a target, or Vela's where Vela compiled. The
-room refuses to know how a model is run, and measures nothing: `npumake bench` does.
+An estimate comes from the program and the published figures of the target, or from Vela for files
+that it compiled. Nothing is measured here; `npumake bench` measures.
 """

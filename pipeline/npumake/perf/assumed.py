@@ -1,4 +1,4 @@
-"""What an estimate rests on, and what it says, for a person."""
+"""The assumptions of an estimate, and its figures as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from npumake.bundle.program import Program
 from npumake.targets.cost import Cost
 
 UNKNOWN = "unknown"
-BOUND = "computing alone; the bandwidth of its DDR is not published"
+BOUND = "compute only; its DDR bandwidth is not published"
 
 
 def latency_text(
@@ -17,7 +17,7 @@ def latency_text(
     interval: tuple[float, float] | None = None,
     extrapolated: bool = False,
 ) -> str:
-    """Of seconds, in milliseconds; a fitted estimate has an interval, and a bound says of what."""
+    """Seconds as text in milliseconds, with the interval of a fitted estimate, or as a bound."""
     if latency is None:
         return f"at least {1000 * at_least:.4g} ms ({BOUND})" if at_least else UNKNOWN
     if interval is None:
@@ -28,49 +28,49 @@ def latency_text(
 
 
 def megabytes(moved: int, interval: tuple[int, int] | None) -> str:
-    """Of bytes, with the interval of a fitted estimate."""
+    """Bytes as text in MB, with the interval of a fitted estimate."""
     if interval is None:
         return f"{moved / 1e6:.3f}"
     low, high = (bound / 1e6 for bound in interval)
     return f"{moved / 1e6:.3f} ({low:.3g} to {high:.3g})"
 
 
-def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
-    """What the figures rest on, for a person."""
+def assumptions(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> Iterator[str]:
+    """The assumptions of an estimate, one sentence each."""
     if cost.fitted is not None:
         yield from cost.fitted.on
-    yield from _published(program, cost, cores, given)
-    yield "what runs on the CPU is not in the estimate; nothing was measured"
+    yield from _published(program, cost, cores, has_own_ddr)
+    yield "nodes on the CPU are not in the estimate; nothing was measured"
 
 
-def _published(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
+def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> Iterator[str]:
     if cost.macs is None:
-        yield "the unit's int8 peak is not published: computing takes no time here"
+        yield "the unit's int8 peak is not published: compute time counts as 0"
     else:
         used = min(cores, cost.cores)
         yield (
             f"{cost.macs * used / cost.cores / 1e12:g} T int8 multiply-accumulates per second "
-            f"({used} of {cost.cores} cores), always reached: a lower bound of the time"
+            f"({used} of {cost.cores} cores) at full use: a lower bound of the time"
         )
         if used > 1:
-            yield "D-Robotics says of two cores that they are about 1.5 times as fast as one"
+            yield "according to D-Robotics, two cores are about 1.5 times as fast as one"
     fitted = cost.fitted
     if cost.ddr is None:
-        yield "the bandwidth of its DDR is not published" + (
-            "; --ddr takes yours" if fitted is None else f": {fitted.ddr / 1e9:.3g} GB/s is fitted"
+        yield "its DDR bandwidth is not published" + (
+            "; set it with --ddr" if fitted is None else f": {fitted.ddr / 1e9:.3g} GB/s is fitted"
         )
     else:
-        yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if given else "")
+        yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if has_own_ddr else "")
     if cost.kept is None:
-        yield "its memory on the chip is not published: every tensor goes through DDR"
+        yield "its on-chip memory is not published: every tensor goes through DDR"
     else:
-        yield f"{cost.kept} bytes of a map stay on the chip, the rest goes through DDR and back"
+        yield f"{cost.kept} bytes of a tensor stay on the chip, the rest goes through DDR"
     if fitted is not None:
         low, high = (1000 * bound for bound in fitted.seconds)
-        yield f"fitted on models of {low:.2g} to {high:.2g} ms: beyond that it is extrapolated"
-        yield f"on the board a run takes {1000 * fitted.board:.2g} ms more, on one thread"
+        yield f"fitted on models of {low:.2g} to {high:.2g} ms; extrapolated beyond that"
+        yield f"a run on the board takes {1000 * fitted.board:.2g} ms more, on one thread"
         return
     if any(tensor.dtype == "int16" for tensor in program.tensors.values()):
-        yield "products of int16 are counted at the peak of int8"
+        yield "int16 multiply-accumulates count at the int8 peak"
     yield "loading and computing overlap within a layer, not between layers"
-    yield "arithmetic that is no product takes no time of its own: its rate is not published"
+    yield "other arithmetic takes no time of its own: its rate is not published"

@@ -1,6 +1,6 @@
-"""An estimate as JSON: of the model, and of each subgraph in the words of hb_perf.
+"""An estimate as JSON: the model's, and each subgraph's with the keys of hb_perf.
 
-Milliseconds, and bytes per frame; what is not known is null.
+Milliseconds, and bytes per frame; unknown figures are null.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from npumake.digest import Json
 from npumake.perf.estimate import Estimate, Subgraph
 
 
-def document(found: Estimate) -> Mapping[str, Json]:
+def document(estimate: Estimate) -> Mapping[str, Json]:
     """As JSON; milliseconds, bytes per frame."""
     return {
-        "model name": found.name,
-        "target": found.target,
-        "march": found.march,
-        "core number": found.cores,
-        "latency (ms)": _ms(found.latency),
-        "latency interval (ms)": _both(found.interval, 1000.0),
-        "extrapolated": found.extrapolated,
-        "latency on the board (ms)": _ms(found.on_board),
-        "latency at least (ms)": _ms(found.at_least),
-        "FPS": found.fps,
-        "OPs per frame": found.ops,
-        "DDR bytes per frame": found.loaded + found.stored,
-        "DDR bytes interval": _both(found.moved_interval, 1),
-        "loaded bytes per frame": found.loaded,
-        "stored bytes per frame": found.stored,
-        "arena": {"peak bytes": found.memory.peak, "largest live set": found.memory.least},
-        "nodes on the CPU": list(found.on_cpu),
-        "subgraphs": [part.name for part in found.subgraphs],
-        "assumptions": list(found.assumptions),
+        "model name": estimate.name,
+        "target": estimate.target,
+        "march": estimate.march,
+        "core number": estimate.cores,
+        "latency (ms)": _ms(estimate.latency),
+        "latency interval (ms)": _both(estimate.interval, 1000.0),
+        "extrapolated": estimate.extrapolated,
+        "latency on the board (ms)": _ms(estimate.on_board),
+        "latency at least (ms)": _ms(estimate.at_least),
+        "FPS": estimate.fps,
+        "OPs per frame": estimate.ops,
+        "DDR bytes per frame": estimate.loaded + estimate.stored,
+        "DDR bytes interval": _both(estimate.moved_interval, 1),
+        "loaded bytes per frame": estimate.loaded,
+        "stored bytes per frame": estimate.stored,
+        "arena": {"peak bytes": estimate.memory.peak, "largest live set": estimate.memory.least},
+        "nodes on the CPU": list(estimate.on_cpu),
+        "subgraphs": [part.name for part in estimate.subgraphs],
+        "assumptions": list(estimate.assumptions),
     }
 
 
-def subgraph_document(part: Subgraph, found: Estimate) -> Mapping[str, Json]:
-    """The summary of a subgraph in the words of hb_perf, and with `debug` its layers."""
+def subgraph_document(part: Subgraph, estimate: Estimate) -> Mapping[str, Json]:
+    """The summary of a subgraph with the keys of hb_perf; with `debug`, its layers too."""
     latency, moved = part.latency, part.loaded + part.stored
     summary = {
         "BPU OPs per frame (effective)": part.ops,
-        "BPU core number": found.cores,
-        "BPU march": found.march,
+        "BPU core number": estimate.cores,
+        "BPU march": estimate.march,
         "DDR bytes per frame": moved,
         "DDR bytes per second": moved / latency if latency else None,
         "DDR megabytes per frame": moved / 1e6,
@@ -67,7 +67,7 @@ def subgraph_document(part: Subgraph, found: Estimate) -> Mapping[str, Json]:
         }
         for layer, time in zip(part.layers, part.times, strict=True)
     ]
-    return {"summary": summary, **({"layer details": rows} if found.debug else {})}
+    return {"summary": summary, **({"layer details": rows} if estimate.debug else {})}
 
 
 def _both(interval: tuple[float, float] | None, unit: float) -> Json:

@@ -1,12 +1,11 @@
-"""The estimate: fitted where the target has a fitted model, else a roofline of what is published.
+"""Latency estimate: fitted if the target has a fitted model, else a roofline (Williams, 2009).
 
     fitted      npumake.perf.fitted, with an interval
     roofline    t_layer = max(macs / P, bytes / B)      t = sum of t_layer
     at least    max(sum of macs / P, sum of bytes / B) of each subgraph
 
-P is the peak of the cores that the model runs on, B the bandwidth of the DDR. Where the vendor does
-not publish one, the roofline is None and `at_least` is what the other alone takes. The CPU is not
-in it.
+P is the peak of the cores in use, B the DDR bandwidth. If one is not published, the roofline is
+None and `at_least` uses the other alone. Nodes on the CPU do not count.
 """
 
 from __future__ import annotations
@@ -28,24 +27,25 @@ from npumake.perf.layers import LayerCost, layers_of
 from npumake.targets.cost import Cost, Fitted
 from npumake.targets.target import Target
 
-MOST_BYTES = 1 << 50
+MAX_BYTES = 1 << 50
 
 
 @dataclass(frozen=True)
 class Roof:
-    """Per second: multiply-accumulates of the cores in use, and bytes. None: not published."""
+    """Peak rates per second: multiply-accumulates of the cores in use, and DDR bytes; None if not
+    published."""
 
     macs: float | None
     ddr: float | None
 
     def time(self, layer: LayerCost) -> float | None:
-        """Seconds of a layer."""
+        """Seconds of a layer; None if a rate is not published."""
         if self.macs is None or self.ddr is None:
             return None
         return max(layer.macs / self.macs, layer.moved / self.ddr)
 
     def at_least(self, layers: Sequence[LayerCost]) -> float:
-        """Seconds of a subgraph that what is published allows at best."""
+        """A lower bound in seconds for a subgraph, from the published rates."""
         computing = sum(layer.macs for layer in layers) / self.macs if self.macs else 0.0
         moving = sum(layer.moved for layer in layers) / self.ddr if self.ddr else 0.0
         return max(computing, moving)
@@ -53,13 +53,13 @@ class Roof:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Layers that run on the unit one after the other; seconds, bytes per frame."""
+    """Consecutive layers on the unit; seconds, and bytes per frame."""
 
     name: str
     layers: tuple[LayerCost, ...]
     times: tuple[float | None, ...]
     at_least: float
-    calls: int | None  # function calls, where `max_time_per_fc` limits one
+    calls: int | None  # function calls, if `max_time_per_fc` limits their time
 
     @property
     def latency(self) -> float | None:
@@ -80,7 +80,7 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one frame."""
+    """The estimate of one frame: seconds and bytes."""
 
     name: str
     target: str
@@ -96,7 +96,7 @@ class Estimate:
 
     @property
     def latency(self) -> float | None:
-        """Seconds; None where something is not published, or nothing runs on the unit."""
+        """Seconds; None if a rate is not published or nothing runs on the unit."""
         return summed(part.latency for part in self.subgraphs) if self.subgraphs else None
 
     @property
@@ -105,26 +105,26 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Seconds that the latency is between; None where nothing was fitted."""
+        """The interval of the latency in seconds; None without a fitted model."""
         return None if self.latency is None else between(self.latency, self.fitted)
 
     @property
     def extrapolated(self) -> bool:
-        """Whether the latency is beyond those of the models that the estimate was fitted on."""
+        """Whether the latency is outside the range that the estimate was fitted on."""
         if self.fitted is None or self.latency is None:
             return False
         return self.fitted.extrapolates(self.latency)
 
     @property
     def on_board(self) -> float | None:
-        """Seconds of a run on the board, one thread; None where nothing was fitted."""
+        """Seconds of a run on the board, one thread; None without a fitted model."""
         if self.fitted is None or self.latency is None:
             return None
         return self.latency + self.fitted.board
 
     @property
     def moved_interval(self) -> tuple[int, int] | None:
-        """DDR bytes of a frame; None where nothing was fitted."""
+        """The interval of the DDR bytes per frame; None without a fitted model."""
         if self.fitted is None:
             return None
         low, high = ((self.loaded + self.stored) * factor for factor in self.fitted.bytes)
@@ -147,37 +147,41 @@ class Estimate:
         return sum(part.ops for part in self.subgraphs)
 
 
-def latency_of(found: Estimate) -> str:
-    """For a person."""
-    return latency_text(found.latency, found.at_least, found.interval, found.extrapolated)
+def latency_of(estimate: Estimate) -> str:
+    """The latency as text."""
+    return latency_text(
+        estimate.latency, estimate.at_least, estimate.interval, estimate.extrapolated
+    )
 
 
-def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
-    """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
-    second. Raises GraphError for a stranger's program that no kernel would take."""
+def estimate_bundle(
+    name: str, bundle: Bundle, target: Target, ddr: float | None = None
+) -> Estimate:
+    """The estimate of a bundle. `ddr` overrides the DDR bandwidth, in bytes per second. Raises
+    GraphError for an invalid program."""
     _refuse_unspeakable(name, bundle.program)
     validate(bundle.program)
-    return _estimated(name, bundle, target, ddr)
+    return _estimate(name, bundle, target, ddr)
 
 
 def _refuse_unspeakable(name: str, program: Program) -> None:
-    """Raises GraphError for names that no page can hold, and sizes that no chip has."""
+    """Raises GraphError for names that are not text and for impossible sizes."""
     names = (*program.tensors, *(step.name for step in program.instructions))
     if any("\ud800" <= character <= "\udfff" for character in "".join(names)):
-        raise GraphError("a name in it is no text", name)
-    if sum(map(tensor_bytes, program.tensors.values())) > MOST_BYTES:
+        raise GraphError("a name in it is not text", name)
+    if sum(map(tensor_bytes, program.tensors.values())) > MAX_BYTES:
         raise GraphError("tensors larger than any memory", name)
 
 
 def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
-    """Of section `compile`. Raises GraphError for what is no whole number."""
-    given = bundle.settings.get(key, usual)
-    if type(given) is not int or not 0 <= given < MOST_BYTES:
-        raise GraphError(f"`{key}` in its manifest is {given!r}, not a whole number", name)
-    return given
+    """A setting of section `compile`. Raises GraphError unless it is a whole number."""
+    value = bundle.settings.get(key, usual)
+    if type(value) is not int or not 0 <= value < MAX_BYTES:
+        raise GraphError(f"`{key}` in its manifest is {value!r}, not a whole number", name)
+    return value
 
 
-def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
+def _estimate(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
     cost = target.cost if ddr is None else _with_ddr(target.cost, ddr)
     settings, program = bundle.settings, bundle.program
     cores = _setting(name, bundle, "core_num", 1)
@@ -192,7 +196,7 @@ def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> 
         tuple(_subgraph(name, part, cost, cores, limit) for part in parts_of(layers)),
         tuple(_on_cpu(program)),
         planned(program),
-        tuple(assumptions(program, cost, cores, given=ddr is not None)),
+        tuple(assumptions(program, cost, cores, has_own_ddr=ddr is not None)),
         bool(settings.get("debug", False)),
         cost.fitted,
     )
@@ -204,16 +208,18 @@ def _with_ddr(cost: Cost, ddr: float) -> Cost:
 
 
 def nv12_inputs(bundle: Bundle) -> frozenset[str]:
-    """What the camera gives in half the bytes of what the program reads."""
+    """The NV12 inputs: the camera delivers them in half the bytes that the program reads."""
     inputs = bundle.provenance.get("inputs")
-    known = inputs.items() if isinstance(inputs, Mapping) else ()
+    by_name = inputs.items() if isinstance(inputs, Mapping) else ()
     return frozenset(
-        name for name, said in known if isinstance(said, Mapping) and said.get("fed_type") == "nv12"
+        name
+        for name, settings in by_name
+        if isinstance(settings, Mapping) and settings.get("fed_type") == "nv12"
     )
 
 
 def _on_cpu(program: Program) -> Iterator[str]:
-    """The nodes, each in front of those in its bodies."""
+    """The names of the CPU's nodes, each before the nodes in its bodies."""
     for node in cpu_nodes(program):
         yield str(node.name)
         yield from (name for name, _ in inside(node))
@@ -225,13 +231,13 @@ def roof_of(cost: Cost, core_num: int) -> Roof:
 
 
 def parts_of(layers: Sequence[LayerCost]) -> list[tuple[LayerCost, ...]]:
-    """By subgraph."""
+    """The layers grouped by subgraph."""
     numbered = sorted(layers, key=lambda layer: layer.subgraph)
     return [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]
 
 
 def times_of(layers: Sequence[LayerCost], cost: Cost, cores: int) -> tuple[float | None, ...]:
-    """Seconds of each layer of a subgraph."""
+    """Seconds of each layer of a subgraph; None if not published."""
     if cost.fitted is not None:
         return seconds(layers, cost.fitted)
     return tuple(map(roof_of(cost, cores).time, layers))
@@ -248,25 +254,25 @@ def _subgraph(
     name: str, layers: tuple[LayerCost, ...], cost: Cost, cores: int, limit: int
 ) -> Subgraph:
     times = times_of(layers, cost, cores)
-    known = [time for time in times if time is not None]
-    calls = function_calls(known, limit * 1e-6) if limit and len(known) == len(times) else None
-    called = f"{name}_subgraph_{layers[0].subgraph}"
-    return Subgraph(called, layers, times, roof_of(cost, cores).at_least(layers), calls)
+    numbers = [time for time in times if time is not None]
+    calls = function_calls(numbers, limit * 1e-6) if limit and len(numbers) == len(times) else None
+    subgraph_name = f"{name}_subgraph_{layers[0].subgraph}"
+    return Subgraph(subgraph_name, layers, times, roof_of(cost, cores).at_least(layers), calls)
 
 
 def function_calls(times: Iterable[float], limit: float) -> int:
-    """So many, each of whole layers and, where a layer alone does not take longer, within `limit`
-    seconds."""
-    calls, taken = 0, limit
+    """The number of function calls of whole layers, each within `limit` seconds unless a single
+    layer takes longer."""
+    calls, elapsed = 0, limit
     for time in times:
-        if calls == 0 or taken + time > limit:
-            calls, taken = calls + 1, 0.0
-        taken += time
+        if calls == 0 or elapsed + time > limit:
+            calls, elapsed = calls + 1, 0.0
+        elapsed += time
     return calls
 
 
 def summed(times: Iterable[float | None]) -> float | None:
-    """None where one is not known."""
-    found = list(times)
-    known = [time for time in found if time is not None]
-    return sum(known) if len(known) == len(found) else None
+    """The sum; None if any time is unknown."""
+    values = list(times)
+    numbers = [time for time in values if time is not None]
+    return sum(numbers) if len(numbers) == len(values) else None

@@ -1,9 +1,9 @@
-"""The fitted estimate: how long a unit takes whose figures were fitted on those of whole models.
+"""Latency of a unit by rates that were fitted on the latencies of whole models.
 
     C = sum of work / rate      D = bytes through DDR / bandwidth      t = sqrt(C^2 + D^2)
 
-over the layers of a subgraph: loading and computing overlap, all but where one has to wait for
-the other. A layer's share of t is (c C + d D) / t: the shares add up to t.
+over the layers of a subgraph: loading and computing overlap except for waiting times. A layer with
+times c and d has the share (c C + d D) / t; the shares sum to t.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.targets.cost import Fitted
 
 
 def rates_of(fitted: Fitted) -> Mapping[str | None, float]:
-    """Of each kind of npumake.perf.kinds, per second."""
+    """The rate of each kind of work (npumake.perf.kinds), per second."""
     return {
         "conv": fitted.conv,
         "table": fitted.table,
@@ -28,14 +28,14 @@ def rates_of(fitted: Fitted) -> Mapping[str | None, float]:
 
 
 def computing(layer: LayerCost, fitted: Fitted) -> float:
-    """Seconds of a layer, bytes aside."""
+    """Compute time of a layer in seconds, without DDR traffic."""
     kind, amount, channels = layer.work
     idle = max(1.0, fitted.lanes / channels) if channels else 1.0
     return max(amount * idle / rates_of(fitted)[kind], layer.macs / fitted.conv)
 
 
 def seconds(layers: Sequence[LayerCost], fitted: Fitted) -> tuple[float, ...]:
-    """Of each layer of a subgraph; their sum is the subgraph's."""
+    """Seconds of each layer of a subgraph; their sum is the subgraph's."""
     computed = [computing(layer, fitted) for layer in layers]
     moving = [layer.moved / fitted.ddr for layer in layers]
     c, d = sum(computed), sum(moving)

@@ -1,12 +1,12 @@
-"""What an instruction asks of the unit's engines: a kind of work, and how much of it.
+"""The kind and amount of work of an instruction on the unit's engines.
 
-    conv         multiply-accumulates; with c channels a group of n lanes, n / c times as many
-    table        bytes made, by a table or another scale
-    arithmetic   bytes made, or read where that is more
-    concat       bytes made
-    mixed        bytes read and made by what reads across channels or pixels without weights
-    None         nothing of its own: it is computed along with another (x * sigmoid(x), a Conv and
-                 its shortcut), or moves a row, or what leaves the unit, where it is written
+    conv         multiply-accumulates; times n / c for c channels per group on n lanes
+    table        bytes written, by a lookup table or a rescale
+    arithmetic   bytes written, or read if more
+    concat       bytes written
+    mixed        bytes read and written by operators across channels or pixels without weights
+    None         no time of its own: fused into another instruction (x * sigmoid(x), a Conv and its
+                 shortcut), or data movement of a row or of an output that leaves the unit
 
 Bytes, not numbers: int16 takes the time of two int8.
 """
@@ -29,7 +29,7 @@ SHORTCUTS = frozenset({"add", "add_twice"})
 
 
 class Work(NamedTuple):
-    """`channels` are those of a group that a Conv multiplies; 0 of anything else."""
+    """`channels` are the input channels per group of a Conv; 0 for other work."""
 
     kind: str | None
     amount: int
@@ -40,7 +40,7 @@ NOTHING = Work(None, 0)
 
 
 class Around(NamedTuple):
-    """Of a program: what makes each tensor, and the tensors that no layer of the unit reads."""
+    """The producer of each tensor, and the tensors that no layer on the unit reads."""
 
     program: Program
     makers: Mapping[str, Instruction]
@@ -48,32 +48,34 @@ class Around(NamedTuple):
 
 
 def work_of(step: Instruction, around: Around, macs: int) -> Work:
-    """`macs` are the products of the step."""
+    """The work of a step with `macs` multiply-accumulates."""
     program, weight = around.program, step.constants.get("weight")
     if weight is not None:
         return Work("conv", macs, _channels(step, weight.shape))
     if _comes_along(step, around):
         return NOTHING
-    made = _bytes(step.outputs, program)
+    written = _bytes(step.outputs, program)
     if step.op in TABLE:
-        return Work("table", made)
+        return Work("table", written)
     if step.op == "concat":
-        return Work("concat", made)
+        return Work("concat", written)
     read = _bytes(step.inputs, program)
     if step.op in MIXED:
-        return Work("mixed", read + made)
-    return Work("arithmetic", _most(step, read, made))
+        return Work("mixed", read + written)
+    return Work("arithmetic", _arithmetic_bytes(step, read, written))
 
 
 def _channels(step: Instruction, shape: tuple[int, ...]) -> int:
-    """Of the weight of a Conv (out, in, kernel), a ConvTranspose (in, out, kernel), a product (in,
-    out)."""
+    """Input channels per group by the weight's shape: Conv (out, in, kernel), ConvTranspose
+    (in, out, kernel), MatMul (in, out)."""
     return shape[1] if step.op == "conv" else shape[0] // int(step.attributes.get("group", 1))
 
 
-def _most(step: Instruction, read: int, made: int) -> int:
-    """A part takes what it makes, a mean what it reads."""
-    return made if step.op == "slice" else max(read if len(step.inputs) == 1 else made, made)
+def _arithmetic_bytes(step: Instruction, read: int, written: int) -> int:
+    """A Slice counts its output, a reduction its input."""
+    return (
+        written if step.op == "slice" else max(read if len(step.inputs) == 1 else written, written)
+    )
 
 
 def _comes_along(step: Instruction, around: Around) -> bool:

@@ -1,6 +1,6 @@
-"""The estimated latency of a compiled file: for a gate, a comparison, a report.
+"""The estimated latency of a compiled file, for gates, comparisons and reports.
 
-Where the bandwidth of the DDR is not published, it is a lower bound: what computing alone takes.
+If the DDR bandwidth is not published, it is a lower bound: the compute time alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from npumake.targets.target import Target
 
 
 class Latency(NamedTuple):
-    """Of one frame. A bound is the least it can take: something is not published. `interval` is
-    where a fitted estimate lies, in milliseconds."""
+    """The latency of one frame. `is_bound`: a lower bound, because a rate is not published.
+    `interval` is that of a fitted estimate, in milliseconds."""
 
     milliseconds: float
     is_bound: bool
@@ -41,35 +41,34 @@ class Latency(NamedTuple):
 
 
 def file_latency(data: bytes, target: Target) -> Latency | None:
-    """Of a compiled file; None where nothing is published of the target, or nothing runs on it,
-    and for a backend that estimates nothing. Raises GraphError for a file that the backend did
-    not make."""
+    """The latency of a compiled file; None without published figures, without layers on the unit
+    and for backends without an estimate. Raises GraphError for a file of another backend."""
     estimate = ESTIMATES.get(target.backend)
     return None if estimate is None else estimate(data, target)
 
 
 def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
-    """Fitted, or by the roofline; a bound where one of its figures is missing."""
+    """Fitted, or by the roofline; a lower bound if a rate is not published."""
     cores, cost = bundle.settings.get("core_num", 1), target.cost
     layers = layers_of(bundle.program, cost.kept, nv12_inputs(bundle))
     parts = parts_of(layers)
     whole = summed(time for part in parts for time in times_of(part, cost, cores))
     roof = roof_of(cost, cores)
-    found = sum(map(roof.at_least, parts)) if whole is None else whole
-    if not found:
+    seconds = sum(map(roof.at_least, parts)) if whole is None else whole
+    if not seconds:
         return None
-    said = tuple(assumptions(bundle.program, cost, cores, given=False))
-    beyond = cost.fitted is not None and cost.fitted.extrapolates(found)
-    interval = between(1000.0 * found, cost.fitted)
-    return Latency(1000.0 * found, whole is None, said, interval, beyond)
+    rests_on = tuple(assumptions(bundle.program, cost, cores, has_own_ddr=False))
+    beyond = cost.fitted is not None and cost.fitted.extrapolates(seconds)
+    interval = between(1000.0 * seconds, cost.fitted)
+    return Latency(1000.0 * seconds, whole is None, rests_on, interval, beyond)
 
 
 def vela_latency(data: bytes, name: str) -> Latency | None:
     """None for a .tflite that Vela did not compile. Raises GraphError for a damaged estimate."""
     if not has_estimate(data):
         return None
-    found = vela_of(io.BytesIO(data), name)
-    return Latency(float(found["latency (ms)"]), False, tuple(found["assumptions"]))
+    document = vela_of(io.BytesIO(data), name)
+    return Latency(float(document["latency (ms)"]), False, tuple(document["assumptions"]))
 
 
 def _of_bundle(data: bytes, target: Target) -> Latency | None:

@@ -1,7 +1,7 @@
-"""The layers of a program: which subgraph each is in, what it computes and what it moves.
+"""The layers of a program: subgraph, operations and DDR bytes of each.
 
-OPs count a multiply-accumulate as two and any other number that is computed as one per number it
-is computed from; what only moves numbers has none. What goes through DDR is in npumake.perf.maps.
+A multiply-accumulate counts as two OPs; other arithmetic as one per element read; data movement as
+none. DDR traffic is modelled in npumake.perf.maps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from npumake.bundle.program import Instruction, Program
 from npumake.perf.kinds import NOTHING, Around, Work, work_of
 from npumake.perf.maps import Maps, constant_bytes
 
-# What runs between subgraphs: the CPU's models, and from and to float at the border.
+# Instructions between subgraphs: nodes on the CPU, and quantize and dequantize at the border.
 ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
 MOVES = frozenset(
     {
@@ -36,7 +36,7 @@ WINDOWS = frozenset({"average_pool", "average_twice", "max_pool"})
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One instruction that runs on the unit, once per frame. Sizes in bytes."""
+    """One instruction on the unit, run once per frame; sizes in bytes."""
 
     name: str
     op: str
@@ -56,8 +56,8 @@ class LayerCost:
 def layers_of(
     program: Program, on_chip: int | None, nv12: frozenset[str] = frozenset()
 ) -> tuple[LayerCost, ...]:
-    """In the order they run. `on_chip` are the bytes of a map that the chip keeps, None for not
-    known: then every map goes through DDR. Inputs in `nv12` are loaded in half their bytes."""
+    """The layers in execution order. `on_chip` is how many bytes of a tensor stay on the chip; if
+    None, every tensor goes through DDR. Inputs in `nv12` load half their bytes."""
     numbers = subgraphs_of(program)
     maps = Maps(program, numbers, on_chip, nv12)
     around = Around(
@@ -85,26 +85,28 @@ def layers_of(
 
 
 def subgraphs_of(program: Program) -> dict[int, int]:
-    """By the index of an instruction that runs on the unit, its subgraph, counted from 0.
+    """Instruction index -> subgraph, counted from 0, for instructions on the unit.
 
-    What reads from the CPU what that read from subgraph n is in subgraph n + 1 or later.
+    An instruction behind a CPU node that reads from subgraph n is in subgraph n + 1 or later.
     """
-    seen = dict.fromkeys(program.inputs, (-1, False))  # the last subgraph, and whether it made it
-    found: dict[int, int] = {}
+    last = dict.fromkeys(
+        program.inputs, (-1, False)
+    )  # (last subgraph, whether produced on the unit)
+    subgraphs: dict[int, int] = {}
     for index, step in enumerate(program.instructions):
         here = step.op not in ON_CPU and step.op != "constant"
         number = max(
-            (done + (here and not there) for done, there in map(seen.__getitem__, step.inputs)),
+            (done + (here and not there) for done, there in map(last.__getitem__, step.inputs)),
             default=-1,
         )
         if here:
-            found[index] = number = max(number, 0)
-        seen |= dict.fromkeys(step.outputs, (number, here))
-    return found
+            subgraphs[index] = number = max(number, 0)
+        last |= dict.fromkeys(step.outputs, (number, here))
+    return subgraphs
 
 
 def macs(step: Instruction, program: Program) -> int:
-    """Multiply-accumulates of an instruction; 0 of one that is no product."""
+    """Multiply-accumulates of an instruction; 0 for other operators."""
     count = MACS.get(step.op)
     return count(step, program) if count else 0
 
@@ -114,10 +116,10 @@ def operations(step: Instruction, program: Program) -> int:
         return 2 * macs(step, program)
     if step.op in MOVES:
         return 0
-    made = sum(_count(program, name) for name in step.outputs)
+    outputs = sum(_count(program, name) for name in step.outputs)
     if step.op in WINDOWS:
-        return made * math.prod(step.attributes["kernel"])
-    return max([made, *(_count(program, name) for name in step.inputs)])
+        return outputs * math.prod(step.attributes["kernel"])
+    return max([outputs, *(_count(program, name) for name in step.inputs)])
 
 
 def _conv(step: Instruction, program: Program) -> int:

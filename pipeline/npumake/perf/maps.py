@@ -1,13 +1,13 @@
-"""Maps on the chip: what each instruction loads and stores through DDR.
+"""DDR traffic: the bytes that each instruction loads and stores.
 
-    what crosses the border of a subgraph    goes through DDR whole, once per reader
-    a map that is made and read inside       the part beyond the chip's memory goes out and back
-    a map that is passed on                  stays: its readers take it as it is computed
-    constants                                are loaded once per frame, as large as in the bundle
+    a tensor across a subgraph's border      goes through DDR in full, once per reader
+    a tensor inside a subgraph               the part beyond the on-chip memory goes out and back
+    a tensor passed on                       stays on the chip: readers take it as it is computed
+    constants                                load once per frame, at their size in the bundle
 
-Passed on is a result that only the pointwise steps right behind it read; what lies in another map
-(a part of a Split, an operand of a Concat, the same codes in another shape); what is transposed on
-its way out, and the sums of a Conv; and a picture, which the first Conv takes line by line.
+Passed on are: results that only pointwise steps right behind read; tensors inside another one
+(slices, operands of a Concat, reshapes); transposes of outputs; int32 sums of a Conv; and pictures,
+which the first Conv reads line by line.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ POINTWISE = frozenset(
     {"add", "add_twice", "div", "lookup", "maximum", "minimum", "mul", "prelu", "prelu_twice"}
     | {"rescale"}
 )
-BEHIND = 2  # steps: a table and what combines it with what it read
-PICTURE = 4  # channels at most
+MAX_STEPS_BEHIND = 2  # steps: e.g. a lookup table and the product with its input
+MAX_PICTURE_CHANNELS = 4  # channels at most
 
 
 @dataclass(frozen=True)
 class Maps:
-    """Of a program whose instructions are in the subgraphs `numbers`, by index. `on_chip` are the
-    bytes of a map that the chip keeps, None for not known: then all of it goes through DDR.
-    Inputs in `nv12` are fed in half the bytes of what the program reads."""
+    """`numbers` gives the subgraph by instruction index. `on_chip` is how many bytes of a tensor
+    stay on the chip; if None, all go through DDR. Inputs in `nv12` arrive in half the bytes that
+    the program reads."""
 
     program: Program
     numbers: Mapping[int, int]
@@ -39,7 +39,7 @@ class Maps:
     nv12: frozenset[str] = field(default_factory=frozenset)
 
     def loaded(self, index: int) -> int:
-        """Bytes, less the constants."""
+        """Bytes loaded, without constants."""
         names = dict.fromkeys(self.program.instructions[index].inputs)
         return sum(self._loads(name, index) for name in names)
 
@@ -58,7 +58,7 @@ class Maps:
         return self._inner(name) if first else 0
 
     def _source(self, name: str) -> str:
-        """What a quantizer of the border read."""
+        """The model input behind a quantize step; else the tensor itself."""
         maker = self._makers.get(name)
         step = None if maker is None else self.program.instructions[maker]
         return step.inputs[0] if step is not None and step.op == "quantize" else name
@@ -70,7 +70,7 @@ class Maps:
         )
 
     def _inner(self, name: str) -> int:
-        """Bytes of a map that is made and read in one subgraph, each way."""
+        """DDR bytes, each way, of a tensor inside one subgraph."""
         if self.on_chip is None:
             return self._size(name)
         return 0 if self._is_passed_on(name) else max(0, self._size(name) - self.on_chip)
@@ -82,16 +82,18 @@ class Maps:
         ]
         if tensor.dtype == SUMS or self.program.instructions[maker].op in ("slice", "reshape"):
             return True
-        if len(tensor.shape) == 4 and tensor.shape[1] <= PICTURE:
+        if len(tensor.shape) == 4 and tensor.shape[1] <= MAX_PICTURE_CHANNELS:
             return True
         if all(step.op in ("reshape", "transpose") and self._goes_out(step) for _, step in readers):
             return True
         if len(readers) == 1 and readers[0][1].op == "concat":
             return True
-        return all(step.op in POINTWISE and index - maker <= BEHIND for index, step in readers)
+        return all(
+            step.op in POINTWISE and index - maker <= MAX_STEPS_BEHIND for index, step in readers
+        )
 
     def _goes_out(self, step: Instruction) -> bool:
-        """Whether no layer of the unit reads what the step makes."""
+        """Whether no layer on the unit reads the step's outputs."""
         readers = (index for name in step.outputs for index in self._readers.get(name, ()))
         return all(index not in self.numbers for index in readers)
 
@@ -105,16 +107,16 @@ class Maps:
 
     @cached_property
     def _readers(self) -> Mapping[str, list[int]]:
-        """In order. A step whose results nobody reads reads nothing."""
-        found: dict[str, list[int]] = {}
-        wanted = set(self.program.outputs)
+        """Tensor -> indices of its readers, in order; unused steps do not count."""
+        readers: dict[str, list[int]] = {}
+        needed = set(self.program.outputs)
         for index, step in reversed(list(enumerate(self.program.instructions))):
-            if wanted.isdisjoint(step.outputs):
+            if needed.isdisjoint(step.outputs):
                 continue
             for name in dict.fromkeys(step.inputs):
-                found.setdefault(name, []).insert(0, index)
-                wanted.add(name)
-        return found
+                readers.setdefault(name, []).insert(0, index)
+                needed.add(name)
+        return readers
 
 
 def constant_bytes(step: Instruction) -> int:

@@ -1,4 +1,4 @@
-"""The pages of hb_perf_result: each one file that asks for no other, in light and in dark."""
+"""The HTML pages of hb_perf_result: self-contained, in light and dark."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ SUBGRAPH = (
 )
 LAYER = ("Layer", "Type", "OPs", "Loaded", "Stored", "Time (us)", "Computes")
 NO_LAYERS = (
-    "<p class=note>Layer Details are there where the project says "
-    "<code>compile: {debug: true}</code>.</p>"
+    "<p class=note>Layer Details need <code>compile: {debug: true}</code> in the project.</p>"
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #fff; --line: #d5dae1; --soft: #5b616b;
@@ -39,39 +38,39 @@ img { max-width: 100%; border-radius: 6px; }
 """
 
 
-def model_page(found: Estimate, png: bytes) -> str:
+def model_page(estimate: Estimate, png: bytes) -> str:
     """Model Performance Summary, Details, BIN Model Structure."""
     summary = [
-        ("Model Name", found.name),
-        ("Target", found.target + (f" ({found.march})" if found.march else "")),
-        ("Model Latency(ms)", latency_of(found)),
-        *_fitted_rows(found),
-        ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
-        (DDR, megabytes(found.loaded + found.stored, found.moved_interval)),
-        ("Loaded Bytes per Frame", f"{found.loaded}"),
-        ("Stored Bytes per Frame", f"{found.stored}"),
-        ("Arena, bytes at its peak", f"{found.memory.peak}"),
-        ("Nodes on the CPU, not in these figures", str(len(found.on_cpu))),
+        ("Model Name", estimate.name),
+        ("Target", estimate.target + (f" ({estimate.march})" if estimate.march else "")),
+        ("Model Latency(ms)", latency_of(estimate)),
+        *_fitted_rows(estimate),
+        ("FPS", f"{estimate.fps:.2f}" if estimate.fps else UNKNOWN),
+        (DDR, megabytes(estimate.loaded + estimate.stored, estimate.moved_interval)),
+        ("Loaded Bytes per Frame", f"{estimate.loaded}"),
+        ("Stored Bytes per Frame", f"{estimate.stored}"),
+        ("Arena, bytes at its peak", f"{estimate.memory.peak}"),
+        ("Nodes on the CPU, not in these figures", str(len(estimate.on_cpu))),
     ]
     image = base64.b64encode(png).decode()
     parts = [
         "<h2>Model Performance Summary</h2>",
         table(("", ""), summary),
         "<h2>Details</h2>",
-        table(SUBGRAPH, map(_subgraph_row, found.subgraphs), links=True),
+        table(SUBGRAPH, map(_subgraph_row, estimate.subgraphs), links=True),
         "<h2>BIN Model Structure</h2>",
         f'<img alt="subgraphs and nodes on the CPU" src="data:image/png;base64,{image}">',
-        *_assumed(found),
+        *_assumption_list(estimate),
     ]
-    return page(found.name, parts)
+    return page(estimate.name, parts)
 
 
-def _fitted_rows(found: Estimate) -> list[tuple[str, str]]:
-    if found.on_board is None:
+def _fitted_rows(estimate: Estimate) -> list[tuple[str, str]]:
+    if estimate.on_board is None:
         return []
     return [
-        ("At least, computing at the unit's peak (ms)", f"{1000 * found.at_least:.4g}"),
-        ("A run on the board, one thread (ms)", f"{1000 * found.on_board:.3g}"),
+        ("Lower bound, at the unit's peak (ms)", f"{1000 * estimate.at_least:.4g}"),
+        ("A run on the board, one thread (ms)", f"{1000 * estimate.on_board:.3g}"),
     ]
 
 
@@ -80,7 +79,7 @@ def _subgraph_row(part: Subgraph) -> tuple[str, ...]:
     return part.name, f"{part.ops}", moved, latency_text(part.latency, part.at_least)
 
 
-def subgraph_page(part: Subgraph, found: Estimate) -> str:
+def subgraph_page(part: Subgraph, estimate: Estimate) -> str:
     summary = [
         ("OPs per frame", f"{part.ops}"),
         ("Latency(ms)", latency_text(part.latency, part.at_least)),
@@ -88,9 +87,9 @@ def subgraph_page(part: Subgraph, found: Estimate) -> str:
         ("Stored Bytes per Frame", f"{part.stored}"),
         ("Function calls", UNKNOWN if part.calls is None else str(part.calls)),
     ]
-    shown = ["<h2>Layer Details</h2>", table(LAYER, _layer_rows(part))]
-    details = shown if found.debug else [NO_LAYERS]
-    parts = ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumed(found)]
+    layer_table = ["<h2>Layer Details</h2>", table(LAYER, _layer_rows(part))]
+    details = layer_table if estimate.debug else [NO_LAYERS]
+    parts = ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumption_list(estimate)]
     return page(part.name, parts)
 
 
@@ -112,7 +111,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], links: bool = False) -> str:
-    """The first column holds names, with `links` to the pages that are called so."""
+    """The first column holds names; with `links`, they link to the pages of those names."""
     top = "".join(f"<th{_class(index)}>{escape(cell)}</th>" for index, cell in enumerate(head))
     lines = []
     for first, *others in rows:
@@ -128,6 +127,6 @@ def _class(column: int) -> str:
     return ' class="number"' if column else ""
 
 
-def _assumed(found: Estimate) -> list[str]:
-    items = "".join(f"<li>{escape(said)}</li>" for said in found.assumptions)
+def _assumption_list(estimate: Estimate) -> list[str]:
+    items = "".join(f"<li>{escape(line)}</li>" for line in estimate.assumptions)
     return ["<h2>Assumptions</h2>", f"<ul>{items}</ul>"]

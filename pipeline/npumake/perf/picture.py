@@ -1,7 +1,7 @@
 """The structure of a compiled model, subgraph by subgraph, as a PNG.
 
-Dark cyan is what runs on the unit, gray what runs on the CPU; below each other in the order of
-what they need, side by side where they need nothing of each other.
+Dark cyan runs on the unit, gray on the CPU. Boxes are below those that they depend on, and side by
+side if independent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from npumake.perf.layers import subgraphs_of
 WIDTH, HEIGHT, GAP = 260, 40, 32  # of a box, and between boxes
 UNIT, CPU, INK, PAPER = "#0e7c86", "#8a8f98", "#5b616b", "#ffffff"
 LETTERS = 34  # that fit into a box
-MOST = 64  # boxes of a picture: 21 million pixels at most
+MAX_BOXES = 64  # boxes of a picture: 21 million pixels at most
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def boxes_of(program: Program, name: str) -> Mapping[int, Box]:
 
 
 def levels_of(boxes: Mapping[int, Box]) -> Mapping[int, int]:
-    """How many boxes at least are above each."""
+    """The row of each box: one below the lowest box that it depends on."""
     levels: dict[int, int] = {}
     graph = {number: [n for n in sorted(box.reads) if n in boxes] for number, box in boxes.items()}
     for number in TopologicalSorter(graph).static_order():
@@ -61,9 +61,8 @@ def levels_of(boxes: Mapping[int, Box]) -> Mapping[int, int]:
 
 
 def picture(program: Program, name: str, caption: str = "") -> bytes:
-    """The PNG, the same bytes for the same program. Beyond MOST boxes the first are drawn; the
-    `caption` stands below them."""
-    boxes = dict(list(boxes_of(program, name).items())[:MOST])
+    """The PNG, deterministic. At most MAX_BOXES boxes are drawn, with `caption` below."""
+    boxes = dict(list(boxes_of(program, name).items())[:MAX_BOXES])
     places = _places(boxes)
     width = max((x for x, _ in places.values()), default=0) + WIDTH + GAP
     height = max((y for _, y in places.values()), default=0) + HEIGHT + 2 * GAP
@@ -86,13 +85,13 @@ def picture(program: Program, name: str, caption: str = "") -> bytes:
 
 
 def _places(boxes: Mapping[int, Box]) -> Mapping[int, tuple[int, int]]:
-    """The upper left corner of each, in pixels."""
-    levels, taken = levels_of(boxes), Counter[int]()
+    """The upper left corner of each box, in pixels."""
+    levels, counts = levels_of(boxes), Counter[int]()
     places: dict[int, tuple[int, int]] = {}
     for number in boxes:
         row = levels[number]
-        places[number] = (GAP + taken[row] * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
-        taken[row] += 1
+        places[number] = (GAP + counts[row] * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
+        counts[row] += 1
     return places
 
 

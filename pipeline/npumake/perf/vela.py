@@ -1,6 +1,6 @@
-"""What Vela estimated of the file that it compiled: read from the ZIP behind it.
+"""Vela's own estimate of a file that it compiled, read from the ZIP appended to the file.
 
-The figures are Vela's model of the chip and of the system that the target's file names.
+The figures come from Vela's model of the chip and of the system in the target's configuration.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from npumake.perf.page import page, table
 T = TypeVar("T")
 
 SUFFIX = ".tflite"
-MOST = 1e30  # of a figure: more than a chip counts
-MOST_BYTES = 1 << 24  # of an estimate: a layer is some hundred
+MAX_FIGURE = 1e30  # larger figures are damage
+MAX_ESTIMATE_BYTES = 1 << 24  # a layer takes some hundred
 OFF_CHIP = ("dram", "off_chip_flash")
-WAYS = (("load", "read"), ("stor", "write"))
+DIRECTIONS = (("load", "read"), ("stor", "write"))
 ASSUMED = (
     "estimated by Vela for the system configuration in the target's file; nothing was measured",
     "operators on the CPU are not in it",
@@ -33,7 +33,7 @@ ASSUMED = (
 
 
 def read_vela(path: Path) -> dict[str, Json]:
-    """Milliseconds; memory in bytes. Raises GraphError for a file that holds no estimate."""
+    """The estimate: milliseconds, memory in bytes. Raises GraphError for a file without one."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
@@ -43,18 +43,18 @@ def read_vela(path: Path) -> dict[str, Json]:
 def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
     try:
         with zipfile.ZipFile(file) as archive:
-            if archive.getinfo(ESTIMATE).file_size > MOST_BYTES:
+            if archive.getinfo(ESTIMATE).file_size > MAX_ESTIMATE_BYTES:
                 raise ValueError("too large")
-            told = json.loads(archive.read(ESTIMATE))
-        return _document(_of(dict, told, "the estimate"))
+            document = json.loads(archive.read(ESTIMATE))
+        return _document(_of(dict, document, "the estimate"))
     except (*DAMAGE, zlib.error) as error:
-        hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
-        what = "it holds no estimate of Vela that can be read"
+        hint = "perf reads .hybrid and Vela's files; `npumake bench` measures on this machine"
+        what = "it has no readable estimate of Vela"
         raise GraphError(f"{what}: {error}", name, hint) from error
 
 
 def has_estimate(data: bytes) -> bool:
-    """Whether there is a ZIP with an estimate behind a file."""
+    """Whether a ZIP with an estimate is appended to the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return ESTIMATE in archive.namelist()
@@ -70,25 +70,25 @@ def _of(kind: type[T], value: Json, name: str) -> T:
 
 
 def _figure(table: Mapping[str, Json], key: str) -> float:
-    """A number that a person may be shown. Raises ValueError for anything else."""
+    """A figure within 0..MAX_FIGURE. Raises ValueError for anything else."""
     value: Json = table.get(key)
-    if type(value) not in (int, float) or not 0 <= value < MOST:
+    if type(value) not in (int, float) or not 0 <= value < MAX_FIGURE:
         raise ValueError(f"`{key}` is {value!r}")
     return float(value)
 
 
 def _word(table: Mapping[str, Json], key: str) -> str:
-    """A name, which is a number here where it looks like one. Raises ValueError for a table."""
+    """A name as text; Vela writes numeric names as numbers. Raises ValueError for anything else."""
     value = table.get(key)
     if not isinstance(value, (str, float)):
         raise ValueError(f"`{key}` is {value!r}")
     return str(value)
 
 
-def _document(told: Mapping[str, Json]) -> dict[str, Json]:
-    summary = _of(dict, told.get("summary"), "`summary`")
-    layers = [_of(dict, row, "a layer") for row in _of(list, told.get("layers"), "`layers`")]
-    operators = _of(dict, told.get("operators"), "`operators`")
+def _document(estimate: Mapping[str, Json]) -> dict[str, Json]:
+    summary = _of(dict, estimate.get("summary"), "`summary`")
+    layers = [_of(dict, row, "a layer") for row in _of(list, estimate.get("layers"), "`layers`")]
+    operators = _of(dict, estimate.get("operators"), "`operators`")
     seconds = _figure(summary, "inference_time")
     if not seconds:
         raise ValueError("a frame of 0 s")
@@ -96,7 +96,7 @@ def _document(told: Mapping[str, Json]) -> dict[str, Json]:
         "latency (ms)": 1000.0 * seconds,
         "FPS": 1.0 / seconds,
         "cycles": _figure(summary, "cycles_total"),
-        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in WAYS},
+        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in DIRECTIONS},
         "operators": {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")},
         "layer details": [
             {
@@ -113,40 +113,40 @@ def _document(told: Mapping[str, Json]) -> dict[str, Json]:
             for key in summary
             if key.endswith("_memory_used")
         },
-        "assumptions": [f"{_word(told, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
+        "assumptions": [f"{_word(estimate, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
     }
 
 
 def _moved(summary: Mapping[str, Json], verb: str) -> float:
-    """Bytes to or from what is not on the chip."""
+    """Bytes to or from off-chip memory."""
     columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
     return sum(_figure(summary, column) for column in columns)
 
 
-def vela_lines(name: str, found: Mapping[str, Json]) -> Iterator[str]:
-    """For a person."""
+def vela_lines(name: str, document: Mapping[str, Json]) -> Iterator[str]:
+    """The estimate as lines of text."""
     yield f"{name}, per frame, estimated by Vela"
-    yield f"  latency        {found['latency (ms)']:.3f} ms, {found['FPS']:.1f} FPS"
-    yield f"  cycles         {found['cycles']:.0f}"
-    loaded, stored = (found[f"{way}ed bytes per frame"] for way, _ in WAYS)
+    yield f"  latency        {document['latency (ms)']:.3f} ms, {document['FPS']:.1f} FPS"
+    yield f"  cycles         {document['cycles']:.0f}"
+    loaded, stored = (document[f"{way}ed bytes per frame"] for way, _ in DIRECTIONS)
     yield f"  off the chip   {loaded:.0f} bytes loaded, {stored:.0f} stored"
-    for memory, size in found["memory (KiB)"].items():
+    for memory, size in document["memory (KiB)"].items():
         yield f"  {memory:<14} {size:.1f} KiB"
-    counted = found["operators"]
+    counted = document["operators"]
     yield f"  operators      {counted['npu']} on the NPU, {counted['cpu']} on the CPU"
-    yield from (f"  assumed: {said}" for said in found["assumptions"])
+    yield from (f"  assumed: {line}" for line in document["assumptions"])
 
 
-def vela_page(name: str, found: Mapping[str, Json]) -> str:
+def vela_page(name: str, document: Mapping[str, Json]) -> str:
     summary = [
         ("Model Name", name),
-        ("Model Latency(ms)", f"{found['latency (ms)']:.3f}"),
-        ("FPS", f"{found['FPS']:.2f}"),
-        ("Cycles", f"{found['cycles']:.0f}"),
-        ("Loaded Bytes per Frame", f"{found['loaded bytes per frame']:.0f}"),
-        ("Stored Bytes per Frame", f"{found['stored bytes per frame']:.0f}"),
-        *((f"{key}, KiB", f"{size:.1f}") for key, size in found["memory (KiB)"].items()),
-        *(("Assumed", said) for said in found["assumptions"]),
+        ("Model Latency(ms)", f"{document['latency (ms)']:.3f}"),
+        ("FPS", f"{document['FPS']:.2f}"),
+        ("Cycles", f"{document['cycles']:.0f}"),
+        ("Loaded Bytes per Frame", f"{document['loaded bytes per frame']:.0f}"),
+        ("Stored Bytes per Frame", f"{document['stored bytes per frame']:.0f}"),
+        *((f"{key}, KiB", f"{size:.1f}") for key, size in document["memory (KiB)"].items()),
+        *(("Assumed", line) for line in document["assumptions"]),
     ]
     rows = [
         (
@@ -156,7 +156,7 @@ def vela_page(name: str, found: Mapping[str, Json]) -> str:
             f"{layer['multiply-accumulates']:.0f}",
             f"{layer['cycles']:.0f}",
         )
-        for layer in found["layer details"]
+        for layer in document["layer details"]
     ]
     head = ("Layer", "Type", "On", "MACs", "Cycles")
     parts = ["<h2>Model Performance Summary</h2>", table(("", ""), summary)]

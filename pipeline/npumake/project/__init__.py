@@ -1,6 +1,6 @@
-"""project: a directory of YAML, read into typed values that know where they are written.
+"""project: reads a directory of YAML into typed values with the place of each key.
 
-A room of small modules: import the one you need, so that a no-op does not load a YAML parser.
-It knows keys, types, defaults, places and the files a project names.
-It refuses to know models, chips, stages and arrays: it never opens a file that is not YAML.
+Import single modules, so that a build with nothing to do does not load the YAML parser. The room
+knows keys, types, defaults, places and the files a project names. It knows no models, chips, stages
+or arrays, and opens only YAML files.
 """

@@ -1,4 +1,4 @@
-"""A document against a schema: every mistake in plain words, one per cause, at its place."""
+"""Checks a document against a schema: one error per cause, at its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ with when_used("jsonschema"):  # it takes longer to load than a project to plan
 
 Violation = Any  # a jsonschema ValidationError, whose stubs leave every field open
 
-_ONE = {
+_SINGULAR = {
     "string": "a string",
     "integer": "a whole number",
     "number": "a number",
@@ -25,7 +25,7 @@ _ONE = {
     "object": "a mapping",
     "array": "a list",
 }
-_MANY = {
+_PLURAL = {
     "string": "names",
     "integer": "whole numbers",
     "number": "numbers",
@@ -36,7 +36,7 @@ _MANY = {
 
 
 def check(document: Document, schema: Json) -> None:
-    """Raises the first ProjectError in the document, if there is one."""
+    """Raises the first ProjectError in the document, if any."""
     if fits(document.data, schema):
         return
     for mistake in mistakes(document, schema):
@@ -44,21 +44,21 @@ def check(document: Document, schema: Json) -> None:
 
 
 def mistakes(document: Document, schema: Json) -> tuple[ProjectError, ...]:
-    """What keeps `document` from being what `schema` says, in the order of the text.
+    """All violations of `schema`, in the order of the text.
 
-    Missing keys come last, and a mapping with an unknown key is not told what it lacks: the
-    unknown key is most often the missing one, misspelt.
+    Missing keys come last. A mapping with an unknown key gets no error for missing keys: the
+    unknown key is most often a misspelling of them.
     """
     errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document.data))
     order = {route: number for number, route in enumerate(document.places)}
     strange = {tuple(e.path) for e in errors if e.validator == "additionalProperties"}
-    found: list[tuple[bool, int, ProjectError]] = []
+    entries: list[tuple[bool, int, ProjectError]] = []
     for error in errors:
         route, lacks = tuple(error.path), error.validator == "required"
         if lacks and route in strange:
             continue
-        found += [(lacks, order[at], mistake) for at, mistake in _mistakes(error, document)]
-    unique = {str(mistake): (lacks, at, mistake) for lacks, at, mistake in found}
+        entries += [(lacks, order[at], mistake) for at, mistake in _mistakes(error, document)]
+    unique = {str(mistake): (lacks, at, mistake) for lacks, at, mistake in entries}
     return tuple(mistake for *_, mistake in sorted(unique.values(), key=lambda item: item[:2]))
 
 
@@ -67,12 +67,12 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
     spot = document.places[route]
     match error.validator:
         case "additionalProperties":
-            known = error.schema["properties"]
+            properties = error.schema["properties"]
             for key in error.instance:
-                if key not in known:
+                if key not in properties:
                     at = (*route, key)
-                    hint = _home(key, known) if not route else ""
-                    hint = hint or did_you_mean(key, known)
+                    hint = _home(key, properties) if not route else ""
+                    hint = hint or did_you_mean(key, properties)
                     what = f"unknown key `{key}`"
                     yield at, ProjectError(what, document.places[at].key, hint)
         case "required":
@@ -87,7 +87,7 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
 
 
 def _home(key: str, sections: Json) -> str:
-    """A hint for a key at the top that a section has: its indentation was forgotten."""
+    """A hint for a top-level key that belongs to a section: its indentation is missing."""
     homes = [name for name, inner in sections.items() if key in inner.get("properties", {})]
     return f"it stands below `{homes[0]}:`, indented" if homes else ""
 
@@ -102,12 +102,12 @@ def _subject(route: Route) -> str:
 
 
 def _wrong_value(error: Violation) -> tuple[str, str]:
-    """What the value must be, and a hint."""
+    """What is wrong with the value, and a hint."""
     value, limit = error.instance, error.validator_value
     match error.validator:
         case "type":
             hint = _remedy(value, limit) or _written_out(error.schema)
-            return f"must be {_wanted(error.schema)}, not {_given(value)}", hint
+            return f"must be {_expected(error.schema)}, not {_kind_of(value)}", hint
         case "enum":
             return f"cannot be {_quoted(value)}", "allowed: " + ", ".join(_nearest(value, limit))
         case "minimum":
@@ -124,30 +124,30 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
 
 
 def _unnamed(name: str, schema: Json) -> tuple[str, str]:
-    """A name that stands alone, and is none that the schema has, or needs arguments."""
-    known = schema.get("properties")
-    if known is None:
+    """The error for a bare name that is unknown or needs arguments."""
+    properties = schema.get("properties")
+    if properties is None:
         words = schema["pattern"].strip("^$()").split("|")
         return f"cannot be `{name}`", f"allowed: {', '.join(words)}, or a whole number"
-    if name not in known:
-        return f"cannot be `{name}`", did_you_mean(name, known)
-    required = known[name]["required"]
+    if name not in properties:
+        return f"cannot be `{name}`", did_you_mean(name, properties)
+    required = properties[name]["required"]
     return f"is `{name}` without arguments", f"write {{{name}: {{{required[0]}: ...}}}}"
 
 
-def _wanted(schema: Json) -> str:
+def _expected(schema: Json) -> str:
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return " or ".join(_one(kind, schema) for kind in kinds if kind != "null")
+    return " or ".join(_singular(kind, schema) for kind in kinds if kind != "null")
 
 
-def _one(kind: str, schema: Json) -> str:
+def _singular(kind: str, schema: Json) -> str:
     of = schema["items"].get("type", []) if kind == "array" else []
     kinds = [of] if isinstance(of, str) else of
-    many = " or ".join(_MANY[kind] for kind in kinds if kind != "null")
-    return f"{_ONE[kind]} of {many}" if many else _ONE[kind]
+    many = " or ".join(_PLURAL[kind] for kind in kinds if kind != "null")
+    return f"{_SINGULAR[kind]} of {many}" if many else _SINGULAR[kind]
 
 
-def _given(value: Json) -> str:
+def _kind_of(value: Json) -> str:
     if value is None:
         return "empty"
     if isinstance(value, str | dict | list):
@@ -155,8 +155,8 @@ def _given(value: Json) -> str:
     return _quoted(value)
 
 
-def _remedy(value: Json, wanted: str | list[str]) -> str:
-    kinds = [wanted] if isinstance(wanted, str) else wanted
+def _remedy(value: Json, types: str | list[str]) -> str:
+    kinds = [types] if isinstance(types, str) else types
     if value is None:
         return "give it a value, or remove the key"
     if "array" in kinds and "number" not in kinds and not isinstance(value, dict):
@@ -167,15 +167,15 @@ def _remedy(value: Json, wanted: str | list[str]) -> str:
 
 
 def _written_out(schema: Json) -> str:
-    """The keys of a mapping: those that it needs, or may have."""
-    needed, known = schema.get("required", []), schema.get("properties", {})
+    """A hint with the keys that the mapping requires, or else allows."""
+    needed, properties = schema.get("required", []), schema.get("properties", {})
     if needed:
         return f"write {{{', '.join(f'{key}: ...' for key in needed)}}}"
-    return did_you_mean("", known) if known else ""
+    return did_you_mean("", properties) if properties else ""
 
 
 def _nearest(value: Json, allowed: list[Json]) -> list[str]:
-    """The allowed values, those most like `value` first, else in the order of the schema."""
+    """The allowed values, most similar first, else in schema order."""
 
     def likeness(choice: Json) -> float:
         return SequenceMatcher(None, str(value).lower(), str(choice).lower()).ratio()
@@ -191,7 +191,7 @@ def _quoted(value: Json) -> str:
 
 
 def _apart(schema: Json) -> str:
-    """How several keys are told apart: steps of a list, or what belongs to a name."""
+    """A hint for several keys where one is allowed."""
     if "properties" in schema:
         return "write one step per line, each behind its own `-`"
     return "indent what belongs to it further"

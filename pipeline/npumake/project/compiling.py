@@ -1,4 +1,4 @@
-"""The sections `compile:` and `comparison:` and, for each key of the first, what comes of it."""
+"""The sections `compile:` and `comparison:`, and the effect of each key of `compile:`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """The compiled file is run and held to the integer engine."""
+    """Runs the compiled file and compares it with the integer engine."""
 
     compiled: Annotated[
         int | Literal["all", "off"],
@@ -57,23 +57,23 @@ class ComparisonSettings:
     ] = 8
 
 
-REMOVED = ("remove_types", "remove_nodes")  # a bundle's provenance names what was removed
-OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # no compiler is told these
-RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
+REMOVED = ("remove_types", "remove_nodes")  # the bundle's provenance records the removed nodes
+OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # not for the vendor's compiler
+RECORDED = "recorded for the vendor's compiler; it does not change our integers"
 
-# What comes of a key. A bundle's manifest holds them all, but for OURS.
+# The effect of each key. A bundle's manifest holds all keys except OURS.
 EFFECTS: Mapping[str, str] = {
     "prefix": "names the compiled file",
     "compile_mode": RECORDED,
     "optimize_level": RECORDED,
-    "core_num": "the estimate takes so many cores; more than the chip runs a model on are refused",
-    "max_time_per_fc": "the estimate cuts a subgraph into function calls that take no longer",
+    "core_num": "the estimate uses this many cores; more than the chip allows are refused",
+    "max_time_per_fc": "the estimate splits subgraphs into function calls of at most this time",
     "input_source": RECORDED,
     "jobs": RECORDED,
     "debug": "the performance report has a row for each layer",
-    "vendor_tool": "the compiled file is the vendor's, and no bundle",
-    "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
-    "task": "the block that a converter adds to a detector's metadata names it",
-    "remove_types": "the bundle ends where they stood; its inputs and outputs may be codes",
-    "remove_nodes": "the bundle ends where they stood; its inputs and outputs may be codes",
+    "vendor_tool": "the compiled file is the vendor's, not a bundle",
+    "profiling": "npumake bench prints SyNAP's table of the layers; also set for SyNAP's converter",
+    "task": "recorded in the converter's block of a detector's metadata",
+    "remove_types": "the bundle lacks these border nodes; its inputs and outputs may be quantized",
+    "remove_nodes": "the bundle lacks these border nodes; its inputs and outputs may be quantized",
 }

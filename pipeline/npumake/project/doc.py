@@ -1,4 +1,4 @@
-"""Doc: what a key is for, written behind its type."""
+"""Doc: the help text of a key, an annotation of its type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Doc:
-    """Help for a key, shown by editors, with the limits a schema can check."""
+    """Help for a key, shown by editors, and the limits that the schema checks."""
 
     text: str
     minimum: float | None = None

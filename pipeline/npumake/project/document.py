@@ -1,9 +1,8 @@
-"""YAML text → plain data, and the place of every key and value.
+"""Parses YAML into plain data with the place of every key and value.
 
 A route is the tuple of keys and indices from the top: ("inputs", "image", "mean", 0).
 
-An alias is read by reading its anchor again, so the one bound on the number of places also
-stops alias bombs.
+Each alias reads its anchor again, so the bound on the number of values also stops alias bombs.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ import yaml
 
 from npumake.digest import Json, is_stored
 from npumake.errors import Place, ProjectError
-from npumake.project.events import LARGEST, Event, Scan, refuse_depth, scan
+from npumake.project.events import MAX_FILE_BYTES, Event, Scan, refuse_depth, scan
 from npumake.project.scalar import Scalar, meaning
 
 Route = tuple[str | int, ...]
-Words = Callable[[str, Place], Scalar]  # what an unquoted word means
+Words = Callable[[str, Place], Scalar]  # the meaning of an unquoted word
 
-MOST = 100_000  # values in one file, aliases written out
-# Words of a key that are a boolean to older readers: this key has none.
+MAX_VALUES = 100_000  # values in one file, aliases expanded
+# (key, word): words that are booleans in YAML 1.1, but text for this key.
 OWN_WORDS = ((("compiled",), "off"),)
 
 
 @dataclass(frozen=True)
 class RoutePlace:
-    """Where a route is written: its key, and where its value starts.
+    """The places of a route: its key, and the start of its value.
 
-    A list item has no key and a mapping has no start of its own: both places are then the same.
+    For list items and mappings the two places are equal.
     """
 
     key: Place
@@ -41,42 +40,42 @@ class RoutePlace:
 
 @dataclass(frozen=True)
 class Document:
-    """Plain data and the spot of every route in it, in the order of the text."""
+    """Plain data and the place of every route, in the order of the text."""
 
     path: str
     data: Json
     places: Mapping[Route, RoutePlace]
-    repeated: tuple[tuple[str, Place], ...] = ()  # keys written again, with the last one's place
+    repeated: tuple[tuple[str, Place], ...] = ()  # duplicate keys, at the place of the last one
 
 
 def read_document(file: Path, words: Words = meaning, again: bool = False) -> Document:
-    """The document in `file`; its places name it relative to the current directory.
+    """The document in `file`; places name it relative to the current directory.
 
-    Raises ProjectError as `parse_document` does, and when the file cannot be read.
+    Raises ProjectError as `parse_document` does, and for an unreadable file.
     """
-    return parse_document(read_source(file), shown(file), words, again)
+    return parse_document(read_source(file), path_text(file), words, again)
 
 
 def read_source(file: Path) -> bytes:
-    """The bytes of a YAML file, one more than may be in it at most. Raises ProjectError."""
+    """The bytes of a YAML file, at most one more than the limit. Raises ProjectError."""
     if os.path.lexists(file) and not is_stored(file):
-        raise ProjectError("no plain file", Place(shown(file)))
+        raise ProjectError("no plain file", Place(path_text(file)))
     try:
         with file.open("rb") as stream:
-            return stream.read(LARGEST + 1)
+            return stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         what = f"cannot read the file: {error.strerror}"
-        raise ProjectError(what, Place(shown(file))) from None
+        raise ProjectError(what, Place(path_text(file))) from None
 
 
 def parse_document(
     source: bytes, path: str, words: Words = meaning, again: bool = False
 ) -> Document:
-    """The one YAML document in `source`, UTF-8; nothing in it is an empty mapping. With `again`
-    the last of several equal keys counts, as for most readers, and `repeated` lists them.
+    """Parses one YAML document in UTF-8; an empty one is an empty mapping.
 
-    Raises ProjectError where the text is not YAML, not UTF-8, too large, too deep, or means
-    different things to different readers: a duplicate key, a tag, a merge key, a bare `yes`.
+    With `again` the last of several equal keys counts, and `repeated` lists them. Raises
+    ProjectError for text that is not YAML, not UTF-8, too large, too deep, or ambiguous: a
+    duplicate key, a tag, a merge key, a bare `yes`.
     """
     reading = _Reading(scan(source, path), words, again)
     top = Place(path)
@@ -87,8 +86,8 @@ def parse_document(
     return Document(path, {} if data is None else data, reading.places, repeated)
 
 
-def shown(file: Path) -> str:
-    """`file` as an error names it: relative to the current directory when below it."""
+def path_text(file: Path) -> str:
+    """The path for messages: relative to the current directory if below it."""
     whole, here = file.absolute(), Path.cwd()
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else file.as_posix()
 
@@ -103,7 +102,7 @@ class _Reading:
 
 
 def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple[Json, int]:
-    """The value that starts at event `at`, and the number of the event after it."""
+    """The value that starts at event `at`, and the index of the next event."""
     event, place = reading.scan.events[at], reading.scan.place(at)
     if isinstance(event, yaml.AliasEvent):
         value, _ = _value(reading, reading.scan.anchor(event), route, key)
@@ -111,9 +110,9 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     if event.tag is not None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
         raise ProjectError(f"tag `{tag}` is not read", place, "write the plain value")
-    if len(reading.places) == MOST:
+    if len(reading.places) == MAX_VALUES:
         hint = "an alias counts as all it stands for"
-        raise ProjectError(f"more than {MOST} values in one file", place, hint)
+        raise ProjectError(f"more than {MAX_VALUES} values in one file", place, hint)
     key = key or place
     if isinstance(event, yaml.ScalarEvent):
         reading.places[route] = RoutePlace(key, place)
@@ -154,14 +153,14 @@ def _mapping(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:
 
 
 def _forget(reading: _Reading, route: Route, place: Place) -> None:
-    """An earlier value of the key and all inside it."""
+    """Drops the places of the key's earlier value and records the duplicate."""
     reading.repeated.append((str(route[-1]), place))
     for inside in [key for key in reading.places if key[: len(route)] == route]:
         del reading.places[inside]
 
 
 def _key(reading: _Reading, at: int) -> tuple[str, Place]:
-    """A key is text as written: an input may be called `y` or `0`."""
+    """A key is always text, so that an input may be called `y` or `0`."""
     event, place = reading.scan.events[at], reading.scan.place(at)
     if not isinstance(event, yaml.ScalarEvent) or event.tag is not None or not event.value:
         raise ProjectError("a key must be a name", place)

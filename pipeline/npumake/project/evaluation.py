@@ -1,4 +1,4 @@
-"""The sections that say how good is good enough: `evaluation:`, `gates:` and `report:`."""
+"""The sections `evaluation:`, `gates:` and `report:`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Ssd:
-    """How raw outputs of an SSD are decoded: offsets to anchors, and scores."""
+    """How an SSD's raw outputs are decoded: offsets to anchors, and scores."""
 
     anchors: Annotated[
         FilePath | None,

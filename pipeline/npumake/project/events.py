@@ -1,7 +1,7 @@
-"""YAML text → the parser's events, with every anchor found and every syntax error in our words.
+"""Scans YAML text into the parser's events, with all anchors and clear syntax errors.
 
-The parser's own composer is not used: it keeps no places, knows no duplicate keys and overflows
-the stack on a deep file.
+We do not use PyYAML's composer: it has no places, ignores duplicate keys and overflows the stack on
+a deep file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from npumake.errors import Place, ProjectError
 
 Event = Any  # PyYAML's events carry more than its stubs say
 
-LARGEST = 2**20  # bytes of one file
-DEEPEST = 64  # collections inside one another
+MAX_FILE_BYTES = 2**20  # bytes of one file
+MAX_DEPTH = 64  # nested collections
 
-# The C parser where PyYAML has it: the same events, about ten times faster.
+# The C parser, if PyYAML has it, gives the same events about ten times faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -34,7 +34,7 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Scan:
-    """The events of the values of one file, in order, and the number where each anchor starts."""
+    """The events of the values in one file, in order, and the index of each anchor's start."""
 
     path: str
     events: tuple[Event, ...]
@@ -48,10 +48,10 @@ class Scan:
 
 
 def scan(source: bytes, path: str) -> Scan:
-    """The events of `source`; none when it holds no value.
+    """The events of `source`; empty without a value.
 
-    Raises ProjectError where the text is not UTF-8, not YAML, too large or too deep, holds a
-    second document, or an alias of an anchor that is not complete before it.
+    Raises ProjectError for text that is not UTF-8, not YAML, too large or too deep, for a second
+    document, and for an alias before the end of its anchor.
     """
     events: list[Event] = []
     anchors: dict[str, int] = {}
@@ -74,22 +74,22 @@ def scan(source: bytes, path: str) -> Scan:
 
 
 def refuse_depth(depth: int, place: Place) -> None:
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise _too_deep(place)
 
 
 def _too_deep(place: Place) -> ProjectError:
-    return ProjectError(f"nested more than {DEEPEST} deep", place)
+    return ProjectError(f"nested more than {MAX_DEPTH} deep", place)
 
 
 def _refuse_escapes(event: Event, place: Place) -> None:
-    """A quoted text can spell a NUL or half a character, which no file name can hold."""
+    """Raises ProjectError for escapes such as NUL or a lone surrogate: no file name allows them."""
     if _UNPRINTABLE.search(event.value):
-        raise ProjectError("a text with a character that cannot be printed", place)
+        raise ProjectError("unprintable character in a text", place)
 
 
 def _keep_anchor(anchors: dict[str, int], at: int, event: Event, path: str) -> None:
-    """An anchor is known when its value ends, so no value can hold itself."""
+    """Registers an anchor at the end of its value, so that no value contains itself."""
     if event.anchor in anchors:
         raise ProjectError(f"anchor `&{event.anchor}` is written twice", _place(path, event))
     if event.anchor is not None:
@@ -101,8 +101,8 @@ def _place(path: str, event: Event) -> Place:
 
 
 def _decoded(source: bytes, path: str) -> str:
-    if len(source) > LARGEST:
-        raise ProjectError(f"the file is larger than {LARGEST // 1024} KiB", Place(path))
+    if len(source) > MAX_FILE_BYTES:
+        raise ProjectError(f"the file is larger than {MAX_FILE_BYTES // 1024} KiB", Place(path))
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -111,12 +111,12 @@ def _decoded(source: bytes, path: str) -> str:
     if stray := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, stray.start()) + 1
         column = stray.start() - text.rfind("\n", 0, stray.start())
-        raise ProjectError("a character that cannot be printed", Place(path, line, column))
+        raise ProjectError("unprintable character", Place(path, line, column))
     return text
 
 
 def _parsed(text: str, path: str) -> Iterator[Event]:
-    """Starts and ends of values; the stream and its one document go without saying."""
+    """The starts and ends of values, without the events of stream and document."""
     documents, before = 0, None
     try:
         for event in yaml.parse(text, Loader=_LOADER):
@@ -134,7 +134,7 @@ def _parsed(text: str, path: str) -> Iterator[Event]:
 
 
 def _is_nothing(event: Event) -> bool:
-    """Whether it is a value that nobody wrote, not even its anchor or tag."""
+    """Whether the event is an empty value without anchor and tag."""
     named = isinstance(event, yaml.ScalarEvent) and (event.anchor or event.tag)
     is_empty = isinstance(event, yaml.ScalarEvent) and not event.value and not event.style
     return is_empty and not named

@@ -1,9 +1,9 @@
-"""One document → the project, its variants, and what each target's own stages see of them.
+"""Expands one document into the project, its variants and the overlays of its targets.
 
-    base ⊕ overlay: mappings merge key by key, all else replaces what stood there
+    base ⊕ overlay: mappings merge key by key, other values replace
 
-A merged document keeps the place of every key: a mistake in an overlay is shown where the overlay
-is written. `matrix:` is a list of overlays in short: one per combination of its values.
+A merged document keeps the place of every key, so that errors point into the overlay. `matrix:` is
+short for one overlay per combination of its values.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from math import prod
 
 from npumake.digest import Json
 from npumake.errors import Place, ProjectError
-from npumake.project.document import MOST, Document, Route, RoutePlace
+from npumake.project.document import MAX_VALUES, Document, Route, RoutePlace
 from npumake.project.events import refuse_depth
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
-MOST_VARIANTS = 256
-LONGEST_NAME = 100  # characters: it becomes a folder
-OVERLAYS = ("variants", "matrix")  # the sections that speak of the others
-ONCE = (*OVERLAYS, "dialect", "config")  # in no overlay: spoken before there is one
+MAX_VARIANTS = 256
+MAX_NAME_LENGTH = 100  # characters: it becomes a folder
+OVERLAYS = ("variants", "matrix")  # the sections that define overlays
+TOP_LEVEL_ONLY = (*OVERLAYS, "dialect", "config")  # not allowed in overlays
 
 
 def merged(base: Document, overlay: Document) -> Document:
-    """base ⊕ overlay, every route at the place where its value is written."""
+    """base ⊕ overlay, each route with the place of its value."""
     data = _merged(base.data, overlay.data)
     places = {
         route: overlay.places[route] if route in overlay.places else base.places[route]
@@ -39,39 +39,39 @@ def merged(base: Document, overlay: Document) -> Document:
 
 
 def variants(document: Document) -> dict[str, Document]:
-    """Every variant by name, whole: those of `variants:`, then those of `matrix:`.
+    """The complete document of every variant by name: first `variants:`, then `matrix:`.
 
-    Raises ProjectError for a name that is no folder's or is taken, and for more than
-    MOST_VARIANTS of them.
+    Raises ProjectError for a name that is in use or no valid folder name, and for more than
+    MAX_VARIANTS variants.
     """
     base = without(document, OVERLAYS)
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     for name, overlay, place in (*_named(document), *_combined(document, base)):
-        if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-            hint = f"at most {LONGEST_NAME} letters, digits, `_`, `.` and `-`"
-            raise ProjectError(f"`{name[:LONGEST_NAME]}` cannot name a variant", place, hint)
-        if name in found:
+        if not NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+            hint = f"at most {MAX_NAME_LENGTH} letters, digits, `_`, `.` and `-`"
+            raise ProjectError(f"`{name[:MAX_NAME_LENGTH]}` cannot name a variant", place, hint)
+        if name in documents:
             hint = "give one of them another name, under `variants:`"
             raise ProjectError(f"two variants are called `{name}`", place, hint)
-        if len(found) == MOST_VARIANTS or len(found) * len(base.places) > MOST:
-            raise ProjectError(f"too many variants: at most {MOST_VARIANTS}", place)
-        found[name] = merged(base, overlay)
-    return found
+        if len(documents) == MAX_VARIANTS or len(documents) * len(base.places) > MAX_VALUES:
+            raise ProjectError(f"too many variants: at most {MAX_VARIANTS}", place)
+        documents[name] = merged(base, overlay)
+    return documents
 
 
 def targets(document: Document) -> dict[str, Document | None]:
-    """By target, in order: its overlay, or None where it is only named.
+    """The overlay of each target, in order; None without one.
 
     Raises ProjectError for a target that is listed twice.
     """
-    found: dict[str, Document | None] = {}
+    overlays: dict[str, Document | None] = {}
     for index, entry in enumerate(document.data["targets"]):
         place = document.places["targets", index].value
         name = entry if isinstance(entry, str) else next(iter(entry))
-        if name in found:
+        if name in overlays:
             raise ProjectError(f"target `{name}` is listed twice", place)
-        found[name] = None if entry is name else _below(document, ("targets", index, name))
-    return found
+        overlays[name] = None if entry is name else _below(document, ("targets", index, name))
+    return overlays
 
 
 def _named(document: Document) -> Iterator[tuple[str, Document, Place]]:
@@ -81,7 +81,7 @@ def _named(document: Document) -> Iterator[tuple[str, Document, Place]]:
 
 
 def _combined(document: Document, base: Document) -> Iterator[tuple[str, Document, Place]]:
-    """One overlay per combination, the last key turning fastest, named for its values."""
+    """One overlay per combination, named for its values; the last key varies fastest."""
     matrix = document.data.get("matrix", {})
     if not matrix:
         return
@@ -91,8 +91,8 @@ def _combined(document: Document, base: Document) -> Iterator[tuple[str, Documen
             raise ProjectError(f"`matrix.{key}` has no values", document.places["matrix", key].key)
         if key in ("dialect", "config"):
             raise ProjectError(f"`{key}` cannot vary", document.places["matrix", key].key)
-    if prod(len(values) for values in matrix.values()) > MOST_VARIANTS:
-        raise ProjectError(f"too many combinations: at most {MOST_VARIANTS}", place)
+    if prod(len(values) for values in matrix.values()) > MAX_VARIANTS:
+        raise ProjectError(f"too many combinations: at most {MAX_VARIANTS}", place)
     axes = [[_choice(document, base, key, n) for n in range(len(matrix[key]))] for key in matrix]
     for chosen in product(*axes):
         name = "-".join(spelling for spelling, _ in chosen)
@@ -100,7 +100,7 @@ def _combined(document: Document, base: Document) -> Iterator[tuple[str, Documen
 
 
 def _choice(document: Document, base: Document, key: str, index: int) -> tuple[str, Document]:
-    """One value of one key of the matrix: how a name spells it, and its overlay."""
+    """One value of one key of the matrix: its part of the name, and its overlay."""
     at: Route = ("matrix", key, index)
     value, head = _below(document, at), document.places["matrix", key].key
     if isinstance(value.data, dict):
@@ -116,12 +116,12 @@ def _choice(document: Document, base: Document, key: str, index: int) -> tuple[s
 
 
 def _route(key: str, data: Json) -> tuple[str, ...]:
-    """The route that a dotted key means: a name may hold dots itself where `data` knows it."""
-    known = data if isinstance(data, dict) else {}
-    starts = [name for name in known if key == name or key.startswith(f"{name}.")]
+    """The route of a dotted key; names in `data` may contain dots themselves."""
+    mapping = data if isinstance(data, dict) else {}
+    starts = [name for name in mapping if key == name or key.startswith(f"{name}.")]
     head = max(starts, key=len, default=key.partition(".")[0])
     rest = key[len(head) + 1 :]
-    return (head, *_route(rest, known.get(head))) if rest else (head,)
+    return (head, *_route(rest, mapping.get(head))) if rest else (head,)
 
 
 def _spelled(value: Json) -> str:
@@ -133,7 +133,7 @@ def _spelled(value: Json) -> str:
 
 
 def _below(document: Document, top: Route) -> Document:
-    """What stands at `top`, as a document of its own."""
+    """The part below `top` as a document of its own."""
     data = document.data
     for part in top:
         data = data[part]
@@ -142,7 +142,7 @@ def _below(document: Document, top: Route) -> Document:
 
 
 def without(document: Document, sections: tuple[str, ...]) -> Document:
-    """What else the document holds."""
+    """The document without these sections."""
     data = {key: value for key, value in document.data.items() if key not in sections}
     return Document(document.path, data, {r: document.places[r] for r in routes(data)})
 
@@ -150,12 +150,14 @@ def without(document: Document, sections: tuple[str, ...]) -> Document:
 def _merged(base: Json, overlay: Json) -> Json:
     if not isinstance(base, dict) or not isinstance(overlay, dict):
         return overlay
-    kept = {key: _merged(base[key], overlay[key]) if key in overlay else base[key] for key in base}
-    return kept | {key: value for key, value in overlay.items() if key not in base}
+    joined = {
+        key: _merged(base[key], overlay[key]) if key in overlay else base[key] for key in base
+    }
+    return joined | {key: value for key, value in overlay.items() if key not in base}
 
 
 def routes(data: Json, route: Route = ()) -> Iterator[Route]:
-    """Every route in `data`, the way to it before itself."""
+    """Every route in `data`, parents first."""
     yield route
     keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
     for key in keys:

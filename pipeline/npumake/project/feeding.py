@@ -1,9 +1,8 @@
-"""What an input is fed, given what its model was trained on: defaults filled in, rules checked.
+"""Resolves how an input is fed: fills in defaults and checks the rules.
 
-LEGAL and PICTURES are the whole truth about which fed types reach which trained types. A picture
-arrives as planes, each a graph input of its own; a plain `fed_type` is one plane that keeps the
-name of the model's input. nv12 is upsampled by the chip's video unit before the model sees it,
-so its one plane is yuv444; the planes of `preprocess` are the camera's own.
+LEGAL and PICTURES list which fed types fit which trained types. A picture arrives as planes, each
+its own graph input. A plain `fed_type` is one plane with the name of the model's input. The chip's
+video unit upsamples nv12, so its one plane is yuv444. The planes of `preprocess` are the camera's.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ RECTANGLE = ("width", "height", "left", "top")  # of a crop, in pixels of the pi
 
 @dataclass(frozen=True)
 class Plane:
-    """One graph input. `tag` is put behind the model input's name, empty where it is alone."""
+    """One graph input. `tag` is the suffix behind the model input's name, empty for one plane."""
 
     tag: str
     channels: str  # a letter each; empty for a feature map
@@ -62,7 +61,7 @@ PICTURES: dict[str, tuple[tuple[str, ...], tuple[Plane, ...]]] = {
 
 @dataclass(frozen=True)
 class Feeding:
-    """One input of the model, no defaults left. Sizes are (height, width)."""
+    """The form in which one model input is fed, defaults filled in. Sizes are (height, width)."""
 
     shape: tuple[int, ...]  # as trained
     layout: str  # as trained
@@ -80,14 +79,14 @@ class Feeding:
 
     @property
     def is_as_trained(self) -> bool:
-        """Whether what is fed differs from the trained form by the offset at most."""
+        """Whether the fed form equals the trained one, except for the offset."""
         plane = self.planes[0]
         alike = plane == Plane("", self.channels, self.layout)
         return alike and self.size is None and not self.crop
 
     @property
     def fed_channels(self) -> str:
-        """The letters of all planes, one plane behind the other."""
+        """The letters of all planes, concatenated."""
         return "".join(plane.channels for plane in self.planes)
 
     @property
@@ -101,64 +100,66 @@ class Feeding:
         return self.size or self.trained_size
 
 
-def feeding(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
-    """What `inputs.<name>` says about the model input of this trained `shape`.
+def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
+    """The Feeding of the section `inputs.<name>`; `shape` is the trained one.
 
-    Raises ProjectError for a pair of types that nothing converts, and for a shape they do not fit.
+    Raises ProjectError for types without a conversion, and for a shape that does not fit.
     """
-    camera = given.preprocess
+    camera = section.preprocess
     if camera is not None and camera.type != "float32":
-        found = _picture(name, given, camera, shape)
+        result = _picture(name, section, camera, shape)
     else:
-        found = _plain(name, given, shape)
-    if found.channels:
-        _check_picture(name, given, found)
-    if given.color_range == "video" and not _converts(found):
+        result = _plain(name, section, shape)
+    if result.channels:
+        _check_picture(name, section, result)
+    if section.color_range == "video" and not _converts(result):
         raise ProjectError(
             "`color_range: video` where no YUV is converted to RGB",
             Route(f"inputs.{name}.color_range"),
             "it is the range of a YUV picture fed to a model trained on rgb or bgr",
         )
-    if given.batch > 1 and shape[:1] != (1,):
+    if section.batch > 1 and shape[:1] != (1,):
         raise ProjectError(
             f"a batch for an input whose first dimension is {shape[0] if shape else 'missing'}",
             Route(f"inputs.{name}.batch"),
             "the model must take one image for the compiled file to take several",
         )
-    return found
+    return result
 
 
-def _plain(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
-    """One plane of the model's own size, by `fed_type`."""
-    trained = given.type or "featuremap"
-    fed = given.fed_type or trained
-    if given.preprocess is not None:
-        _refuse_beside_preprocess(name, given)
-        if given.preprocess.size or given.preprocess.crop:
+def _plain(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
+    """The Feeding by `fed_type`: one plane of the model's own size."""
+    trained = section.type or "featuremap"
+    fed_type = section.fed_type or trained
+    if section.preprocess is not None:
+        _refuse_beside_preprocess(name, section)
+        if section.preprocess.size or section.preprocess.crop:
             raise ProjectError(
                 "`float32` is no picture: it has neither `size` nor `crop`",
                 Route(f"inputs.{name}.preprocess"),
             )
-    if fed not in LEGAL[trained]:
-        raise _illegal(name, "fed_type", trained, fed, LEGAL[trained])
-    layout = given.fed_layout or given.layout
-    plane = Plane("", CHANNELS[fed], layout, from_nv12=fed == "nv12")
-    default = 128 if CHANNELS[fed] and given.preprocess is None else 0
+    if fed_type not in LEGAL[trained]:
+        raise _illegal(name, "fed_type", trained, fed_type, LEGAL[trained])
+    layout = section.fed_layout or section.layout
+    plane = Plane("", CHANNELS[fed_type], layout, from_nv12=fed_type == "nv12")
+    default = 128 if CHANNELS[fed_type] and section.preprocess is None else 0
     return Feeding(
         shape,
-        given.layout,
+        section.layout,
         CHANNELS[trained],
         (plane,),
-        given.color_range == "video",
-        default if given.offset is None else given.offset,
+        section.color_range == "video",
+        default if section.offset is None else section.offset,
     )
 
 
-def _picture(name: str, given: Input, camera: CameraPreprocess, shape: tuple[int, ...]) -> Feeding:
-    """The planes of `preprocess`, of its size."""
-    _refuse_beside_preprocess(name, given)
+def _picture(
+    name: str, section: Input, camera: CameraPreprocess, shape: tuple[int, ...]
+) -> Feeding:
+    """The Feeding by `preprocess`: the camera's planes, in the camera's size."""
+    _refuse_beside_preprocess(name, section)
     allowed, planes = PICTURES[camera.type]
-    trained = given.type or allowed[0]
+    trained = section.type or allowed[0]
     if trained not in allowed:
         raise _illegal(name, "preprocess.type", trained, camera.type, _cameras(trained))
     if camera.size is not None and len(camera.size) != 2:
@@ -169,11 +170,11 @@ def _picture(name: str, given: Input, camera: CameraPreprocess, shape: tuple[int
         )
     return Feeding(
         shape,
-        given.layout,
+        section.layout,
         CHANNELS[trained],
         planes,
-        given.color_range == "video",
-        128 if given.offset is None else given.offset,
+        section.color_range == "video",
+        128 if section.offset is None else section.offset,
         None if camera.size is None else (camera.size[0], camera.size[1]),
         camera.crop,
     )
@@ -183,17 +184,19 @@ def _cameras(trained: str) -> tuple[str, ...]:
     return (*(kind for kind, (allowed, _) in PICTURES.items() if trained in allowed), "float32")
 
 
-def _illegal(name: str, key: str, trained: str, fed: str, legal: tuple[str, ...]) -> ProjectError:
+def _illegal(
+    name: str, key: str, trained: str, fed_type: str, legal: tuple[str, ...]
+) -> ProjectError:
     return ProjectError(
-        f"a model trained on {trained} cannot be fed {fed}",
+        f"a model trained on {trained} cannot be fed {fed_type}",
         Route(f"inputs.{name}.{key}"),
         f"trained on {trained} it may be fed: {', '.join(legal)}",
     )
 
 
-def _refuse_beside_preprocess(name: str, given: Input) -> None:
+def _refuse_beside_preprocess(name: str, section: Input) -> None:
     for key in ("fed_type", "fed_layout"):
-        if getattr(given, key) is not None:
+        if getattr(section, key) is not None:
             raise ProjectError(
                 f"`{key}` beside `preprocess`, which says what is fed",
                 Route(f"inputs.{name}.{key}"),
@@ -201,27 +204,27 @@ def _refuse_beside_preprocess(name: str, given: Input) -> None:
             )
 
 
-def _check_picture(name: str, given: Input, found: Feeding) -> None:
-    where = Route(f"inputs.{name}.{'type' if given.type else 'preprocess'}")
-    wanted = len(found.channels)
-    if len(found.shape) != 4 or found.shape[found.layout.index("C")] != wanted:
+def _check_picture(name: str, section: Input, feeding: Feeding) -> None:
+    where = Route(f"inputs.{name}.{'type' if section.type else 'preprocess'}")
+    count = len(feeding.channels)
+    if len(feeding.shape) != 4 or feeding.shape[feeding.layout.index("C")] != count:
         raise ProjectError(
-            f"a picture of {wanted} channel{'s' if wanted > 1 else ''} in {found.layout} does not "
-            f"fit the input's shape {list(found.shape)}",
+            f"a picture of {count} channel{'s' if count > 1 else ''} in {feeding.layout} does not "
+            f"fit the input's shape {list(feeding.shape)}",
             where,
             "see `layout` and `type` under `inputs:`",
         )
     # A chip reads even a plain yuv444 through its video unit.
-    blocks = any(plane.halved or plane.channels == "yuv" for plane in found.planes)
-    if blocks and any(side % 2 for side in found.fed_size):
-        key = "preprocess" if given.preprocess else "fed_type"
+    blocks = any(plane.halved or plane.channels == "yuv" for plane in feeding.planes)
+    if blocks and any(side % 2 for side in feeding.fed_size):
+        key = "preprocess" if section.preprocess else "fed_type"
         raise ProjectError(
-            f"a picture of {found.fed_size[0]} x {found.fed_size[1]} has odd sides",
+            f"a picture of {feeding.fed_size[0]} x {feeding.fed_size[1]} has odd sides",
             Route(f"inputs.{name}.{key}"),
             "its colour lies on blocks of 2 x 2 pixels: height and width must be even",
         )
 
 
-def _converts(found: Feeding) -> bool:
-    """Whether colours are computed and not only reordered."""
-    return bool(set(found.channels) - set(found.fed_channels))
+def _converts(feeding: Feeding) -> bool:
+    """Whether colours are converted, not only reordered."""
+    return bool(set(feeding.channels) - set(feeding.fed_channels))

@@ -1,9 +1,9 @@
-"""The files a project names, in an order that no file system decides.
+"""The files a project names, in an order that does not depend on the file system.
 
-`${ENV:NAME}` in a path is the variable's value, looked up together with the files: no key of an
-artifact holds it, only the names and the bytes of what it led to.
+`${ENV:NAME}` in a path is replaced when the files are listed. Cache keys hold only the names and
+bytes of the files, not the variable.
 
-Imports nothing that parses: it runs in every build, also when there is nothing to do.
+The module imports no parser, since every build runs it, even with nothing to do.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path, PurePosixPath
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from npumake.digest import is_made_up, is_stored, key_of, of_bytes
+from npumake.digest import is_generated, is_stored, key_of, of_bytes
 from npumake.errors import CacheError, ProjectError, Route
 from npumake.project.hints import hints_of
 from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
-MOST_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
-MOST_DOCUMENT = 1 << 28  # bytes of JSON about a model
+MAX_MODEL_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
+MAX_DOCUMENT_BYTES = 1 << 28  # of JSON about a model
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -35,14 +35,14 @@ NamedFiles = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a project as a stage may see it: a name without folders, and its content."""
+    """One file of a project as stages see it: a name without folders, and its content."""
 
     name: str
     path: str
     digest: str
 
     def read(self) -> bytes:
-        """Its bytes, exactly those that `digest` names. Raises CacheError when they changed."""
+        """The file's bytes. Raises CacheError if they no longer match `digest`."""
         with open(self.path, "rb") as file:
             data = file.read()
         if of_bytes(data) != self.digest:
@@ -55,8 +55,8 @@ class SourceFile:
         return os.path.getsize(self.path)
 
     def part(self, offset: int, length: int) -> bytes:
-        """`length` of its bytes. Whoever publishes what is made of them sees to it that the file
-        did not change meanwhile. Raises CacheError where it ends before."""
+        """`length` bytes from `offset`, unverified: the publisher of the result checks that the
+        file did not change. Raises CacheError if the file is too short."""
         with open(self.path, "rb") as file:
             file.seek(offset)
             data = file.read(length)
@@ -66,9 +66,9 @@ class SourceFile:
 
 
 def refuse_huge(path: Path | str, where: str = "") -> None:
-    """Raises ProjectError for a file that no format of models can fill, before it is read. One
-    that is not there, or no plain file, is another's to refuse."""
-    if os.path.isfile(path) and (size := os.path.getsize(path)) > MOST_BYTES:
+    """Raises ProjectError for a file beyond the limit of all model formats, before it is read.
+    Ignores missing and special files, which callers refuse."""
+    if os.path.isfile(path) and (size := os.path.getsize(path)) > MAX_MODEL_BYTES:
         what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
         hint = "is it the model? larger weights lie in several files beside it"
         raise ProjectError(what, where or str(path), hint)
@@ -77,14 +77,14 @@ def refuse_huge(path: Path | str, where: str = "") -> None:
 def refuse_long(path: Path) -> None:
     """Raises ProjectError for a document, .json, longer than a build writes, before it is read."""
     size = os.path.getsize(path) if path.suffix == ".json" and path.is_file() else 0
-    if size > MOST_DOCUMENT:
+    if size > MAX_DOCUMENT_BYTES:
         raise ProjectError(
-            f"a document of {size:,} bytes; it may have {MOST_DOCUMENT:,}", str(path)
+            f"a document of {size:,} bytes; it may have {MAX_DOCUMENT_BYTES:,}", str(path)
         )
 
 
 def model_bytes(path: Path) -> bytes:
-    """All of a model, or of a file that was made of one. Raises ProjectError, OSError."""
+    """The bytes of a model file. Raises ProjectError for a huge one, OSError."""
     refuse_huge(path)
     return path.read_bytes()
 
@@ -94,7 +94,7 @@ SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the
 
 @dataclass(frozen=True)
 class FileSource:
-    """A key that names one file, or many by a pattern; `confined` ones lie in the project."""
+    """A key that names one file, or many by a pattern; `confined` ones must be in the project."""
 
     keys: tuple[str, ...]  # a model's input may be called `input.1`: the route cannot be split
     pattern: str
@@ -109,12 +109,12 @@ class FileSource:
 
 
 def sources(sections: Any) -> tuple[FileSource, ...]:
-    """Every file or pattern named in `sections`, or in one of them, by its dotted route."""
+    """All files and patterns in `sections`, or in one section."""
     return tuple(_sources(type(sections), sections, ()))
 
 
 def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[FileSource]:
-    """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
+    """The files in `value`, by its type hint: at run time a FilePath is a plain string."""
     if hint in (FilePath, FileGlob, CodeGlob, ModuleGlob) and isinstance(value, str):
         is_code = hint in (CodeGlob, ModuleGlob)
         yield FileSource(route, value, hint is not FilePath, is_code, is_module=hint is ModuleGlob)
@@ -126,7 +126,7 @@ def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[FileSour
 
 
 def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
-    """What `value`, if it is a `hint`, is made of: (route below it, type, value)."""
+    """The parts of `value`, if it is a `hint`, as (route below it, type, value)."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and hint is type(value):
         hints = hints_of(hint)
@@ -141,20 +141,20 @@ def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
 
 
 def source_files(directory: Path, source: FileSource) -> NamedFiles:
-    """The files of `source` in the project `directory`; none when they do not exist.
+    """The existing files of `source` in the project `directory`.
 
-    Raises ProjectError for a variable that is not set, at the key that uses it, and for a
-    confined file that lies elsewhere, by whatever way.
+    Raises ProjectError for an unset variable, at the key that uses it, and for a confined file
+    outside the project.
     """
     _require_variables(source)
     if not source.many:
         return _single(directory / _expanded(source.pattern))
-    found = pattern_files(directory, source.pattern)
+    files = pattern_files(directory, source.pattern)
     if source.confined:
-        _refuse_elsewhere(directory, source, found)
+        _refuse_elsewhere(directory, source, files)
     if source.is_module:
-        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in found)
-    return found
+        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in files)
+    return files
 
 
 def _require_variables(source: FileSource) -> None:
@@ -165,9 +165,9 @@ def _require_variables(source: FileSource) -> None:
             raise ProjectError(what, Route(source.route), hint)
 
 
-def _refuse_elsewhere(directory: Path, source: FileSource, found: NamedFiles) -> None:
+def _refuse_elsewhere(directory: Path, source: FileSource, files: NamedFiles) -> None:
     home = directory.resolve()
-    for _, path in found:
+    for _, path in files:
         if not Path(path).resolve().is_relative_to(home):
             what = f"`{source.pattern}` names Python outside the project"
             raise ProjectError(what, Route(source.route), "copy it into the project's directory")
@@ -177,29 +177,29 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     """The plain files that match `pattern`, as (name, path) sorted by name.
 
     `*`, `?` and `[…]` match within a folder, `**` any number of folders. The name is the POSIX
-    path below the last folder before the first wildcard. A folder stands for the files in it.
-    Hidden files, and folders behind links under `**`, are left out. No such folder: no files.
-    Raises ProjectError for one that cannot be listed.
+    path below the last folder before the first wildcard. A folder means all its files. Hidden
+    files, and linked folders under `**`, are skipped. A missing folder has no files. Raises
+    ProjectError for a folder that cannot be listed.
     """
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*map(_expanded, parts[:literal]))
-    if is_made_up(root):
+    if is_generated(root):
         return ()
     if parts and literal == len(parts) and os.path.isdir(root):
         parts = (*parts, "*")
     elif literal == len(parts):
         return _single(root)
-    # A value is taken at its word: what is wild in it matches only itself.
+    # Wildcards in a variable's value match only themselves.
     *folders, last = (_expanded(part, wild=r"[\g<0>]") for part in parts[literal:])
-    wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
-    names = sorted(set(_below(str(root), wanted, "")))
+    patterns = (*folders, "**", "*") if last == "**" else (*folders, last)
+    names = sorted(set(_below(str(root), patterns, "")))
     return tuple((name, f"{root}/{name}") for name in names)
 
 
 def _expanded(part: str, wild: str = r"\g<0>") -> str:
-    """`part` with the values of its variables, each wild character of them written as `wild`."""
-    return _VARIABLE.sub(lambda found: _WILD.sub(wild, os.environ.get(found[1], "")), part)
+    """`part` with its variables expanded; `wild` replaces wildcard characters in the values."""
+    return _VARIABLE.sub(lambda match: _WILD.sub(wild, os.environ.get(match[1], "")), part)
 
 
 def _single(path: Path) -> NamedFiles:
@@ -207,7 +207,7 @@ def _single(path: Path) -> NamedFiles:
 
 
 def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
-    """Names of the files below `folder` that match `parts`, each with `prefix`."""
+    """The names of matching files below `folder`, each with `prefix`."""
     part, rest = parts[0], parts[1:]
     if part == "**":
         yield from _below(folder, rest, prefix)
@@ -226,8 +226,8 @@ def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """A folder is none, and a link to nothing. Raises ProjectError for what is there by mistake."""
-    if not entry.is_symlink() and entry.is_file():  # mostly so, and the system is not asked again
+    """False for folders and dangling links. Raises ProjectError for pipes, devices and the like."""
+    if not entry.is_symlink() and entry.is_file():  # the common case, without a system call
         return True
     if os.path.isfile(entry.path):
         return True

@@ -1,7 +1,7 @@
-"""Whether a value fits a schema: yes or no, in no time.
+"""A fast check whether a value fits a schema.
 
-It knows the keywords that schema.py writes and says no to a schema with any other, and to whatever
-it is not sure of: then jsonschema is asked, which also knows what is wrong.
+It supports the keywords that schema.py writes. It returns False for other keywords and for doubtful
+cases; then `check` runs jsonschema, which also finds the errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 def fits(value: Json, schema: Json, whole: Json = None) -> bool:
-    """`whole` is the schema that a `$ref` starts at: by default this one."""
+    """Whether `value` surely fits. `whole` is the root schema for `$ref`, by default `schema`."""
     whole = whole or schema
     return all(
         keyword in _SAYS_NOTHING

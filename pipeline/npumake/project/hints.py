@@ -1,4 +1,4 @@
-"""The types of a class's fields, by name, worked out once: many values are of one class."""
+"""The types of a class's fields by name, cached per class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 
 def hints_of(kind: Any, with_docs: bool = False) -> Mapping[str, Any]:
-    """`with_docs` as they are written, Annotated; else the bare types."""
+    """The types; `with_docs` keeps their Annotated form."""
     return _hints(kind, with_docs)
 
 

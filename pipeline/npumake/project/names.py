@@ -1,4 +1,4 @@
-"""Sections by name of a model input, or by its number as `@0`; `*` stands for all the others."""
+"""Keys for model inputs: a name, a number such as `@0`, or `*` for all others."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ T = TypeVar("T")
 
 
 def numbered(index: int) -> str:
-    """The key that speaks of the input of this number, counted from 0."""
+    """The key of the input with this number, from 0."""
     return f"@{index}"
 
 
-def entries(given: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
-    """By name, the key of `given` that speaks of it; names that none speaks of are left out.
+def entries(sections: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
+    """The key of `sections` for each name; names without one are left out.
 
-    `names` are all inputs of the model, in its order.
+    `names` lists all inputs of the model, in order.
     """
     keys = {
-        name: next((key for key in (name, numbered(index), EVERY) if key in given), None)
+        name: next((key for key in (name, numbered(index), EVERY) if key in sections), None)
         for index, name in enumerate(names)
     }
     return {name: key for name, key in keys.items() if key is not None}
 
 
-def strangers(given: Mapping[str, T], names: Iterable[str]) -> list[str]:
-    """The keys of `given` that name nothing in `names`."""
+def strangers(sections: Mapping[str, T], names: Iterable[str]) -> list[str]:
+    """The keys of `sections` that match no name."""
     listed = list(names)
-    known = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
-    return [key for key in given if key not in known]
+    allowed = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
+    return [key for key in sections if key not in allowed]

@@ -1,5 +1,5 @@
-"""What a key of YAML may name on the disk. In a file of their own, because every build asks for
-these types and only planning needs the sections."""
+"""The types of keys that name files. A module of its own, since every build needs these types but
+only planning needs the sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections that say how exact the integers are: `calibration:` and `quantization:`."""
+"""The sections `calibration:` and `quantization:`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Method = Literal[
 
 @dataclass(frozen=True)
 class Modelwise:
-    """What `method: modelwise` tries, which hb_mapper and hb_compile call `default`, and where it
-    stops. A value that the chip has no grids for is left out."""
+    """The search of `method: modelwise`, which hb_mapper and hb_compile call `default`. Values that
+    the chip does not support are skipped."""
 
     methods: Annotated[
         tuple[Literal["kl", "max", "moving_average"], ...], Doc("The methods, in this order.")
@@ -101,7 +101,7 @@ Types = Mapping[str, Type]
 
 @dataclass(frozen=True)
 class LayerTypes:
-    """The types of one node, place by place; they beat `types`."""
+    """The types of one node's inputs and output; they override `types`."""
 
     input: Annotated[Type | None, Doc("Of all it reads.")] = None
     inputs: Annotated[
@@ -112,13 +112,14 @@ class LayerTypes:
 
 @dataclass(frozen=True)
 class Quantization:
-    """What is asked of single nodes, of all, and of weights and biases to bring accuracy back.
+    """Types of tensors, placement of nodes, and accuracy corrections.
 
-    Switches for that are off unless true, or left open and found to help: by `recipe: best` each,
-    by `method: default` round_weights, bias_correction and, for ties alone, widen_answers.
+    A correction is on if true. An open one may be turned on by a search: any of them by
+    `recipe: best`; round_weights, bias_correction and, for ties alone, widen_answers by
+    `method: default`.
 
-    Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
-    is all that follows x, `a, b -> c` what lies between, `Add(*)` an operator, `*` everything."""
+    A node is named by itself or by an output tensor, as trained or optimized. `x...` means all that
+    follows x, `a, b -> c` all between, `Add(*)` an operator, `*` everything."""
 
     types: Annotated[
         Types | tuple[Types, ...],

@@ -1,7 +1,7 @@
-"""A project directory → `Project`: typed sections, and the place of every key.
+"""Reads a project directory into a `Project`: typed sections, and the place of every key.
 
-`project.yaml` holds the sections; a section S may have a file S.yaml of its own instead, with
-the same keys and the same meaning.
+`project.yaml` holds the sections. A section S may have its own file S.yaml instead, with the same
+keys.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any, Literal, Union, get_args, get_origin
 from npumake.digest import Json, key_of
 from npumake.errors import Place, ProjectError
 from npumake.project.check import check, dotted
-from npumake.project.document import Document, RoutePlace, read_document, shown
+from npumake.project.document import Document, RoutePlace, path_text, read_document
 from npumake.project.expand import NAME, merged, targets, variants
 from npumake.project.hints import hints_of
 from npumake.project.schema import is_choice, schema_of
 from npumake.project.sections import Sections
-from npumake.project.vendor import Dialects, Note, VendorDocument, spoken, vendor_of
+from npumake.project.vendor import Dialects, Note, VendorDocument, translated, vendor_of
 
 SCHEMA = schema_of(Sections)
 PROJECT = "project.yaml"
-ONCE_SAID = ("dialect", "config")  # one word each: they stand in project.yaml
+PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in project.yaml
 
 
 @dataclass(frozen=True)
 class ProjectReading:
-    """The sections as one target's own stages read them; `own` are those its overlay names."""
+    """The sections for one target's stages; `own` lists the sections in its overlay."""
 
     sections: Sections
     places: Mapping[str, Place]
@@ -39,11 +39,11 @@ class ProjectReading:
 
 @dataclass(frozen=True)
 class Project:
-    """What the YAML of one directory says.
+    """The YAML of one directory.
 
-    `places` goes from a dotted route ("calibration.method", "targets.0") to where its value is
-    written; of a mapping ("inputs.image"), to its key. A variant is a project of its own, called
-    `variant`; the project itself has none, and knows its variants.
+    `places` maps dotted routes ("calibration.method", "targets.0") to their values; routes of
+    mappings ("inputs.image") to their keys. A variant is a project of its own, with its name in
+    `variant`.
     """
 
     name: str
@@ -56,46 +56,51 @@ class Project:
     variants: tuple[Project, ...] = ()
     notes: tuple[Note, ...] = ()
     variables: tuple[str, ...] = ()  # of the environment, that the YAML depends on
-    said: VendorDocument | None = None  # in a vendor's own words
+    vendor_document: VendorDocument | None = None  # in a vendor's own words
 
 
 def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
-    """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
+    """The project in `directory`, named like it. `dialects` are the supported ones.
 
-    Raises ProjectError at the first mistake: a name that is no file name everywhere, no
-    project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
+    Raises ProjectError for the first error: a name that is not portable, a missing project.yaml, a
+    duplicate section, or an error of `parse_document` or `check`.
     """
     name = os.path.basename(os.path.abspath(directory))
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
-        raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
+        raise ProjectError(f"`{name}` cannot name a project", path_text(directory), hint)
     top = read_document(_project_file(directory))
     check(top, {"type": "object"})
     vendor = vendor_of(top, directory, dialects or {})
     files = _section_files(directory, vendor.config.files if vendor else ())
-    said = spoken(_joined([top, *map(read_document, files)]), vendor)
-    found = project_of(said.document, name, directory)
-    files = (directory / PROJECT, *files, *said.files)
-    told = [replace(variant, said=said.said) for variant in found.variants]
-    found = replace(found, said=said.said, variants=tuple(told))
-    return replace(found, files=files, notes=said.notes, variables=said.variables)
+    translation = translated(_joined([top, *map(read_document, files)]), vendor)
+    project = project_of(translation.document, name, directory)
+    files = (directory / PROJECT, *files, *translation.files)
+    variants_with_document = [
+        replace(variant, vendor_document=translation.vendor_document)
+        for variant in project.variants
+    ]
+    project = replace(
+        project, vendor_document=translation.vendor_document, variants=tuple(variants_with_document)
+    )
+    return replace(project, files=files, notes=translation.notes, variables=translation.variables)
 
 
 def project_of(document: Document, name: str, directory: Path) -> Project:
-    """The project that one document describes, with its variants and its targets' overlays.
+    """The project of one document, with variants and overlays of targets.
 
-    Raises the first ProjectError in it.
+    Raises its first ProjectError.
     """
     plain = _reading(document)
     by_target = {
         target: plain if overlay is None else _overlaid(document, overlay)
         for target, overlay in targets(document).items()
     }
-    found = tuple(
+    nested = tuple(
         replace(project_of(whole, name, directory), variant=variant)
         for variant, whole in variants(document).items()
     )
-    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=found)
+    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=nested)
 
 
 def _overlaid(document: Document, overlay: Document) -> ProjectReading:
@@ -108,7 +113,7 @@ def _reading(document: Document) -> ProjectReading:
 
 
 def sections_of(document: Document) -> Sections:
-    """The typed sections of one document. Raises the first ProjectError in it."""
+    """The typed sections of one document. Raises its first ProjectError."""
     check(document, SCHEMA)
     return built(Sections, document.data)
 
@@ -116,32 +121,36 @@ def sections_of(document: Document) -> Sections:
 def _project_file(directory: Path) -> Path:
     file = directory / PROJECT
     if os.path.lexists(file) and not file.is_file():
-        raise ProjectError("no plain file", shown(file))
+        raise ProjectError("no plain file", path_text(file))
     if not file.is_file():
         hint = "a project is a directory with a project.yaml"
-        raise ProjectError("no project.yaml", shown(directory), hint)
+        raise ProjectError("no project.yaml", path_text(directory), hint)
     return file
 
 
 def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]:
-    """Those that exist, in the order of the sections. A vendor's file may be called like one."""
+    """The existing files of sections, in order. A vendor's file may have the same name."""
     others = {os.path.realpath(file) for file in vendors}
-    found = []
+    files = []
     for name in ("project", *(section.name for section in fields(Sections))):
         for suffix in (".yml", ".yaml"):
             file = directory / f"{name}{suffix}"
-            if name in ONCE_SAID or not os.path.lexists(file) or os.path.realpath(file) in others:
+            if (
+                name in PROJECT_FILE_KEYS
+                or not os.path.lexists(file)
+                or os.path.realpath(file) in others
+            ):
                 continue
             if suffix == ".yml":
-                raise ProjectError("not read", shown(file), f"rename it to {name}.yaml")
+                raise ProjectError("not read", path_text(file), f"rename it to {name}.yaml")
             if not file.is_file():
-                raise ProjectError("no plain file", shown(file))
-            found += [file] if name != "project" else []
-    return tuple(found)
+                raise ProjectError("no plain file", path_text(file))
+            files += [file] if name != "project" else []
+    return tuple(files)
 
 
 def _joined(documents: list[Document]) -> Document:
-    """The first document with each other one as the section that its file is named for."""
+    """The first document with the others as sections, each named for its file."""
     project, *sections = documents
     data: dict[str, Json] = dict(project.data)
     places: dict[tuple[str | int, ...], RoutePlace] = dict(project.places)
@@ -156,7 +165,7 @@ def _joined(documents: list[Document]) -> Document:
 
 
 def built(hint: Any, value: Json) -> Any:
-    """Checked plain data as the type that `hint` names."""
+    """Converts checked plain data to the type `hint`."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         hints = hints_of(hint)
@@ -189,7 +198,7 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
 
 
 def _kind(hint: Any) -> type | None:
-    """What JSON has for a type: a list, a dict, or else one value."""
+    """The JSON container of a type: list, dict, or None for a scalar."""
     if is_dataclass(hint):
         return dict
     origin = get_origin(getattr(hint, "__supertype__", hint))

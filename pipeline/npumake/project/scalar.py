@@ -1,12 +1,12 @@
-"""What an unquoted word means: the YAML 1.2 core schema, less its ambiguities.
+"""The meaning of unquoted words: the YAML 1.2 core schema without its ambiguities.
 
     null      ~  null  (nothing)
     boolean   true  false
     integer   [-+]? (0 | [1-9][0-9]*)  |  0x[0-9a-fA-F]+
     number    [-+]? (.d+ | d+.d* | d+ before an exponent) ([eE][-+]?d+)?
 
-All else is text: `1_000`, `007`, `1:30` and `2024-01-01` too, which older readers turn into
-numbers, octals, base 60 and dates. A word on which readers disagree is refused.
+Other words are text, including `1_000`, `007`, `1:30` and `2024-01-01`, which YAML 1.1 reads as
+numbers and dates. Words on which readers disagree are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.errors import Place, ProjectError
 
 Scalar = str | int | float | bool | None
 
-LONGEST_INTEGER = 20  # characters: 64 bits with a sign
+MAX_INTEGER_CHARACTERS = 20  # characters: 64 bits with a sign
 
 _WORDS: dict[str, Scalar] = {
     "": None,
@@ -38,7 +38,7 @@ _OLDER = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 
 def older_meaning(word: str, place: Place) -> Scalar:
-    """The value of the unquoted `word` in a vendor's file: `True` and `yes` are booleans there.
+    """The value of the unquoted `word` in a vendor's file, where `True` and `yes` are booleans.
 
     Raises ProjectError as `meaning` does. Source: YAML 1.1, as PyYAML resolves it.
     """
@@ -51,8 +51,8 @@ def older_meaning(word: str, place: Place) -> Scalar:
 def meaning(word: str, place: Place) -> Scalar:
     """The value of the unquoted `word`; `place` is where an error points.
 
-    Raises ProjectError for a trap (`yes`, `off`, `True`, …) and for a number that is not finite
-    or has more than 64 bits. Source: YAML 1.2.2, section 10.3.2.
+    Raises ProjectError for an ambiguous word (`yes`, `off`, `True`, …) and for a number that is not
+    finite or has more than 64 bits. Source: YAML 1.2.2, section 10.3.2.
     """
     if word in _WORDS:
         return _WORDS[word]
@@ -60,7 +60,7 @@ def meaning(word: str, place: Place) -> Scalar:
         hint = f'write true or false, or "{word}" for text'
         raise ProjectError(f"`{word}` means text to some and a boolean to others", place, hint)
     if _INTEGER.fullmatch(word):
-        if len(word) > LONGEST_INTEGER or not -(2**63) <= int(word, 0) < 2**63:
+        if len(word) > MAX_INTEGER_CHARACTERS or not -(2**63) <= int(word, 0) < 2**63:
             raise ProjectError("the number does not fit in 64 bits", place, "quote it for text")
         return int(word, 0)
     if _NOT_FINITE.fullmatch(word):

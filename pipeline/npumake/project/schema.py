@@ -1,4 +1,4 @@
-"""The dataclasses of `sections.py` as a JSON Schema, for validation and for editors.
+"""Converts the dataclasses of `sections.py` to a JSON Schema, for validation and for editors.
 
     dataclass → object with named keys      Mapping[str, T] → object of T
     tuple[T, ...] → array of T              Literal → enum
@@ -7,9 +7,8 @@
     TypedDict, total=False → one of its keys, or the name of a key that needs no more
     Overlay → the whole schema again, nothing required and nothing by default
 
-A union needs no `anyOf`: `items` speaks only of arrays, `minimum` only of numbers and `pattern`
-only of strings, so the keywords of the members lie side by side and a wrong value breaks exactly
-one of them.
+A union needs no `anyOf`: `items` applies only to arrays, `minimum` to numbers and `pattern` to
+strings. The members' keywords are merged, and a wrong value violates exactly one of them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from typing import (
 
 from npumake.digest import Json, key_of, plain
 from npumake.project.doc import Doc
-from npumake.project.expand import ONCE
+from npumake.project.expand import TOP_LEVEL_ONLY
 from npumake.project.hints import hints_of
 from npumake.project.sections import Overlay, Sections, TargetOverlay
 
@@ -48,26 +47,26 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", NoneT
 def schema_of(sections: type, title: str = "npumake project") -> Json:
     """The JSON Schema (draft 2020-12) of a YAML file whose keys are this dataclass.
 
-    Raises TypeError for a field whose type has no place in YAML.
+    Raises TypeError for a field type that YAML cannot express.
     """
     whole = _of(sections, Doc(""))
     schema = {"$schema": DRAFT, "title": title, **whole}
     if sections is not Sections:
         return schema
-    keys = {key: inner for key, inner in whole["properties"].items() if key not in ONCE}
+    keys = {key: inner for key, inner in whole["properties"].items() if key not in TOP_LEVEL_ONLY}
     return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
 
 
 def editor_schema() -> Json:
-    """The schema of a `project.yaml` as an editor sees it: alone, before a vendor's file beside it
-    says the rest. What is required of the whole is asked only where no `dialect` stands."""
+    """The schema of `project.yaml` for editors, which do not see a vendor's file beside it.
+    Sections are required only without a `dialect`."""
     whole = schema_of(Sections)
     required = whole.pop("required")
     return {**whole, "anyOf": [{"required": required}, {"required": ["dialect", "config"]}]}
 
 
 def _overlay(schema: Json) -> Json:
-    """The schema of a part of what `schema` describes. A list is given whole."""
+    """The schema of an overlay of `schema`: nothing is required; lists are complete."""
     inner = {key: item for key, item in schema.items() if key not in ("required", "default")}
     if "properties" in inner:
         keys = inner["properties"]
@@ -78,7 +77,7 @@ def _overlay(schema: Json) -> Json:
 
 
 def _of(hint: Any, doc: Doc) -> dict[str, Json]:
-    """The schema of one type; `doc` holds the limits of the numbers in it."""
+    """The schema of one type; `doc` holds the limits of its numbers."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         inner, note = arguments
@@ -129,7 +128,7 @@ def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
 
 
 def _worded(member: dict[str, Json]) -> dict[str, Json]:
-    """Words beside numbers: what else is a member of the union is not held to `enum`."""
+    """A Literal of words as a pattern, because `enum` would apply to the other members too."""
     words = member.get("enum", [])
     if not words or not all(isinstance(word, str) for word in words):
         return member
@@ -159,7 +158,7 @@ def _document(document: type) -> dict[str, Json]:
 
 
 def is_choice(hint: Any) -> bool:
-    """Is it a TypedDict of which a value holds one key?"""
+    """Whether the hint is a TypedDict whose values have exactly one key."""
     return is_typeddict(hint) and not hint.__total__
 
 

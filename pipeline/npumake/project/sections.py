@@ -1,8 +1,8 @@
-"""What a project says, section by section: the YAML keys, their types and their defaults.
+"""The sections of a project: YAML keys, their types and their defaults.
 
-This is the only home of a key and its default. `schema.py` prints these dataclasses as JSON
-Schema, `reader.py` builds them from YAML, and a stage names the section it reads as a parameter.
-The text after a field is its help in an editor.
+Each key and its default is defined here only. `schema.py` converts these dataclasses to JSON
+Schema, and `reader.py` builds them from YAML. A stage names its section as a parameter. Editors
+show the text of Doc as help.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class CameraPreprocess:
-    """A camera's picture, given plane by plane as NHWC: one model input per plane."""
+    """A camera's picture in NHWC planes, one graph input per plane."""
 
     type: Annotated[
         Literal[
@@ -108,7 +108,7 @@ class CameraPreprocess:
 
 @dataclass(frozen=True)
 class Input:
-    """What one model input was trained on and what it is fed at run time.
+    """The trained form of one model input and the form it is fed at run time.
 
     The model gets (colour(x + offset) - mean) * scale.
     """
@@ -207,7 +207,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Code:
-    """Python to run, and the Python that it imports."""
+    """Python files to run, and the Python files they import."""
 
     files: Annotated[CodeGlob, Doc("A pattern of Python files in the project.")]
     with_: Annotated[
@@ -220,7 +220,7 @@ CodeFiles: TypeAlias = CodeGlob | Code
 
 @dataclass(frozen=True)
 class Sections:
-    """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
+    """A whole project file. Keys of `inputs` and `data` are names of model inputs, or `*`."""
 
     model: Annotated[ModelSection, Doc("The trained float model.")]
     data: Annotated[

@@ -1,4 +1,4 @@
-"""The files that say where the shared cache is, and whose records are read.
+"""The configuration files of the shared cache.
 
 npumake.yaml     in a workspace: the remote of its projects
 config.yaml      the user's own: credentials by origin, the signing key
@@ -80,12 +80,12 @@ class TrustFile:
 
 
 def read(file: Path, kind: Any) -> Any:
-    """The file as `kind`; as if it were empty where there is none. Raises ProjectError."""
+    """The file as `kind`; the defaults if it is missing. Raises ProjectError."""
     return built(kind, checked_document(file, kind).data) if os.path.lexists(file) else kind()
 
 
 def checked_document(file: Path, kind: type) -> Document:
-    """What the file says, as `kind` has it. Raises ProjectError."""
+    """The document in the file, checked against `kind`. Raises ProjectError."""
     document = read_document(file)
     check(document, schema_of(kind))
     return document

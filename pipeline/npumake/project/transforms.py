@@ -1,11 +1,11 @@
 """The steps of `data.<input>.transforms`: their names, their arguments and the defaults.
 
-They are the transformers of the D-Robotics guide under the names they have there, so that a list
-in Python reads across: `CenterCropTransformer(crop_size=224)` is `center_crop: {crop_size: 224}`.
-What each step computes is in pipeline/npumake/data/transforms.py.
+They are the transformers of the D-Robotics guide with its names:
+`CenterCropTransformer(crop_size=224)` is `center_crop: {crop_size: 224}`. data/transforms.py
+computes the steps.
 
-ShortLongResizeTransformer's `include_im`, which adds the image's size as a second input, has no
-counterpart: a sample of another input is a file of its own under `data:`.
+ShortLongResizeTransformer's `include_im`, which feeds the image's size to a second input, has no
+counterpart: the samples of that input are files of their own under `data:`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Annotated, Literal, TypedDict
 
 from npumake.project.doc import Doc
 
-LARGEST = 8_192  # pixels on a side
+MAX_SIDE_PIXELS = 8_192  # pixels on a side
 
 Size = int | tuple[int, ...]
 Axes = Literal["CHW", "HWC"]
 Pixels = Literal["float", "uint8"]
 
-_SIZE = Doc("[height, width], or one number; the input's by default.", 1, LARGEST)
-_SIDE = Doc("Length of the side, in pixels.", 1, LARGEST)
+_SIZE = Doc("[height, width], or one number; the input's by default.", 1, MAX_SIDE_PIXELS)
+_SIDE = Doc("Length of the side, in pixels.", 1, MAX_SIDE_PIXELS)
 _AXES = Doc("Where the channels are.")
 _PIXELS = Doc("Type of the result; uint8 cuts the fraction off.")
 _CUBIC = Doc("INTER_CUBIC, or linear when empty.")
@@ -94,7 +94,8 @@ class Resize:
 @dataclass(frozen=True)
 class PilResize:
     size: Annotated[
-        Size | None, Doc("[height, width], or the short side; the input's by default.", 1, LARGEST)
+        Size | None,
+        Doc("[height, width], or the short side; the input's by default.", 1, MAX_SIDE_PIXELS),
     ] = None
     interpolation: Annotated[
         Literal["NEAREST", "BILINEAR", "BICUBIC", "LANCZOS", "BOX", "HAMMING"], Doc("Its filter.")
@@ -104,7 +105,7 @@ class PilResize:
 @dataclass(frozen=True)
 class ShortLongResize:
     short_size: Annotated[int, _SIDE]
-    long_size: Annotated[int, Doc("The long side is at most this.", 1, LARGEST)]
+    long_size: Annotated[int, Doc("The long side is at most this.", 1, MAX_SIDE_PIXELS)]
 
 
 @dataclass(frozen=True)
@@ -116,14 +117,16 @@ class ShortSideResize:
 
 @dataclass(frozen=True)
 class Pad:
-    size_divisor: Annotated[int, Doc("The size is rounded up to a multiple.", 1, LARGEST)] = 128
-    target_size: Annotated[Size, Doc("[height, width] or one number.", 1, LARGEST)] = 512
+    size_divisor: Annotated[
+        int, Doc("The size is rounded up to a multiple.", 1, MAX_SIDE_PIXELS)
+    ] = 128
+    target_size: Annotated[Size, Doc("[height, width] or one number.", 1, MAX_SIDE_PIXELS)] = 512
 
 
 @dataclass(frozen=True)
 class PaddedCenterCrop:
-    image_size: Annotated[int, Doc("Side of the model's image.", 1, LARGEST)] = 224
-    crop_pad: Annotated[int, Doc("Pixels left out around it.", 0, LARGEST)] = 32
+    image_size: Annotated[int, Doc("Side of the model's image.", 1, MAX_SIDE_PIXELS)] = 224
+    crop_pad: Annotated[int, Doc("Pixels left out around it.", 0, MAX_SIDE_PIXELS)] = 32
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class Nv12ToYuv444:
 
 @dataclass(frozen=True)
 class WarpAffine:
-    input_shape: Annotated[Size, Doc("[height, width] of the result.", 1, LARGEST)]
+    input_shape: Annotated[Size, Doc("[height, width] of the result.", 1, MAX_SIDE_PIXELS)]
     scale: Annotated[float, Doc("The image is resized by it first.", 0.01, 100)]
 
 

@@ -1,9 +1,9 @@
-"""A project that speaks a vendor's dialect: `dialect: hb_mapper`, `config: resnet50_config.yaml`.
+"""Projects in a vendor's dialect: `dialect: hb_mapper`, `config: resnet50_config.yaml`.
 
     native document = translate(vendor's document) ⊕ the rest of project.yaml
 
-The translated document keeps the places of the vendor's file, so a mistake in it is shown there.
-What stands beside the two keys is the project's own and replaces what the vendor's file says.
+The translated document keeps the places of the vendor's file, so that errors point into it. Other
+keys of project.yaml override the vendor's file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.project.scalar import older_meaning
 
 @dataclass(frozen=True)
 class Note:
-    """What a translation leaves out or stands in for; told once, it stops nobody."""
+    """A key that the translation ignores or replaces; printed once, not an error."""
 
     what: str
     where: Place
@@ -31,7 +31,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Config:
-    """A vendor's file as read: its document, and everything its text depends on."""
+    """A vendor's file: its document, and the files and variables it depends on."""
 
     document: Document
     files: tuple[Path, ...]
@@ -39,50 +39,51 @@ class Config:
 
 
 def plain_config(file: Path) -> Config:
-    """A YAML file that speaks of nothing else. Raises ProjectError."""
+    """A YAML file without references to other files. Raises ProjectError."""
     return Config(read_document(file, older_meaning), (file,))
 
 
 def lenient_config(file: Path) -> Config:
-    """As `plain_config`, for a tool whose reader takes the last of several equal keys."""
+    """As `plain_config`, for a tool that takes the last of several equal keys."""
     return Config(read_document(file, older_meaning, again=True), (file,))
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """`translate` gets the vendor's document, the folder its relative paths start from, as the
-    project sees it ("" for the project's own), and what the project says beside it: a tool may
-    be given its model on the command line. All three raise ProjectError."""
+    """The functions of one dialect; all raise ProjectError.
+
+    `translate` gets the vendor's document, the base folder of its relative paths within the project
+    ("" for the project itself), and the rest of project.yaml, which may override keys."""
 
     translate: Callable[[Document, str, Json], Document]
     notes: Callable[[Document], tuple[Note, ...]]
     read: Callable[[Path], Config] = plain_config
 
 
-Dialects = Mapping[str, Callable[[], Dialect]]  # each is loaded when it is spoken
+Dialects = Mapping[str, Callable[[], Dialect]]  # loaded on first use
 
 
 class VendorDocument(TypedDict):
-    """A vendor's own document, and the dialect it is in."""
+    """A vendor's own document and its dialect."""
 
     dialect: str
     document: Json
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A native document, what its translation left out, and what else it was made from."""
+class Translation:
+    """A native document, notes on its translation, and the files and variables it depends on."""
 
     document: Document
     notes: tuple[Note, ...] = ()
     files: tuple[Path, ...] = ()
     variables: tuple[str, ...] = ()
-    said: VendorDocument | None = None
+    vendor_document: VendorDocument | None = None
 
 
 @dataclass(frozen=True)
 class VendorSection:
-    """What `dialect` and `config` name. Paths in the file start at `base`, below the project."""
+    """The dialect and its file. Paths in the file start at `base`, below the project."""
 
     name: str
     dialect: Dialect
@@ -91,10 +92,10 @@ class VendorSection:
 
 
 def vendor_of(document: Document, directory: Path, dialects: Dialects) -> VendorSection | None:
-    """Of the project.yaml in `directory`; None without `dialect`.
+    """The keys `dialect` and `config` of project.yaml; None without them.
 
-    Raises ProjectError for an unknown dialect, one of the two keys without the other, and what
-    reading the vendor's file raises.
+    Raises ProjectError for an unknown dialect, for one key without the other, and as the reader of
+    the vendor's file does.
     """
     if "dialect" not in document.data and "config" not in document.data:
         return None
@@ -111,23 +112,23 @@ def vendor_of(document: Document, directory: Path, dialects: Dialects) -> Vendor
     return VendorSection(name, dialect, "" if folder == "." else folder, dialect.read(file))
 
 
-def spoken(document: Document, vendor: VendorSection | None) -> Spoken:
-    """The native document of a project; one without a vendor's file is that already.
+def translated(document: Document, vendor: VendorSection | None) -> Translation:
+    """The native document of a project; without a vendor's file, the document itself.
 
-    Raises what translating the vendor's file raises.
+    Raises ProjectError as the translation does.
     """
     if vendor is None:
-        return Spoken(document)
+        return Translation(document)
     read, dialect = vendor.config, vendor.dialect
     rest = without(document, ("dialect", "config"))
     native = dialect.translate(read.document, vendor.base, rest.data)
     notes = (*repeat_notes(read.document), *dialect.notes(read.document))
-    said = VendorDocument(dialect=vendor.name, document=read.document.data)
-    return Spoken(merged(native, rest), notes, read.files, read.variables, said)
+    vendor_document = VendorDocument(dialect=vendor.name, document=read.document.data)
+    return Translation(merged(native, rest), notes, read.files, read.variables, vendor_document)
 
 
 def repeat_notes(document: Document) -> tuple[Note, ...]:
-    """A note for every key that is written more than once."""
+    """A note for every duplicate key."""
     what = "`{}` is written twice: the last one counts"
     return tuple(Note(what.format(name), place) for name, place in document.repeated)
 

@@ -1,16 +1,16 @@
-"""What changes numbers: which tensors are quantized, on which grids, and the Q/DQ that says so.
+"""Quantization: which tensors, with which scale and zero point.
 
-    precision    of which type each tensor is            calibration  statistics → ranges
-    recovery     accuracy won back                       qdq          grids → Q/DQ in the graph
-    search       the best of several methods, switches and types
+    precision    type of each tensor use             calibration  statistics and ranges
+    correction   corrections of a graph's error      qdq          Q/DQ nodes for the grids
+    search       trials of methods, switches and types
 
-FLOORS is the map of this house, as `npumake.FLOORS` is of the whole: imports point down.
-It refuses to know a vendor (that is `targets`, as data) and never runs a graph in integers.
+FLOORS is the map of this package, as `npumake.FLOORS` is of the whole: imports point down. This
+package knows no vendor (`targets` has them as data) and runs no integer graph.
 """
 
 FLOORS = (
-    ("search",),  # run, compare, keep what helps
-    ("correction", "qdq"),  # float to float; float to codes
-    ("calibration",),  # what the tensors do
-    ("precision",),  # what is asked of them
+    ("search",),  # run trials and keep the best
+    ("correction", "qdq"),  # float graph to float graph; float graph to Q/DQ graph
+    ("calibration",),  # activation statistics and ranges
+    ("precision",),  # types and grids
 )

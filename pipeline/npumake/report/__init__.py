@@ -1,10 +1,10 @@
-"""What was found about a model, as one HTML page that needs nothing else; and two builds compared.
+"""The report of a project as one self-contained HTML page, and the comparison of two builds.
 
-    findings  what is told of one target: JSON      layout  where each node of the graph is drawn
-    tensors   distributions and channels            shown   samples, and what both models see
-    page      findings of every build → HTML        painted masks and maps of classes over these
+    findings  data of one target: JSON         layout        positions of the graph's nodes
+    tensors   distributions and channels       sample_views  samples with both models' results
+    page      findings of all builds → HTML    overlays      masks and class maps over pictures
     diff      two artifacts, or two builds
 
-It computes what a person looks at, and refuses to decide anything by it. All text in a page is
-data: names of nodes come from strangers, and page.js writes them as text, never as markup.
+The package only presents data. Names in a page are untrusted: page.js writes them as text, never as
+markup.
 """

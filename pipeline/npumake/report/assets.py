@@ -1,8 +1,7 @@
-"""The files the page is made of, which lie beside this module.
+"""The static files of the page, stored beside this module.
 
-vendor/ holds Apache ECharts 5.6.0 as its npm package has it, with its licence: it draws boxes,
-bars and lines as SVG, which prints and can be zoomed, for 1 MB of the page. What a page shows is
-some 100 KB.
+vendor/ holds Apache ECharts 5.6.0 from its npm package, with its licence. It draws charts as SVG,
+which prints and zooms, and takes 1 MB of the page; the data take about 100 KB.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pathlib import Path
 
 
 def asset(name: str) -> str:
-    """The text of the file."""
+    """The text of an asset."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 

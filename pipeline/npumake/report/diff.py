@@ -1,7 +1,7 @@
-"""Two artifacts, or two builds, compared by what they say (npumake.report.facts).
+"""Compares two artifacts, or two builds, by their facts (npumake.report.facts).
 
-A build is a folder; its files are paired by their names. A scale, range, size or latency drifts by
-after / before - 1; any other number by after - before.
+A build is a folder; files are paired by name. Scales, ranges, sizes and latencies are compared as
+after / before - 1, other numbers as after - before.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from npumake.digest import Json
 from npumake.errors import ProjectError
 from npumake.report.facts import CONTENT, Facts, Section, facts
 
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 RATIOS = ("scales", "ranges", "size", "latency")
-DERIVED = ("report.html", "findings.")  # they say nothing that the others do not
+DERIVED = ("report.html", "findings.")  # derived from the other artifacts
 
 
 @dataclass(frozen=True)
 class FactChange:
-    """One name of one section: `before` is None where it was added, `after` where removed."""
+    """A changed name in a section: `before` is None if added, `after` None if removed."""
 
     name: str
     before: Json
@@ -34,12 +34,12 @@ class FactChange:
 
     @property
     def difference(self) -> float | None:
-        """after - before, of a number."""
+        """after - before, for numbers."""
         return float(self.after - self.before) if self.is_number else None
 
     @property
     def drift(self) -> float | None:
-        """after / before - 1, of a number; None of what was 0."""
+        """after / before - 1, for numbers; None if `before` is 0."""
         return self.after / self.before - 1 if self.is_number and self.before else None
 
     @property
@@ -51,8 +51,8 @@ class FactChange:
 
 @dataclass(frozen=True)
 class FileDifference:
-    """Of one pair of files: what changed by section, empty where nothing did. A file that only
-    one side has is `only` in "before" or "after"."""
+    """The changes of one pair of files by section. `only` is "before" or "after" for a file that
+    one side lacks."""
 
     file: str
     sections: Mapping[str, tuple[FactChange, ...]]
@@ -71,16 +71,17 @@ class FileDifference:
 
 
 def differences(before: Path, after: Path) -> tuple[FileDifference, ...]:
-    """Of two files, or of the files of two folders by name; those without any are left out.
+    """The differences of two files, or of two folders' files by name; equal files are left out.
     Raises PipelineError."""
     for path in (before, after):
         if not path.exists():
             raise ProjectError("no such file or folder", str(path))
     if before.is_dir() != after.is_dir():
-        raise ProjectError("a folder and a file", f"{before} {after}", "give two of a kind")
+        what = "a folder and a file cannot be compared"
+        raise ProjectError(what, f"{before} {after}", "give two files or two folders")
     if not before.is_dir():
-        found = of_facts(facts(before), facts(after))
-        return (FileDifference(after.name, found),) if found else ()
+        changes = of_facts(facts(before), facts(after))
+        return (FileDifference(after.name, changes),) if changes else ()
     return tuple(_of_folders(before, after))
 
 
@@ -89,33 +90,34 @@ def _of_folders(before: Path, after: Path) -> Iterator[FileDifference]:
     for name in sorted({*old, *new}):
         if name not in old or name not in new:
             yield FileDifference(name, {}, "after" if name not in old else "before")
-        elif found := of_facts(facts(old[name]), facts(new[name])):
-            yield FileDifference(name, found)
+        elif changes := of_facts(facts(old[name]), facts(new[name])):
+            yield FileDifference(name, changes)
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The artifacts by their path in the folder. Raises ProjectError where there are too many for
-    a build."""
-    found: dict[str, Path] = {}
+    """The artifacts by their path in the folder. Raises ProjectError for more than MAX_FILES."""
+    files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         hidden = any(part.startswith(".") for part in name.split("/"))
         if hidden or path.name.startswith(DERIVED) or path.is_symlink() or not path.is_file():
             continue
-        found[name] = path
-        if len(found) > MOST_FILES:
-            raise ProjectError(f"more than {MOST_FILES} files", str(folder), "give an out/ folder")
-    return found
+        files[name] = path
+        if len(files) > MAX_FILES:
+            raise ProjectError(f"more than {MAX_FILES} files", str(folder), "give an out/ folder")
+    return files
 
 
 def of_facts(before: Facts, after: Facts) -> dict[str, tuple[FactChange, ...]]:
-    """The sections that differ; numbers that move furthest come first. The content is told of
-    where nothing else is."""
+    """The sections that differ, largest changes first. The content digest is included only if
+    nothing else differs."""
     names = dict.fromkeys((*before, *after))
-    found = {name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names}
-    differing = {name: changes for name, changes in found.items() if changes}
-    told = {name: changes for name, changes in differing.items() if name != CONTENT}
-    return told or differing
+    changes_by_section = {
+        name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names
+    }
+    differing = {name: changes for name, changes in changes_by_section.items() if changes}
+    without_content = {name: changes for name, changes in differing.items() if name != CONTENT}
+    return without_content or differing
 
 
 def _changes(section: str, before: Section, after: Section) -> tuple[FactChange, ...]:
@@ -123,5 +125,5 @@ def _changes(section: str, before: Section, after: Section) -> tuple[FactChange,
         return -abs((change.drift if section in RATIOS else change.difference) or 0.0)
 
     names = dict.fromkeys((*before, *after))
-    found = [FactChange(name, before.get(name), after.get(name)) for name in names]
-    return tuple(sorted((each for each in found if each.before != each.after), key=moved))
+    changes = [FactChange(name, before.get(name), after.get(name)) for name in names]
+    return tuple(sorted((each for each in changes if each.before != each.after), key=moved))

@@ -1,4 +1,4 @@
-"""How long a compiled file takes, for the page: npumake.perf in the page's words."""
+"""The latency estimate of a compiled file, as JSON for the page."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from npumake.targets.target import Target
 
 
 def estimate_of(data: bytes, target: Target) -> Json:
-    """`latency_ms` of one frame, `is_bound` where it takes at least that, `between_ms` of a fitted
-    one, `said` on what it rests; None where nothing tells. Raises GraphError for a file that the
-    target's backend did not make.
+    """`latency_ms` of one frame; `is_bound` if it is a lower bound; `between_ms` is the interval of
+    a fitted estimate; `said` are the assumptions. None without an estimate. Raises GraphError for
+    a file that is not of the target's backend.
     """
-    found = file_latency(data, target)
-    if found is None:
+    latency = file_latency(data, target)
+    if latency is None:
         return None
     return {
-        "latency_ms": _short(found.milliseconds),
-        "is_bound": found.is_bound,
-        "between_ms": None if found.interval is None else [*map(_short, found.interval)],
-        "said": [*found.assumptions],
+        "latency_ms": _short(latency.milliseconds),
+        "is_bound": latency.is_bound,
+        "between_ms": None if latency.interval is None else [*map(_short, latency.interval)],
+        "said": [*latency.assumptions],
     }
 
 

@@ -1,10 +1,10 @@
-"""Facts: what an artifact says, by section and name, so that two can be compared line by line.
+"""Facts of an artifact by section and name, so that two artifacts can be compared line by line.
 
-nodes     what each computes, its shape and type      scales    of each tensor, and zero points
-weights   a digest of the constants of each node      cosines   of each node, to the float model
-units     where each node runs                        ranges    of each tensor, chosen
+nodes     operator, shape and type of each node       scales    and zero points, per tensor
+weights   digest of each node's constants             cosines   of each node, to the float model
+units     where each node runs                        ranges    calibrated, per tensor
 scores    figures of each artifact, larger is better  gates     met or not
-size      bytes                                       latency   estimated or at least, in ms
+size      bytes                                       latency   estimate or lower bound, in ms
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.describe import describe
 from npumake.digest import Json
 from npumake.errors import GraphError
-from npumake.evaluate.figures import Evaluated, Figures, figures_in
+from npumake.evaluate.figures import EvaluationResult, Figures, figures_in
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node, Value, array, parse, producer
 from npumake.perf.latency import Latency, bundle_latency, vela_latency
@@ -33,20 +33,20 @@ from npumake.targets.reader import known_targets, read_target
 
 Section = Mapping[str, Json]
 Facts = Mapping[str, Section]
-SHOWN = 12  # digits of a digest
-CONTENT = "content"  # differs wherever anything does
-BIAS = "INT32"  # its grid is that of what it is added to
+DIGEST_DIGITS = 12  # digits of a digest
+CONTENT = "content"  # differs if any byte does
+BIAS = "INT32"  # its grid follows from input and weight
 QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
 
 
 def facts(path: Path) -> Facts:
-    """Of the artifact at `path`; of what is none, its size and digest. Raises PipelineError for
-    one that is damaged."""
+    """The facts of the artifact at `path`; for other files size and digest. Raises PipelineError
+    for a damaged artifact."""
     refuse_long(path)
     return {
         "size": {"bytes": path.stat().st_size},
         **READERS.get(path.suffix, _other)(path),
-        CONTENT: {"sha256": digest.of_file(path)[:SHOWN]},
+        CONTENT: {"sha256": digest.of_file(path)[:DIGEST_DIGITS]},
     }
 
 
@@ -66,29 +66,29 @@ def _graph(path: Path) -> Facts:
 
 
 def _tensor(codes: Value) -> str:
-    """The tensor that the codes are of."""
+    """The name of the tensor behind quantized values."""
     maker = producer(codes)
-    given = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
-    return str((given or codes).name)
+    source = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
+    return str((source or codes).name)
 
 
 def _constant(value: Value | None) -> np.ndarray | None:
-    """The array, or that of the codes it is made from; None where it is computed."""
-    found, maker = array(value), None if value is None else producer(value)
-    if found is None and maker is not None and maker.op_type in QUANTIZES:
+    """The constant array, looking through Q/DQ; None for a computed value."""
+    values, maker = array(value), None if value is None else producer(value)
+    if values is None and maker is not None and maker.op_type in QUANTIZES:
         return _constant(maker.inputs[0])
-    return found
+    return values
 
 
 def _computed(node: Node) -> str:
-    made = node.outputs[0]
-    shape = "x".join(map(str, made.shape or ()))
-    kind = "" if made.dtype is None else str(made.dtype.numpy())
+    output = node.outputs[0]
+    shape = "x".join(map(str, output.shape or ()))
+    kind = "" if output.dtype is None else str(output.dtype.numpy())
     return " ".join(filter(None, (node.op_type, shape, kind)))
 
 
 def _grids(grids: Iterable[Sequence[Any]]) -> Facts:
-    """Of (tensor, scale, zero point); of a scale per channel its extremes."""
+    """Facts of (tensor, scale, zero point); the extremes of per-channel scales."""
     scales: dict[str, Json] = {}
     zeros: dict[str, Json] = {}
     for name, scale, *zero_point in grids:
@@ -103,19 +103,19 @@ def _grids(grids: Iterable[Sequence[Any]]) -> Facts:
 
 
 def _weights(constants: Iterable[tuple[str, Iterable[np.ndarray | None]]]) -> Section:
-    found = {}
+    digests = {}
     for name, arrays in constants:
-        known = [values for values in arrays if values is not None]
-        if known:
-            data = b"".join(np.ascontiguousarray(values).tobytes() for values in known)
-            found[name] = digest.of_bytes(data)[:SHOWN]
-    return found
+        present = [values for values in arrays if values is not None]
+        if present:
+            data = b"".join(np.ascontiguousarray(values).tobytes() for values in present)
+            digests[name] = digest.of_bytes(data)[:DIGEST_DIGITS]
+    return digests
 
 
 def _bundle(path: Path) -> Facts:
     bundle = Bundle.load(path)
     program = bundle.program
-    made = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
+    steps = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
     grids = [
         (name, np.array(tensor.scale), np.array(tensor.zero_point))
         for name, tensor in program.tensors.items()
@@ -124,23 +124,23 @@ def _bundle(path: Path) -> Facts:
     return {
         "nodes": {
             name: f"{step.op} {'x'.join(map(str, tensor.shape))} {tensor.dtype}"
-            for name, (step, tensor) in made.items()
+            for name, (step, tensor) in steps.items()
         },
         **_grids(grids),
-        "weights": _weights((name, step.constants.values()) for name, (step, _) in made.items()),
-        **_told(_latency_of(bundle)),
+        "weights": _weights((name, step.constants.values()) for name, (step, _) in steps.items()),
+        **_latency_facts(_latency_of(bundle)),
     }
 
 
 def _latency_of(bundle: Bundle) -> Latency | None:
-    """None too where the bundle is for a chip that nobody here knows."""
+    """The latency; None for a bundle of an unknown target."""
     if bundle.target not in known_targets():
         return None
     return bundle_latency(bundle, read_target(bundle.target))
 
 
-def _told(latency: Latency | None) -> Facts:
-    """A bound has a name of its own: it is not compared with what is none."""
+def _latency_facts(latency: Latency | None) -> Facts:
+    """A lower bound has its own name, so it is not compared with an estimate."""
     if latency is None:
         return {}
     named = "milliseconds, at least" if latency.is_bound else "milliseconds"
@@ -151,11 +151,11 @@ def _flat(path: Path) -> Facts:
     rows = describe(path).rows
     latency = vela_latency(model_bytes(path), path.name)
     nodes = {str(row[0]): " ".join(map(str, row[1:])) for row in rows}
-    return {"nodes": nodes, **_told(latency)}
+    return {"nodes": nodes, **_latency_facts(latency)}
 
 
 def _json(path: Path) -> Facts:
-    """Which artifact it is, is told by its keys."""
+    """The facts of a JSON artifact, recognized by its keys."""
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -165,24 +165,24 @@ def _json(path: Path) -> Facts:
 
 
 def _comparison(path: Path) -> Facts:
-    found = Comparison.load(path)
+    comparison = Comparison.load(path)
     return {
         "cosines": {
-            **{row.node: row.cosine for row in found.rows},
-            **{f"output {output.name}": output.cosine for output in found.outputs},
+            **{row.node: row.cosine for row in comparison.rows},
+            **{f"output {output.name}": output.cosine for output in comparison.outputs},
         },
-        "units": {row.node: row.on for row in found.rows},
+        "units": {row.node: row.on for row in comparison.rows},
     }
 
 
 def _recipe(path: Path) -> Facts:
-    found = Recipe.load(path)
-    ends = {name: zip(("low", "high"), pair, strict=True) for name, pair in found.ranges.items()}
+    recipe = Recipe.load(path)
+    ends = {name: zip(("low", "high"), pair, strict=True) for name, pair in recipe.ranges.items()}
     return {
         "recipe": {
-            "method": found.method,
-            "symmetric": found.symmetric,
-            "keeps": [*found.switches],
+            "method": recipe.method,
+            "symmetric": recipe.symmetric,
+            "keeps": [*recipe.switches],
         },
         "ranges": {f"{name} {end}": _short(x) for name, pair in ends.items() for end, x in pair},
     }
@@ -199,8 +199,8 @@ def _gates(path: Path) -> Facts:
 
 
 def _check(path: Path) -> Facts:
-    found = CompiledCheck.load(path)
-    return {"cosines": {f"{output.name}, compiled": output.cosine for output in found.outputs}}
+    check = CompiledCheck.load(path)
+    return {"cosines": {f"{output.name}, compiled": output.cosine for output in check.outputs}}
 
 
 def _other(path: Path) -> Facts:
@@ -217,13 +217,13 @@ READERS: Mapping[str, Callable[[Path], Facts]] = {
     ".tflite": _flat,
     Comparison.suffix: _json,
 }
-# By a key that no other document has, in this order.
+# By a distinguishing key, tried in this order.
 DOCUMENTS: Mapping[str, Callable[[Path], Facts]] = {
-    "graph": _other,  # findings, which say nothing that the others do not
+    "graph": _other,  # findings derive from the other artifacts
     "ranges": _recipe,
     "check": _check,
     "outputs": _comparison,
     "by_name": lambda path: _scores([figures_in(json.loads(path.read_bytes()))]),
-    "rows": lambda path: _scores(Evaluated.load(path).rows),
+    "rows": lambda path: _scores(EvaluationResult.load(path).rows),
     "gates": _gates,
 }

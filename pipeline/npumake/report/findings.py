@@ -1,9 +1,9 @@
-"""Findings: all that a page tells of one target, as the JSON that page.js reads.
+"""Findings: all data of one target on the page, as the JSON that page.js reads.
 
-graph          nodes with their places, where they run, how close they stay, and the edges
-tensors        distributions with the ranges that were chosen, and channels
-losses         what each node loses itself (npumake.debug.diagnosis.local_error), the largest first
-outputs        how close each is: calibrated, quantized, and of the file that was compiled
+graph          nodes with position, unit and cosines, and the edges
+tensors        distributions with calibrated ranges, and channels
+losses         own error of each node (npumake.debug.diagnosis.local_error), largest first
+outputs        error of each: calibrated, quantized, and of the compiled file
 scores, gates, samples, recipe, notes
 """
 
@@ -22,12 +22,12 @@ from npumake.debug.diagnosis.local_error import Loss
 from npumake.digest import Json
 from npumake.engine.fusion import absorbed, result
 from npumake.errors import CacheError
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node
 from npumake.quant.search.recipe import Recipe
 from npumake.report.layout import drawing
-from npumake.report.sample_views import Shown
+from npumake.report.sample_views import SampleComparison
 from npumake.report.tensors import Channels, Distribution
 
 
@@ -46,15 +46,15 @@ class Findings:
         try:
             document = json.loads(path.read_bytes())
         except ValueError as error:
-            raise CacheError(f"no findings: {error}", str(path)) from error
+            raise CacheError(f"not findings: {error}", str(path)) from error
         if not isinstance(document, dict) or document.keys() != KEYS:
-            raise CacheError("no findings", str(path))
+            raise CacheError("not findings", str(path))
         return cls(document)
 
 
 @dataclass(frozen=True)
 class TargetFindings:
-    """What was found about one target, from the artifacts of its build."""
+    """The artifacts of one target's build that the findings come from."""
 
     comparison: Comparison
     recipe: Recipe
@@ -62,45 +62,45 @@ class TargetFindings:
     distributions: Mapping[str, Distribution]
     channels: Mapping[str, Channels]
     weights: Mapping[str, Channels]
-    samples: tuple[Shown, ...]
-    evaluation: Evaluated | None
+    samples: tuple[SampleComparison, ...]
+    evaluation: EvaluationResult | None
     verdict: Verdict | None
-    estimate: Json = None  # of the latency (npumake.report.estimate), where there is one
+    estimate: Json = None  # latency (npumake.report.estimate), if known
     check: CompiledCheck | None = None  # of the compiled file
 
 
-def findings(real: Graph, found: TargetFindings) -> Findings:
-    """`real` is the float graph whose tensors have the grids."""
-    comparison, recipe, check = found.comparison, found.recipe, found.check
+def findings(real: Graph, artifacts: TargetFindings) -> Findings:
+    """`real` is the float graph whose tensors have the scales."""
+    comparison, recipe, check = artifacts.comparison, artifacts.recipe, artifacts.check
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
-        "graph": graph_of(real, comparison.of_graph, found.losses),
+        "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
         "notes": (*comparison.notes, *(check.lines if check else ())),
         "recipe": {
             "method": recipe.method,
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
-            "trials": [{"what": t.what, "kept": t.kept, "told": t.told} for t in recipe.trials],
+            "trials": [{"what": t.what, "kept": t.kept, "told": t.summary} for t in recipe.trials],
         },
-        "losses": [loss._asdict() for loss in found.losses],
-        "distributions": found.distributions,
-        "channels": found.channels,
-        "weights": found.weights,
-        "samples": found.samples,
-        "scores": found.evaluation.rows if found.evaluation else (),
-        "gates": found.verdict.gates if found.verdict else (),
-        "estimate": found.estimate,
+        "losses": [loss._asdict() for loss in artifacts.losses],
+        "distributions": artifacts.distributions,
+        "channels": artifacts.channels,
+        "weights": artifacts.weights,
+        "samples": artifacts.samples,
+        "scores": artifacts.evaluation.rows if artifacts.evaluation else (),
+        "gates": artifacts.verdict.gates if artifacts.verdict else (),
+        "estimate": artifacts.estimate,
     }
     return Findings(digest.plain(document))
 
 
 def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
-    """Each with what the compiled file makes of it, None where it did not run."""
-    made = {output.name: output for output in check.outputs} if check else {}
+    """Each output with the figures of the compiled file, None if it was not run."""
+    compiled = {output.name: output for output in check.outputs} if check else {}
     return [
-        {**digest.plain(output), "compiled": digest.plain(made.get(output.name))}
+        {**digest.plain(output), "compiled": digest.plain(compiled.get(output.name))}
         for output in comparison.outputs
     ]
 
@@ -112,19 +112,19 @@ KEYS = {
 
 
 def graph_of(graph: Graph, rows: Iterable[NodeRow], losses: Iterable[Loss]) -> Json:
-    """Every node with what is known of it. A clamp that goes with its node runs where it does; a
-    node that was not compared, because it makes no floats, has no figures."""
+    """Every node with its figures. A fused clamp runs where its node does; nodes without a float
+    output are not compared and have no figures."""
     nodes = graph.nodes()
-    known = {row.node: row for row in rows}
+    by_node = {row.node: row for row in rows}
     lost = {loss.node: loss.lost for loss in losses}
     owner = {clamp: node for node in nodes if (clamp := absorbed(node)) is not None}
-    drawn = drawing(graph)
+    layout = drawing(graph)
     return {
         "nodes": [
-            _node(node, place, known.get(str(owner.get(node, node).name)), lost, node in owner)
-            for node, place in zip(nodes, drawn.places, strict=True)
+            _node(node, place, by_node.get(str(owner.get(node, node).name)), lost, node in owner)
+            for node, place in zip(nodes, layout.places, strict=True)
         ],
-        "edges": drawn.edges,
+        "edges": layout.edges,
     }
 
 
@@ -135,13 +135,13 @@ def _node(
     lost: Mapping[str, float],
     is_absorbed: bool,
 ) -> dict[str, Json]:
-    made = result(node)
-    shape = [] if made.shape is None else [str(dim) for dim in made.shape]
+    output = result(node)
+    shape = [] if output.shape is None else [str(dim) for dim in output.shape]
     facts: dict[str, Json] = {
         "name": str(node.name),
         "type": node.op_type,
         "place": place,
-        "tensor": str(made.name),
+        "tensor": str(output.name),
         "shape": "x".join(shape),
         "on": None if row is None else row.on,
     }

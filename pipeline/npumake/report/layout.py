@@ -1,12 +1,12 @@
-"""Where each node of a graph is drawn: layer by layer, with few crossings (Sugiyama et al., 1981).
+"""Layered drawing of a graph with few crossings (Sugiyama et al., 1981).
 
-    layer of a node = 1 + the largest layer of those it reads from
-    an edge over several layers bends through a seat of its own in each, which nothing else takes
-    order in a layer: by the mean place of the neighbours, swept down and up SWEEPS times
-    x: the mean of the neighbours' x, no closer to the one before than a width
+    layer of a node = 1 + the largest layer of its producers
+    an edge over several layers bends through a seat of its own in each layer
+    order in a layer: by the mean position of the neighbours, swept down and up SWEEPS times
+    x: the mean of the neighbours' x, at least one width right of the previous item
 
-Columns of width 1 and layers of height 1; whole numbers of a quarter column. The same graph is
-drawn the same everywhere: ties keep the order of the graph.
+Columns have width 1, layers height 1; x is a multiple of a quarter column. The drawing is
+deterministic: ties keep the order of the graph.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from itertools import pairwise
 from npumake.graph import Graph, Node, producer
 
 SWEEPS = 6
-LONGEST = 24  # layers: a longer edge is drawn straight, so that seats stay few
+MAX_BENT_LAYERS = 24  # longer edges are drawn straight, to limit the seats
 QUARTER = 4
 
 
 @dataclass(frozen=True)
 class GraphDrawing:
-    """`places` are (x, layer) of each node, in the graph's order; an edge is (from, to) in their
-    numbers, and the points that it bends through."""
+    """`places` are (x, layer) of each node, in graph order. An edge is (from, to, bends): two node
+    indices and the points between."""
 
     places: tuple[tuple[float, int], ...]
     edges: tuple[tuple[int, int, tuple[tuple[float, int], ...]], ...]
@@ -44,19 +44,19 @@ def drawing(graph: Graph) -> GraphDrawing:
 
 
 def _makers(node: Node) -> Iterable[Node]:
-    found = (producer(value) for value in node.inputs if value is not None)
-    return dict.fromkeys(maker for maker in found if maker is not None)
+    makers = (producer(value) for value in node.inputs if value is not None)
+    return dict.fromkeys(maker for maker in makers if maker is not None)
 
 
 def laid_out(count: int, edges: Sequence[tuple[int, int]]) -> GraphDrawing:
-    """Of `count` nodes in topological order."""
+    """The drawing of `count` nodes in topological order."""
     layer = [0] * count
     for start, end in edges:
         layer[end] = max(layer[end], layer[start] + 1)
     chains: list[list[int]] = []
     for start, end in edges:
         between = range(layer[start] + 1, layer[end])
-        seats = between if len(between) <= LONGEST else ()
+        seats = between if len(between) <= MAX_BENT_LAYERS else ()
         chains.append([start, *range(len(layer), len(layer) + len(seats)), end])
         layer.extend(seats)
     links = [pair for chain in chains for pair in pairwise(chain) if _are_near(layer, *pair)]
@@ -96,20 +96,20 @@ def _columns(layer: Sequence[int], links: Sequence[tuple[int, int]]) -> list[flo
 
 
 def _settle(row: list[int], neighbours: Sequence[Sequence[int]], x: list[float]) -> None:
-    """The items of a layer to the mean place of their neighbours, in that order."""
-    wanted = {item: _mean([x[other] for other in neighbours[item]], x[item]) for item in row}
-    row.sort(key=wanted.__getitem__)
-    _place(row, [wanted[item] for item in row], x)
+    """Sort the items of a layer by the mean position of their neighbours, and place them."""
+    targets = {item: _mean([x[other] for other in neighbours[item]], x[item]) for item in row}
+    row.sort(key=targets.__getitem__)
+    _place(row, [targets[item] for item in row], x)
 
 
-def _place(row: Sequence[int], wanted: Sequence[float], x: list[float]) -> None:
-    """Each where it wants to be, or as near as those before it let it; then all moved back by
-    what that came to on average."""
-    found: list[float] = []
-    for each in wanted:
-        found.append(max(each, found[-1] + 1.0) if found else each)
-    late = sum(found) - sum(wanted)
-    for item, each in zip(row, found, strict=True):
+def _place(row: Sequence[int], targets: Sequence[float], x: list[float]) -> None:
+    """Place each item at its target, at least 1 right of the previous one; then shift all back by
+    the mean displacement."""
+    positions: list[float] = []
+    for each in targets:
+        positions.append(max(each, positions[-1] + 1.0) if positions else each)
+    late = sum(positions) - sum(targets)
+    for item, each in zip(row, positions, strict=True):
         x[item] = each - late / len(row)
 
 

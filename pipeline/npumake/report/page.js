@@ -1,5 +1,5 @@
 "use strict";
-// All text goes in as text nodes: names come from strangers. Tooltips are drawn, not markup.
+// Names are untrusted: all text is inserted as text nodes, and tooltips are drawn, not markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const BOX = { width: 132, height: 26, column: 148, layer: 46 };
@@ -24,7 +24,7 @@ function drawn(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A cell may be a number that is sorted by, and the text that is read.
+// A cell may have a number to sort by and a text to show.
 const told = (value, text, kind = "") => ({ value, text, kind });
 const raw = (cell) => (cell?.text === undefined ? cell : cell.value);
 const isNumber = (cell) => typeof raw(cell) === "number" && !cell.kind;
@@ -38,7 +38,7 @@ const figure = (value) => {
 
 // -- tables ---------------------------------------------------------------------------------
 
-// columns: [title, row => value]; a row can be opened where `open` is given.
+// columns: [title, row => value]; with `open`, rows can be opened.
 function table(into, columns, rows, { open, key, search = rows.length > 8, name = "rows" } = {}) {
   const body = element("tbody");
   const heads = columns.map(([title], index) => {
@@ -95,7 +95,7 @@ function table(into, columns, rows, { open, key, search = rows.length > 8, name 
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, whole));
 }
 
-// Rows of what is selected: the build, the node.
+// The rows of the selected build and node.
 function mark() {
   for (const tr of document.querySelectorAll("tr[data-key]")) {
     tr.setAttribute("aria-current", String([build.name, chosen].includes(tr.dataset.key)));
@@ -149,16 +149,16 @@ function errors() {
     series: [line("calibrated", (n) => loss(n.calibrated)), line("quantized", (n) => loss(n.quantized))],
   }));
   const lost = nodes.some((node) => typeof node.lost === "number");
-  select(chart("own", lost ? none : "nothing is known of single nodes", {
-    title: { text: "What each node loses itself" }, xAxis, yAxis: { type: "value" }, dataZoom: zoom(nodes.length),
+  select(chart("own", lost ? none : "there are no figures per node", {
+    title: { text: "Error added by each node" }, xAxis, yAxis: { type: "value" }, dataZoom: zoom(nodes.length),
     series: [{ name: "own", type: "bar", data: nodes.map((n) => n.lost) }],
   }));
   const worst = build.losses.filter((each) => each.lost > 0).slice(0, 20).reverse();
-  chart("ranking", worst.length ? null : "no node loses anything", {
+  chart("ranking", worst.length ? null : "no node adds an error", {
     title: { text: "Most sensitive nodes" }, grid: { left: 230, right: 30, top: 50, bottom: 40 },
     xAxis: { type: "value" },
     yAxis: { type: "category", data: worst.map((each) => each.node), axisLabel: { color: color("quiet"), formatter: short } },
-    series: [{ name: "loses itself", type: "bar", data: worst.map((each) => each.lost) }],
+    series: [{ name: "own error", type: "bar", data: worst.map((each) => each.lost) }],
   })?.on("click", ({ dataIndex }) => choose(worst[dataIndex].node));
 }
 
@@ -167,13 +167,13 @@ function tensor() {
   const name = node?.tensor;
   const found = build.distributions[name];
   if (!found) {
-    chart("distribution", node ? "nothing was measured of what this node makes: it only moves values" : "no node");
+    chart("distribution", node ? "there are no statistics for this node: it only moves data" : "no node");
   } else {
     const width = (found.high - found.low) / found.counts.length;
     const limits = found.range === null ? [] : found.range.map((x) => ({ xAxis: x }));
     const span = [Math.min(found.low, ...(found.range ?? [])), Math.max(found.high, ...(found.range ?? []))];
     chart("distribution", null, {
-      title: { text: `${short(node.name)}: values, and the range that was chosen` },
+      title: { text: `${short(node.name)}: values and calibrated range` },
       xAxis: { type: "value", min: span[0], max: span[1] }, yAxis: { type: "log", name: "values", min: 1 },
       tooltip: { trigger: "item" },
       series: [{
@@ -184,7 +184,7 @@ function tensor() {
       }],
     });
   }
-  boxes("activations", "Values by channel: least to largest", build.channels[name]);
+  boxes("activations", "Values by channel: minimum to maximum", build.channels[name]);
   boxes("weights", "Weights by output channel", build.weights[chosen]);
 }
 
@@ -226,7 +226,7 @@ function graph() {
   const most = Math.max(...nodes.map((n) => n.lost ?? 0), 1e-12);
   nodes.forEach((node) => {
     const [x, y] = [node.place[0] * BOX.column, node.place[1] * BOX.layer];
-    const words = [node.name, node.type, node.shape, `on ${node.on ?? "no unit of its own"}`,
+    const words = [node.name, node.type, node.shape, `on ${node.on ?? "no unit"}`,
       node.quantized === undefined ? "" : `cosine ${figure(node.quantized)}`,
       typeof node.lost === "number" ? `loses ${figure(node.lost)}` : ""].filter(Boolean);
     const label = node.type.length > 19 ? `${node.type.slice(0, 18)}…` : node.type;
@@ -240,7 +240,7 @@ function graph() {
   });
   into.replaceChildren(svg);
   steer(svg, all, nodes);
-  const units = new Map(nodes.map((node) => [unit(node), node.on ?? "makes no floats"]));
+  const units = new Map(nodes.map((node) => [unit(node), node.on ?? "no float output"]));
   find("#graph .legend").replaceChildren(...[...units].map(([kind, text]) =>
     element("span", {}, element("i", { style: `background: var(--${kind})` }), text)));
 }
@@ -339,9 +339,9 @@ const least = (of, sign) => data.builds.filter((each) => of(each) !== null)
 function verdict() {
   const asked = data.builds.filter((each) => each.gates.length);
   const failing = asked.filter((each) => unmet(each).length);
-  const text = !asked.length ? "No gates are asked of these builds."
-    : failing.length ? `Gates are not met in ${failing.length} of ${many(data.builds.length, "build")}.`
-      : `Every gate is met in ${many(asked.length, "build")}.`;
+  const text = !asked.length ? "This project defines no gates."
+    : failing.length ? `${failing.length} of ${many(data.builds.length, "build")} fail their gates.`
+      : `All gates are met in ${many(asked.length, "build")}.`;
   const kind = !asked.length ? "" : failing.length ? "unmet" : "met";
   const [far, low] = [least(lost, -1), least(worst, 1)];
   const facts = [far && `${far.scores[0].metric} drops by at most ${figure(lost(far))} (${far.name})`,
@@ -393,36 +393,36 @@ function evaluation() {
   const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
     const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
     if (gate.blamed.length) {
-      made.append(element("p", {}, "Most to blame:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
+      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
         link(each.node, () => { choose(each.node); find("#tensor").scrollIntoView(); }),
         each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
     }
     if (gate.mending) {
       const { before, after, suffices } = gate.mending;
-      made.append(element("p", {}, `Write this in place of what quantization says now; tried, ${figure(before)} → ${figure(after)}, ${suffices ? "which meets the gate" : "which helps and is not enough"}:`),
+      made.append(element("p", {}, `Replace the quantization section with (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
         element("pre", {}, gate.mending.yaml));
     }
     return made;
   });
-  const rests = build.estimate ? [element("details", {}, element("summary", {}, "what the latency rests on"),
+  const rests = build.estimate ? [element("details", {}, element("summary", {}, "assumptions of the latency estimate"),
     element("ul", {}, ...build.estimate.said.map((each) => element("li", {}, each))))] : [];
-  const nothing = scores.length || gates.length ? [] : [element("p", { class: "why" }, "The project has no evaluation and no gates.")];
+  const nothing = scores.length || gates.length ? [] : [element("p", { class: "why" }, "The project defines no evaluation and no gates.")];
   find("#evaluation .gates").replaceChildren(...gates, ...nothing, ...rests);
 }
 
 function nodes() {
   table(find("#nodes .outputs"), [["Output", (o) => o.name], ["Calibrated cosine", (o) => (build.compared ? o.calibrated_cosine : null)],
     ["Quantized cosine", (o) => (build.compared ? o.cosine : null)], ["Compiled cosine", (o) => o.compiled?.cosine ?? null],
-    ["Codes from the integer engine", (o) => o.compiled?.codes ?? null]], build.outputs, { name: "outputs" });
+    ["Difference to the integer engine (quantized values)", (o) => o.compiled?.codes ?? null]], build.outputs, { name: "outputs" });
   table(find("#nodes .table"), [["Node", (n) => n.name], ["On", (n) => n.on], ["Subgraph", (n) => n.subgraph], ["Type", (n) => n.type],
     ["Shape", (n) => n.shape], ["Calibrated cosine", (n) => n.calibrated], ["Quantized cosine", (n) => n.quantized],
-    ["Loses itself", (n) => n.lost], ["Threshold", (n) => n.threshold], ["Types", (n) => n.dtype],
+    ["Own error", (n) => n.lost], ["Threshold", (n) => n.threshold], ["Types", (n) => n.dtype],
     ["Trained nodes", (n) => n.origin?.join(", ") || null]], figured(), { name: "nodes", search: true, key: (n) => n.name, open: (n) => choose(n.name) });
 }
 
-// A class has the same colour everywhere: that of its name.
+// The colour of a class follows from its name, so it is the same everywhere.
 const hue = (name) => `hsl(${[...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 200)} 85% 55%)`;
-const boxed = (seen) => seen.boxes ?? []; // null where the model is no detector
+const boxed = (seen) => seen.boxes ?? []; // null for models without boxes
 const areas = (seen) => (seen.painted && !boxed(seen).length ? seen.painted.areas : []);
 const names = (seen) => (seen.best.length ? [seen.best[0][0]] : [...areas(seen).filter(([, share]) => share >= 0.01).map(([name]) => name),
   ...boxed(seen).map((box) => box[5])].sort()).join("\n");
@@ -457,7 +457,7 @@ function samples() {
       element("div", { class: "sides" }, side("float", sample, sample.float), side("int8", sample, sample.quantized)),
       element("p", { class: "why" }, Object.entries(sample.cosines).map(([name, cosine]) => `${name}: cosine ${figure(cosine)}`).join("; ")));
   }));
-  if (!build.samples.length) find("#samples .cards").append(element("p", { class: "why" }, "No samples are shown."));
+  if (!build.samples.length) find("#samples .cards").append(element("p", { class: "why" }, "There are no samples to show."));
 }
 
 function provenance() {
@@ -472,7 +472,7 @@ function provenance() {
     ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`)];
   const said = data.provenance.filter((made) => made.node.startsWith(`${build.name}/`) && Object.keys(made.params).length);
   find("#provenance .recipe").replaceChildren(element("pre", {}, lines.join("\n")),
-    ...said.map((made) => element("details", {}, element("summary", {}, `what the project says to ${made.stage}`),
+    ...said.map((made) => element("details", {}, element("summary", {}, `project settings of ${made.stage}`),
       element("pre", {}, JSON.stringify(made.params, null, 1)))));
 }
 

@@ -1,7 +1,7 @@
-"""Page: the findings of every build of a project in one HTML file that needs nothing else.
+"""The findings of every build of a project in one self-contained HTML file.
 
-The data lies in the page as JSON that no character of can end its element: `<` is spelled
-\\u003c. A policy in the page forbids whatever is not in it, so that nothing is ever fetched.
+The data is embedded as JSON with `<` escaped as \\u003c, so it cannot end its element. A content
+security policy forbids loading anything from outside the page.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Page:
 
 
 def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
-    """`findings` by the name of the build, `provenance` by the name of the node; both are told of
-    in the order of the names, for a key knows of no other."""
+    """The page of `findings` by build name and `provenance` by node name, both sorted by name:
+    cache keys do not depend on any other order."""
     project = min(findings).partition(":")[0].partition("@")[0]
-    builds = [{"name": name, **found.document} for name, found in sorted(findings.items())]
+    builds = [{"name": name, **build.document} for name, build in sorted(findings.items())]
     pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
     places = {picture: place for place, picture in enumerate(pictures)}
     data = {
         "project": project,
         "pictures": list(pictures),
         "builds": [_build(each, places) for each in builds],
-        "provenance": [_made(name, record) for name, record in sorted(provenance.items())],
+        "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
         "TITLE": html.escape(f"{project}: report"),
@@ -62,18 +62,18 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
 
 
 def as_json(data: Json) -> str:
-    """JSON that may stand in a script element."""
+    """JSON that is safe inside a script element."""
     text = digest.text(data, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _build(found: Mapping[str, Json], places: Mapping[str, int]) -> Json:
-    """A picture is in the page once, whatever number of builds it was shown to."""
-    samples = [each | {"picture": places[each["picture"]]} for each in found["samples"]]
-    return {**found, "samples": samples}
+def _build(build: Mapping[str, Json], places: Mapping[str, int]) -> Json:
+    """A picture is stored once and referenced by number from every build."""
+    samples = [each | {"picture": places[each["picture"]]} for each in build["samples"]]
+    return {**build, "samples": samples}
 
 
-def _made(name: str, record: Record) -> dict[str, Json]:
+def _provenance(name: str, record: Record) -> dict[str, Json]:
     return {
         "node": name,
         "stage": record.document["stage"],

@@ -1,9 +1,8 @@
-"""Samples as a person sees them, and what the float model and the integers see in each.
+"""Samples as pictures, with the results of the float and the quantized model.
 
-A picture is what the model is fed, taken back to 8-bit R G B where it is one of one or three
-channels; other inputs are not shown. A model with a detector's metadata shows boxes, and masks
-where it has them; one that says the class of every place its map; one that gives a row of numbers
-its BEST largest; every output its cosine.
+A picture is a model input with one or three channels, converted back to 8-bit RGB; other inputs are
+not shown. Detectors with metadata show boxes and masks, segmentation models a class map,
+classifiers their TOP_CLASSES best classes; every output shows its cosine.
 """
 
 from __future__ import annotations
@@ -27,31 +26,32 @@ from npumake.engine.float_session import float_session
 from npumake.engine.lower import lowered
 from npumake.graph import Graph
 from npumake.kernels.measure import cosine
-from npumake.report.overlays import Painted, class_map, mask_map, painted
+from npumake.report.overlays import Overlay, class_map, mask_map, overlay_of
 from npumake.report.tensors import rounded
 from npumake.targets.target import Target
 
-BEST = 5
-LARGEST = 320  # pixels of the longer side
+TOP_CLASSES = 5
+MAX_PIXELS = 320  # pixels of the longer side
 DIGITS = 4  # of boxes and their scores
-ROW = 1 << 16  # numbers: a longer output is no row of classes
+MAX_CLASSES = 1 << 16  # a longer output is not a classification
 
 Box = tuple[float, float, float, float, float, str]
 
 
 @dataclass(frozen=True)
 class SampleView:
-    """`best` are (class, value), the largest first; `boxes` are (x1, y1, x2, y2, score, class) in
-    0..1 of the picture, None of a model that finds none; `painted` lies over it."""
+    """`best` are (class, value), largest first; `boxes` are (x1, y1, x2, y2, score, class) in 0..1
+    of the picture, None for models without boxes; `painted` is an overlay."""
 
     best: tuple[tuple[str, float], ...] = ()
     boxes: tuple[Box, ...] | None = None
-    painted: Painted | None = None
+    painted: Overlay | None = None
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A sample: the picture is a PNG as a data URI, None of what is none."""
+class SampleComparison:
+    """A sample with both models' results. `picture` is a PNG as a data URI, None for inputs that
+    are not pictures."""
 
     name: str
     picture: str | None
@@ -60,81 +60,86 @@ class Shown:
     quantized: SampleView
 
 
-class SampleViewPair(NamedTuple):
-    """The float model and the same in integers."""
+class ModelPair(NamedTuple):
+    """The float model and its quantized form."""
 
     real: Graph
     quantized: Graph
 
 
-def shown(
-    pair: SampleViewPair,
+def sample_views(
+    pair: ModelPair,
     samples: Samples,
     count: int,
     target: Target,
     operators: Operators,
     kind: str | None,
-) -> tuple[Shown, ...]:
-    """Of `count` samples, spread evenly; pictures are of `kind`, as the input's `type` says."""
+) -> tuple[SampleComparison, ...]:
+    """Results for `count` evenly spaced samples; `kind` is the input's `type`, such as "bgr"."""
     if not count or not len(samples) or made_up(samples):
         return ()
     numbers = sorted({round(i * (len(samples) - 1) / max(count - 1, 1)) for i in range(count)})
     floats = float_session(pair.real, operators)
     exact = ExactSession(lowered(pair.quantized, target.rounding, target.runnable), operators)
     metadata, labels = metadata_of(pair.quantized), labels_of(pair.quantized)
-    found = []
+    rows = []
     for number in numbers:
         feed = samples.read(number)
         a = dict(zip(floats.output_names, floats.run(None, feed), strict=True))
         b = dict(zip(exact.output_names, exact.run(None, feed), strict=True))
         pixels = picture(feed, kind)
         size = (1, 1) if pixels is None else pixels.shape[:2]
-        found.append(
-            Shown(
+        rows.append(
+            SampleComparison(
                 samples.names[number],
                 None if pixels is None else data_uri(pixels),
                 {name: rounded(cosine(a[name], b[name].reshape(a[name].shape))) for name in a},
-                seen(a, metadata, labels, size),
-                seen(b, metadata, labels, size),
+                sample_view(a, metadata, labels, size),
+                sample_view(b, metadata, labels, size),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
-def seen(
+def sample_view(
     arrays: Mapping[str, np.ndarray],
     metadata: Metadata | None,
     labels: Sequence[str],
     size: tuple[int, ...],
 ) -> SampleView:
-    """What one model gives of one picture of `size`, (height, width)."""
+    """One model's result for one picture of `size`, (height, width)."""
     if metadata is not None and metadata.outputs:
-        made = decode(arrays, metadata.outputs, (size[0], size[1]), Rules())
-        rows = zip(made.boxes.tolist(), made.scores.tolist(), made.classes.tolist(), strict=True)
+        detections = decode(arrays, metadata.outputs, (size[0], size[1]), Rules())
+        rows = zip(
+            detections.boxes.tolist(),
+            detections.scores.tolist(),
+            detections.classes.tolist(),
+            strict=True,
+        )
         boxes = tuple(_box(corners, s, _label(c, labels)) for corners, s, c in rows)
-        masks = made.masks if boxes else None
-        laid = None if masks is None else painted(mask_map(masks, made.classes), labels)
-        return SampleView(boxes=boxes, painted=laid)
+        masks = detections.masks if boxes else None
+        overlay = None if masks is None else overlay_of(mask_map(masks, detections.classes), labels)
+        return SampleView(boxes=boxes, painted=overlay)
     classes = class_map(arrays, size)
     if classes is not None:
-        return SampleView(painted=painted(classes, labels))
+        return SampleView(painted=overlay_of(classes, labels))
     row = np.squeeze(next(iter(arrays.values())))
-    if len(arrays) != 1 or row.ndim != 1 or not 1 < row.size <= ROW:
+    if len(arrays) != 1 or row.ndim != 1 or not 1 < row.size <= MAX_CLASSES:
         return SampleView()
-    order = np.argsort(-row, kind="stable")[:BEST]
+    order = np.argsort(-row, kind="stable")[:TOP_CLASSES]
     return SampleView(
         best=tuple((_label(index, labels), rounded(float(row[index]))) for index in order)
     )
 
 
 def picture(feed: Feed, kind: str | None) -> np.ndarray | None:
-    """(H, W, 3) or (H, W, 1), uint8: the first input that is a picture of one or three channels,
-    from its least value to its largest; codes of 8 bits as they are."""
+    """(H, W, 3) or (H, W, 1), uint8: the first input with one or three channels, scaled from its
+    minimum and maximum; 8-bit values are not scaled."""
     for array in feed.values():
         if array.ndim != 4 or not {array.shape[1], array.shape[3]} & {1, 3}:
             continue
-        found = array[0] if array.shape[3] in (1, 3) else np.moveaxis(array[0], 0, 2)
-        pixels = _bytes(found)
+        image = array[0] if array.shape[3] in (1, 3) else np.moveaxis(array[0], 0, 2)
+        pixels = _bytes(image)
         return pixels[..., ::-1] if kind == "bgr" and pixels.shape[2] == 3 else pixels
     return None
 
@@ -150,7 +155,7 @@ def _bytes(values: np.ndarray) -> np.ndarray:
 
 def data_uri(pixels: np.ndarray) -> str:
     opened = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
-    opened.thumbnail((LARGEST, LARGEST), Image.Resampling.BILINEAR)
+    opened.thumbnail((MAX_PIXELS, MAX_PIXELS), Image.Resampling.BILINEAR)
     file = io.BytesIO()
     opened.save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")

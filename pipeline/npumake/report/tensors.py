@@ -1,8 +1,8 @@
-"""What tensors and weights did, thinned to what a chart can show.
+"""Distributions of tensors and weights, reduced to what a chart can show.
 
-distribution   the counts of BARS bars of equal width from the least value to the largest
-threshold      the range the recipe chose: what is beyond it saturates
-channels       of each: the least and largest value; of weights also the quartiles
+distribution   counts of BARS equal bars from the minimum to the maximum
+range          the calibrated range; values beyond it saturate
+channels       minimum and maximum of each channel; for weights also the quartiles
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from npumake.quant.precision.linear_layers import layer
 from npumake.quant.search.recipe import Recipe
 
 BARS = 64
-MOST = 64  # channels shown, those of the widest range
+MAX_CHANNELS = 64  # the channels with the widest ranges are shown
 FIGURES = 4  # significant digits
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`counts` are of bars from `low` to `high`; the range that was chosen is None for none."""
+    """`counts` of equal bars from `low` to `high`; `range` is the calibrated one, None without."""
 
     low: float
     high: float
@@ -35,8 +35,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Channels:
-    """`boxes` holds for each of `numbers` its extremes (low, high), or (low, quartiles, high);
-    of `count` channels those of the widest range."""
+    """`boxes` are (low, high), or (low, quartiles, high), of the channels `numbers`: those with
+    the widest ranges of all `count` channels."""
 
     count: int
     numbers: tuple[int, ...]
@@ -44,40 +44,40 @@ class Channels:
 
 
 def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribution]:
-    """By tensor of the graph that `statistics` and the ranges of `recipe` are of."""
+    """Distributions by tensor, of the graph of `statistics` and `recipe`."""
     return {
         name: Distribution(
-            rounded(found.low),
-            rounded(found.high),
-            bars(found),
+            rounded(histogram.low),
+            rounded(histogram.high),
+            bars(histogram),
             _pair(recipe.ranges[name]) if name in recipe.ranges else None,
         )
-        for name, found in statistics.tensors.items()
+        for name, histogram in statistics.tensors.items()
     }
 
 
-def bars(found: Histogram) -> tuple[int, ...]:
-    """The counts of bars between the extremes; every bin goes to the bar of its middle."""
-    rows, bins = np.nonzero(found.counts)
-    middle = np.where(rows == 0, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**found.exponent
-    width = (found.high - found.low) / BARS
+def bars(histogram: Histogram) -> tuple[int, ...]:
+    """Counts of bars between the extremes; a bin counts for the bar of its centre."""
+    rows, bins = np.nonzero(histogram.counts)
+    middle = np.where(rows == 0, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
+    width = (histogram.high - histogram.low) / BARS
     if not width > 0:
-        return (int(found.counts.sum()), *[0] * (BARS - 1))
-    places = np.clip((middle - found.low) / width, 0, BARS - 1).astype(np.int64)
+        return (int(histogram.counts.sum()), *[0] * (BARS - 1))
+    places = np.clip((middle - histogram.low) / width, 0, BARS - 1).astype(np.int64)
     counts = np.zeros(BARS, np.int64)
-    np.add.at(counts, places, found.counts[rows, bins])
+    np.add.at(counts, places, histogram.counts[rows, bins])
     return tuple(int(count) for count in counts)
 
 
 def activation_channels(statistics: Statistics) -> dict[str, Channels]:
-    """By tensor; of those that have channels."""
-    return {name: _of_extremes(found) for name, found in statistics.channels.items()}
+    """Channels by tensor, for tensors that have any."""
+    return {name: _of_extremes(extremes) for name, extremes in statistics.channels.items()}
 
 
 def weight_channels(graph: Graph) -> dict[str, Channels]:
-    """The weight of each linear layer by the node's name: one box per output channel."""
-    layers = [made for node in graph.nodes() if (made := layer(node)) is not None]
-    return {str(made.node.name): _of_weight(made.kernel()) for made in layers}
+    """Weights of each linear layer by node name: one box per output channel."""
+    layers = [weights for node in graph.nodes() if (weights := layer(node)) is not None]
+    return {str(weights.node.name): _of_weight(weights.kernel()) for weights in layers}
 
 
 def _of_weight(kernel: np.ndarray) -> Channels:
@@ -86,15 +86,15 @@ def _of_weight(kernel: np.ndarray) -> Channels:
     return _widest(np.percentile(rows, (0, 25, 50, 75, 100), axis=1).T)
 
 
-def _of_extremes(found: Extremes) -> Channels:
-    return _widest(np.stack([found.low, found.high], axis=1).astype(np.float64))
+def _of_extremes(extremes: Extremes) -> Channels:
+    return _widest(np.stack([extremes.low, extremes.high], axis=1).astype(np.float64))
 
 
 def _widest(boxes: np.ndarray) -> Channels:
     spread = boxes[:, -1] - boxes[:, 0]
-    chosen = np.sort(np.argsort(-spread, kind="stable")[:MOST])
-    shown = tuple(tuple(map(rounded, row)) for row in boxes[chosen])
-    return Channels(len(boxes), tuple(int(number) for number in chosen), shown)
+    chosen = np.sort(np.argsort(-spread, kind="stable")[:MAX_CHANNELS])
+    rows = tuple(tuple(map(rounded, row)) for row in boxes[chosen])
+    return Channels(len(boxes), tuple(int(number) for number in chosen), rows)
 
 
 def _pair(values: Iterable[float]) -> tuple[float, float]:

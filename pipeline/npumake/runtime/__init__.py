@@ -1,6 +1,6 @@
-"""Run any artifact: `Session(path)` looks like an onnxruntime session, whatever the file is.
+"""Runs any artifact: `Session(path)` has the interface of an onnxruntime session.
 
-It refuses to know how the artifact was made.
+This room does not know how the artifact was built.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batched: several images per run of a program that takes one, along the first axis."""
+"""Batched: runs a program for one image on several, along the first axis."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ class Batched:
         self._session = session
         self._batch = batch
         self.inputs, self.outputs = (
-            tuple(one._replace(shape=[batch, *one.shape[1:]]) for one in ports)
+            tuple(port._replace(shape=[batch, *port.shape[1:]]) for port in ports)
             for ports in (session.inputs, session.outputs)
         )
         self.input_names = session.input_names
         self.output_names = session.output_names
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Every output of (batch, …), for feeds of (batch, …).
+        """Outputs of shape (batch, …) for feeds of shape (batch, …).
 
-        Raises GraphError for another number of images, and for whatever one image may raise.
+        Raises GraphError for another number of images, and as a run of one image does.
         """
-        for name, given in feeds.items():
-            if given.shape[:1] != (self._batch,):
-                what = f"`{name}` takes {self._batch} images per run, not {list(given.shape)}"
+        for name, images in feeds.items():
+            if images.shape[:1] != (self._batch,):
+                what = f"`{name}` takes {self._batch} images per run, not {list(images.shape)}"
                 raise GraphError(what)
         runs = [
-            self._session.run(names, {name: given[at : at + 1] for name, given in feeds.items()})
+            self._session.run(names, {name: images[at : at + 1] for name, images in feeds.items()})
             for at in range(self._batch)
         ]
         return [
-            np.concatenate([np.atleast_1d(one) for one in made]) for made in zip(*runs, strict=True)
+            np.concatenate([np.atleast_1d(part) for part in parts])
+            for parts in zip(*runs, strict=True)
         ]

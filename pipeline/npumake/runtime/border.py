@@ -1,8 +1,8 @@
-"""Taking away instructions at the border of a compiled program, one after the other.
+"""Removes instructions at the border of a compiled program, one at a time.
 
-At the inputs what converts or lays out, at the outputs that and the Softmax may go: what was
-behind it is fed, or given, as it is. Only an instruction directly at the border goes, and at an
-input only one that is all that reads it. A node that is taken away is recorded in the bundle.
+Conversions and layout changes are removable at both ends, Softmax at the outputs. The instruction
+must be directly at the border; at an input it must be the only reader. The bundle's provenance
+records removed nodes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Removable(NamedTuple):
 
 
 def kind_of(step: Instruction) -> str:
-    """The type of the node, in the vendors' words."""
+    """The node's type, by the vendors' name."""
     return model_of(step).nodes()[0].op_type if step.op == CPU else KINDS.get(step.op, step.op)
 
 
 def removable(program: Program) -> tuple[Removable, ...]:
-    """What may be taken away next, in the order of the program; a node of a CPU subgraph, too."""
+    """The instructions that are removable now, in program order, CPU subgraphs included."""
     return tuple(_removable(parted(program)))
 
 
@@ -54,83 +54,100 @@ def _removable(program: Program) -> Iterator[Removable]:
     for step in program.instructions:
         if len(step.inputs) != 1 or len(step.outputs) != 1:
             continue
-        (read,), (made,), kind = step.inputs, step.outputs, kind_of(step)
-        given = made in program.outputs
-        if read in program.outputs or (given and read in program.inputs):
+        (read,), (output,), kind = step.inputs, step.outputs, kind_of(step)
+        is_output = output in program.outputs
+        if read in program.outputs or (is_output and read in program.inputs):
             continue
-        if kind in AT_INPUTS and read in program.inputs and reads.count(read) == 1 and not given:
+        if (
+            kind in AT_INPUTS
+            and read in program.inputs
+            and reads.count(read) == 1
+            and not is_output
+        ):
             yield Removable(step, kind, "input")
-        elif kind in AT_OUTPUTS and given and made not in reads:
+        elif kind in AT_OUTPUTS and is_output and output not in reads:
             yield Removable(step, kind, "output")
 
 
-def without(bundle: Bundle, found: Removable) -> Bundle:
-    """The bundle less that instruction, which it remembers."""
-    program, (read,), (made,) = parted(bundle.program), found.step.inputs, found.step.outputs
-    before, behind = (read, made) if found.side == "input" else (made, read)
+def without(bundle: Bundle, removal: Removable) -> Bundle:
+    """The bundle without that instruction; its provenance records the removal."""
+    program, (read,), (output,) = parted(bundle.program), removal.step.inputs, removal.step.outputs
+    before, behind = (read, output) if removal.side == "input" else (output, read)
     names = {before: behind}
-    kept = tuple(step for step in program.instructions if step.name != found.step.name)
+    remaining = tuple(step for step in program.instructions if step.name != removal.step.name)
     less = replace(
         program,
         inputs=tuple(names.get(name, name) for name in program.inputs),
         outputs=tuple(names.get(name, name) for name in program.outputs),
         tensors={name: tensor for name, tensor in program.tensors.items() if name != before},
-        instructions=kept,
+        instructions=remaining,
     )
-    grids = {name: digest.plain(program.tensors[name]) for name in (read, made)}
-    record = {"name": found.step.name, "type": found.kind, "side": found.side, "tensors": grids}
-    record |= _scales(bundle, found)
+    grids = {name: digest.plain(program.tensors[name]) for name in (read, output)}
+    record = {
+        "name": removal.step.name,
+        "type": removal.kind,
+        "side": removal.side,
+        "tensors": grids,
+    }
+    record |= _scales(bundle, removal)
     deleted = [*deleted_nodes(bundle), record]
     return replace(bundle, program=joined(less), provenance={**bundle.provenance, DELETED: deleted})
 
 
-def _scales(bundle: Bundle, found: Removable) -> dict[str, digest.Json]:
-    """Of a Dequantize of sums, and of what moves such sums: the scales and their axis."""
-    scale = found.step.constants.get("scale")
+def _scales(bundle: Bundle, removal: Removable) -> dict[str, digest.Json]:
+    """Scales and axis of a removed Dequantize of accumulators, or of data movement behind them."""
+    scale = removal.step.constants.get("scale")
     if scale is not None:
         return {"scales": scale.ravel().tolist(), "axis": int(np.argmax([*scale.shape, 0]))}
-    axis, scales = channel_scales(bundle, found.step.outputs[0])
-    perm = found.step.attributes.get("perm")
+    axis, scales = channel_scales(bundle, removal.step.outputs[0])
+    perm = removal.step.attributes.get("perm")
     return {"scales": list(scales), "axis": perm[axis]} if scales and perm else {}
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
-    """What was taken away before, in order: name, type, side, and the tensors around it; of a
-    Dequantize of sums the scale of each channel."""
-    found: Sequence[Mapping[str, digest.Json]] = bundle.provenance.get(DELETED, ())
-    return found
+    """The records of removed nodes, in order: name, type, side and tensors; for a Dequantize of
+    accumulators also the scale of each channel."""
+    nodes: Sequence[Mapping[str, digest.Json]] = bundle.provenance.get(DELETED, ())
+    return nodes
 
 
 def channel_scales(bundle: Bundle, sums: str) -> tuple[int, Sequence[float]]:
-    """The axis and the scales of the channels of an output that is `sums`; none are known of sums
-    that nobody dequantized."""
+    """Axis and scale of each channel of the accumulator output `sums`; no scales if the program
+    never dequantized it."""
     for node in deleted_nodes(bundle):
         if "scales" in node and sums in node.get("tensors", ()):
             return int(node.get("axis", 1)), node["scales"]
     return 0, ()
 
 
-def modified(bundle: Bundle, wishes: Sequence[tuple[str, str]]) -> tuple[Bundle, list[Removable]]:
-    """Less what is wished, in this order: ("node", its name) or ("type", all of that type, also
-    those that come to be at the border). Raises GraphError for a node that is not there."""
-    gone: list[Removable] = []
-    for by, name in wishes:
-        matching = [one for one in removable(bundle.program) if _is(one, by, name)]
+def modified(
+    bundle: Bundle, selections: Sequence[tuple[str, str]]
+) -> tuple[Bundle, list[Removable]]:
+    """The bundle without the selections, and the removed nodes, in order. A selection is ("node",
+    name) or ("type", type): all of that type, repeatedly. Raises GraphError for an unknown node
+    and for one that is not removable."""
+    removed: list[Removable] = []
+    for by, name in selections:
+        matching = [
+            candidate for candidate in removable(bundle.program) if _is(candidate, by, name)
+        ]
         if not matching:
             raise _unremovable(bundle.program, by, name)
         while matching:
-            gone.append(matching[0])
+            removed.append(matching[0])
             bundle = without(bundle, matching[0])
-            matching = [one for one in removable(bundle.program) if _is(one, by, name)]
-    return bundle, gone
+            matching = [
+                candidate for candidate in removable(bundle.program) if _is(candidate, by, name)
+            ]
+    return bundle, removed
 
 
-def _is(one: Removable, by: str, name: str) -> bool:
-    return name == (one.step.name if by == "node" else one.kind)
+def _is(candidate: Removable, by: str, name: str) -> bool:
+    return name == (candidate.step.name if by == "node" else candidate.kind)
 
 
 def _unremovable(program: Program, by: str, name: str) -> GraphError:
-    names = [one.step.name for one in removable(program)]
+    names = [candidate.step.name for candidate in removable(program)]
     hint = f"nodes that can be deleted: {names}"
     if by == "type":
         return GraphError(f"no {name} at the border can be deleted", hint=hint)

@@ -1,6 +1,6 @@
-"""What a file of codes is fed and gives: real = scale * (code - zero point), or codes as they are.
+"""Inputs and outputs of a quantized file: real = scale * (code - zero point), or raw codes.
 
-Each tensor is as it lies in the file, images NHWC.
+Tensors have the file's layout, images NHWC.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class CodePort:
     def port(self) -> Port:
         return port(self.name, self.shape, self.dtype)
 
-    def codes(self, given: np.ndarray | None) -> np.ndarray:
-        """What is fed, on the grid. Raises GraphError where it is missing or does not fit."""
-        if given is None:
+    def codes(self, array: np.ndarray | None) -> np.ndarray:
+        """The quantized input. Raises GraphError for a missing one, a wrong shape or type."""
+        if array is None:
             raise GraphError(f"the input `{self.name}` is not fed")
-        known = (self.dtype,) if self.scale is None else (self.dtype, "float32")
-        if given.shape != self.shape or str(given.dtype) not in known:
+        dtypes = (self.dtype,) if self.scale is None else (self.dtype, "float32")
+        if array.shape != self.shape or str(array.dtype) not in dtypes:
             raise GraphError(
-                f"`{self.name}` is fed {given.dtype}{list(given.shape)}, "
-                f"the file takes {' or '.join(known)}{list(self.shape)}"
+                f"`{self.name}` is fed {array.dtype}{list(array.shape)}, "
+                f"the file takes {' or '.join(dtypes)}{list(self.shape)}"
             )
-        if self.scale is None or str(given.dtype) == self.dtype:
-            return given
+        if self.scale is None or str(array.dtype) == self.dtype:
+            return array
         limits = np.iinfo(self.dtype)
         scale = np.float32(self.scale)
-        codes = affine.quantize(given, scale, self.zero_point, limits.min, limits.max)
+        codes = affine.quantize(array, scale, self.zero_point, limits.min, limits.max)
         return codes.astype(self.dtype)
 
     def real(self, codes: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""One image for several sessions of a pipeline, whose files take it in other layouts and types."""
+"""Fits one image to sessions that take other layouts and types."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from npumake.engine.port import Port
 TURNS = ((0, 2, 3, 1), (0, 3, 1, 2))  # NCHW to NHWC, and back
 
 
-def as_taken(feeds: Feeds, ports: Sequence[Port]) -> dict[str, np.ndarray]:
-    """The feeds in the layout and the type that the ports take; what does not fit stays."""
-    taken = {port.name: port for port in ports}
-    return {name: _taken(x, taken[name]) if name in taken else x for name, x in feeds.items()}
+def fitted_feeds(feeds: Feeds, ports: Sequence[Port]) -> dict[str, np.ndarray]:
+    """The feeds in the layout and type of the ports; feeds that do not fit stay unchanged."""
+    by_name = {port.name: port for port in ports}
+    return {name: _fitted(x, by_name[name]) if name in by_name else x for name, x in feeds.items()}
 
 
-def _taken(x: np.ndarray, port: Port) -> np.ndarray:
+def _fitted(x: np.ndarray, port: Port) -> np.ndarray:
     size = tuple(port.shape)
     if x.ndim == 4 and x.shape != size:
         turned = (x.transpose(turn) for turn in TURNS)

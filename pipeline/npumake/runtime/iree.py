@@ -1,6 +1,6 @@
-"""A .vmfb in IREE: native code, so it runs only for whoever says that it may.
+"""Runs a .vmfb in IREE. It is native code, so the caller must allow it.
 
-Its names and grids are in the ZIP behind it (npumake.compilers.iree).
+Names, scales and zero points are in the ZIP appended to the file (npumake.compilers.iree).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from npumake.extras import install_line
 from npumake.runtime.codes import CodePort
 
 INTERFACE = "interface.json"
-LARGEST = 1 << 20  # bytes of it
+MAX_INTERFACE_BYTES = 1 << 20  # bytes of it
 _DAMAGE = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError)
 
 
 class IreeSession:
-    """Raises GraphError where IREE is not installed, or the file is for another processor."""
+    """Raises GraphError if IREE is not installed or the file is for another processor."""
 
     def __init__(self, path: Path) -> None:
         inputs, outputs = interface(path)
@@ -32,7 +32,7 @@ class IreeSession:
             iree = import_module("iree.runtime")  # large, and an extra
         except ImportError as error:
             hint = install_line("iree-base-runtime")
-            raise GraphError("a .vmfb runs in IREE, which is not here", path.name, hint) from error
+            raise GraphError("a .vmfb needs IREE, which is missing", path.name, hint) from error
         try:
             context = iree.SystemContext(config=iree.Config("local-sync"))
             module = iree.VmModule.copy_buffer(context.instance, path.read_bytes())
@@ -48,25 +48,25 @@ class IreeSession:
         self.output_names = tuple(port.name for port in outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        """The named outputs (None: all) for one set of feeds. Raises GraphError."""
         codes = [port.codes(feeds.get(port.name)) for port in self._inputs]
         try:
-            given = self._run(*codes)
+            outputs = self._run(*codes)
         except (RuntimeError, ValueError) as error:
             raise GraphError(f"IREE cannot run the model: {error}") from error
-        made = given if isinstance(given, tuple | list) else (given,)
+        results = outputs if isinstance(outputs, tuple | list) else (outputs,)
         real = {
             port.name: port.real(np.asarray(values.to_host()))
-            for port, values in zip(self._outputs, made, strict=True)
+            for port, values in zip(self._outputs, results, strict=True)
         }
         return [real[name] for name in names or self.output_names]
 
 
 def interface(path: Path) -> tuple[tuple[CodePort, ...], tuple[CodePort, ...]]:
-    """Inputs and outputs. Raises GraphError for a file that npumake did not make."""
+    """Inputs and outputs. Raises GraphError for a file that npumake did not write."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(INTERFACE) as member:
-            document = json.loads(member.read(LARGEST))
+            document = json.loads(member.read(MAX_INTERFACE_BYTES))
         return _ports(document["inputs"]), _ports(document["outputs"])
     except _DAMAGE as error:
         raise GraphError(f"no {INTERFACE} behind the code: {error}", path.name) from error

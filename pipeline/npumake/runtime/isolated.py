@@ -1,7 +1,7 @@
-"""A compiled file, run in a process of its own: what aborts there is an error here, and no more.
+"""Runs a compiled file in a child process, so that a crash there is only an error here.
 
-The two processes share a folder: request.json and one `.npz` per run go in, one per run comes out.
-Nothing in it is pickled. The process has a time and a memory limit, and ends with this one.
+The processes share a folder: request.json and one `.npz` per run go in, one `.npz` per run comes
+out. Nothing is pickled. The child has a time and a memory limit and ends with its parent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 import npumake
 from npumake.engine.ort import Feeds
 from npumake.lifetime.temporaries import temporary_folder
-from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
+from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, feed_file, output_file
 
-# Our package is found by its place, not by sys.path, where `npumake` may be another's folder; the
-# doors of the two rooms stay shut, for they load more than one file needs.
+# The child finds our package by path: on sys.path `npumake` may be another folder. It skips the
+# two `__init__` modules, which import more than it needs.
 BOOT = """
 import sys, types
 for name in ("npumake", "npumake.runtime"):
@@ -35,16 +35,19 @@ from npumake.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """
 OURS = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
-TO_OPEN, PER_RUN = 120, 120  # seconds
-MEMORY, PER_BYTE = 8 << 30, 16  # bytes, and so many more for each of the file
-LAST = 6  # lines of what the process wrote last
-LONGEST = 300  # characters of such a line
+OPEN_SECONDS, RUN_SECONDS = 120, 120  # seconds
+BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
+    8 << 30,
+    16,
+)  # bytes, and so many more for each of the file
+MAX_LINES = 6  # lines of what the process wrote last
+MAX_LINE_LENGTH = 300  # characters of such a line
 OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to allocate")
 
 
 class Job(NamedTuple):
-    """A file and what it is fed, run by run. `command` is given the folder as its last argument;
-    `every` asks for the tensors inside, too."""
+    """A file and its feeds, run by run. `command` gets the folder as its last argument; `every`
+    returns the inner tensors too."""
 
     data: bytes
     suffix: str
@@ -54,8 +57,8 @@ class Job(NamedTuple):
 
 
 class RunError(Exception):
-    """The file was not run to its end: `run` is the number of the run, None while it was opened;
-    `lines` are the last that the process wrote."""
+    """The child failed in run number `run`; None means while it opened the file. `lines` holds the
+    end of its log."""
 
     def __init__(self, what: str, run: int | None, lines: Sequence[str] = ()) -> None:
         super().__init__(what)
@@ -65,24 +68,24 @@ class RunError(Exception):
 
 
 class Isolated:
-    """The running process, from `with` on. It runs beside this one until `outputs` is asked."""
+    """The child process. It starts at `with` and runs concurrently; `outputs` waits for it."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._seconds = TO_OPEN + PER_RUN * len(job.feeds)
+        self._seconds = OPEN_SECONDS + RUN_SECONDS * len(job.feeds)
         self._ends = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as ends:
             self._folder = ends.enter_context(temporary_folder())
             self._write()
-            with (self._folder / "said").open("wb") as said:
+            with (self._folder / "said").open("wb") as log:
                 self._process = subprocess.Popen(
                     [*self._job.command, str(self._folder)],
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=log,
+                    stderr=log,
                 )
             self._ends = ends.pop_all()
         return self
@@ -93,7 +96,7 @@ class Isolated:
             self._process.wait()
 
     def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
-        """Per run, the arrays by name: outputs, or every tensor. Raises RunError."""
+        """The arrays of each run by name: outputs, or all tensors. Raises RunError."""
         try:
             status = self._process.wait(self._seconds)
         except subprocess.TimeoutExpired:
@@ -106,7 +109,7 @@ class Isolated:
         if status:
             raise self._failure(_ended(status))
         for run in range(len(self._job.feeds)):
-            yield self._read(made_file(self._folder, run))
+            yield self._read(output_file(self._folder, run))
 
     def _write(self) -> None:
         self._folder.joinpath(f"model{self._job.suffix}").write_bytes(self._job.data)
@@ -116,17 +119,17 @@ class Isolated:
             "runs": len(self._job.feeds),
             "every": self._job.every,
             "inputs": names,
-            "memory": MEMORY + PER_BYTE * len(self._job.data),
+            "memory": BASE_MEMORY_BYTES + MEMORY_PER_FILE_BYTE * len(self._job.data),
             "parent": os.getpid(),
             "seconds": self._seconds + 10,  # should this process end without a word
         }
         self._folder.joinpath(REQUEST).write_text(json.dumps(request), encoding="utf-8")
         for run, feed in enumerate(self._job.feeds):
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
-            np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
+            np.savez(feed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
 
     def _read(self, file: Path) -> Mapping[str, np.ndarray]:
-        """Raises RunError for what is no file of arrays."""
+        """Raises RunError for a missing or damaged file."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
@@ -135,16 +138,18 @@ class Isolated:
             raise self._failure(f"leaves no outputs: {error}") from error
 
     def _failure(self, what: str) -> RunError:
-        said = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
-        lines = [line.rstrip()[:LONGEST] for line in said.splitlines() if line.strip()]
+        log = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
+        lines = [line.rstrip()[:MAX_LINE_LENGTH] for line in log.splitlines() if line.strip()]
         if any(word in line for line in lines for word in OUT_OF_MEMORY):
             what += ": it needs more memory than it may have"
-        done = sum(made_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
-        return RunError(what, done if (self._folder / OPENED).exists() else None, lines[-LAST:])
+        done = sum(output_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
+        return RunError(
+            what, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
+        )
 
 
 def _ended(status: int) -> str:
-    """In the words of a person: the signal that ended the process."""
+    """How the process ended: its exit status or signal."""
     if status > 0:
         return f"ends with exit status {status}"
     try:

@@ -1,6 +1,6 @@
-"""The other process of npumake.runtime.isolated: opens a file, runs it, writes what it gives.
+"""The child process of npumake.runtime.isolated: opens a file, runs it, writes its outputs.
 
-It loads only what opens a file of that suffix.
+It imports only the engine for the file's suffix.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
 
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
-MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
+MISTAKE = 3  # the exit status if the file ERROR holds the reason
 
 
-def fed_file(folder: Path, run: int) -> Path:
+def feed_file(folder: Path, run: int) -> Path:
     return folder / f"fed_{run}.npz"
 
 
-def made_file(folder: Path, run: int) -> Path:
+def output_file(folder: Path, run: int) -> Path:
     return folder / f"made_{run}.npz"
 
 
@@ -56,9 +56,9 @@ def main(name: str) -> int:
         run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
         (folder / OPENED).touch()
         for number in range(request["runs"]):
-            with np.load(fed_file(folder, number), allow_pickle=False) as arrays:
+            with np.load(feed_file(folder, number), allow_pickle=False) as arrays:
                 feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
-            _write(made_file(folder, number), run(feed))
+            _write(output_file(folder, number), run(feed))
     except PipelineError as error:
         (folder / ERROR).write_text(json.dumps({"what": error.what}), encoding="utf-8")
         return MISTAKE
@@ -66,21 +66,21 @@ def main(name: str) -> int:
 
 
 def _limit(request: Mapping[str, Any]) -> None:
-    """Time and memory, no core on the disk; and the end of the parent is its own."""
+    """Limits time and memory, disables core dumps, and ends the child with its parent."""
     end_with_parent(request["parent"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    asked = request["memory"]
-    limit = asked if most == resource.RLIM_INFINITY else min(asked, most)
+    requested = request["memory"]
+    limit = requested if most == resource.RLIM_INFINITY else min(requested, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     signal.alarm(request["seconds"])
 
 
-def _write(file: Path, made: Arrays) -> None:
-    """Whole or not at all: the file counts as the run that is done."""
-    file.with_suffix(".json").write_text(json.dumps(list(made)), encoding="utf-8")
+def _write(file: Path, outputs: Arrays) -> None:
+    """Writes atomically: an existing file marks a finished run."""
+    file.with_suffix(".json").write_text(json.dumps(list(outputs)), encoding="utf-8")
     partial = file.with_suffix(".part.npz")
-    arrays = {str(at): array for at, array in enumerate(made.values())}
+    arrays = {str(at): array for at, array in enumerate(outputs.values())}
     np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
     partial.rename(file)
 
@@ -89,14 +89,14 @@ def _litert(path: Path, every: bool) -> Run:
     opened = litert.LiteRtSession(path.read_bytes(), path.name, every)
 
     def run(feed: Arrays) -> Arrays:
-        made = dict(zip(opened.output_names, opened.run(None, feed), strict=True))
-        return opened.every_tensor() if every else made
+        outputs = dict(zip(opened.output_names, opened.run(None, feed), strict=True))
+        return opened.every_tensor() if every else outputs
 
     return run
 
 
 def _named(path: Path, every: bool) -> Run:
-    """Of a file whose tensors inside are not to be had."""
+    """For files that do not expose their inner tensors."""
     opened = iree.IreeSession(path) if path.suffix == ".vmfb" else ort.OrtSession(path.read_bytes())
 
     def run(feed: Arrays) -> Arrays:
@@ -106,14 +106,14 @@ def _named(path: Path, every: bool) -> Run:
 
 
 def _bundle(path: Path, every: bool) -> Run:
-    """As a Session opens it that may run the file's own Python, without what opens secure ones."""
+    """As a Session with allow_code opens it, but without the imports for secure files."""
     bundle = archive.Bundle.load(path)
     untrusted_limits.refuse_unbounded(bundle.program)
     inside = tuple(name for step in bundle.program.instructions for name in step.outputs)
     own = operators.operators_in(bundle.code)
-    one = exact.ExactSession(bundle.program, own, watched=inside if every else ())
-    opened = one if bundle.batch == 1 or every else batched.Batched(one, bundle.batch)
-    names = inside if every else one.output_names
+    session = exact.ExactSession(bundle.program, own, watched=inside if every else ())
+    opened = session if bundle.batch == 1 or every else batched.Batched(session, bundle.batch)
+    names = inside if every else session.output_names
 
     def run(feed: Arrays) -> Arrays:
         return dict(zip(names, opened.run(names, feed), strict=True))

@@ -1,4 +1,4 @@
-"""A .tflite in LiteRT, with its reference kernels: the same bits on every machine."""
+"""Runs a .tflite in LiteRT with its reference kernels: the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ETHOS_U = "ethos-u"
 
 
 class LiteRtSession:
-    """Raises GraphError where LiteRT is not installed, or will not take the file. With `every`
-    the tensors inside are kept."""
+    """Raises GraphError if LiteRT is not installed or refuses the file. `every` keeps the inner
+    tensors."""
 
     def __init__(self, model: bytes, name: str, every: bool = False) -> None:
         try:
             litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
         except ImportError as error:
             hint = install_line("ai-edge-litert")
-            raise GraphError("a .tflite runs in LiteRT, which is not here", name, hint) from error
+            raise GraphError("a .tflite needs LiteRT, which is missing", name, hint) from error
         try:
             self._interpreter = litert.Interpreter(
                 model_content=model,
@@ -38,17 +38,20 @@ class LiteRtSession:
             self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise _refused(str(error), name) from error
-        fed, given = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self._index = {d["name"]: d["index"] for d in (*fed, *given)}
-        self._inputs = {d["name"]: _port(d) for d in fed}
-        self._outputs = {d["name"]: _port(d) for d in given}
+        inputs, outputs = (
+            self._interpreter.get_input_details(),
+            self._interpreter.get_output_details(),
+        )
+        self._index = {d["name"]: d["index"] for d in (*inputs, *outputs)}
+        self._inputs = {d["name"]: _port(d) for d in inputs}
+        self._outputs = {d["name"]: _port(d) for d in outputs}
         self.inputs = tuple(codes.port for codes in self._inputs.values())
         self.outputs = tuple(codes.port for codes in self._outputs.values())
         self.input_names = tuple(self._inputs)
         self.output_names = tuple(self._outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        """The named outputs (None: all) for one set of feeds. Raises GraphError."""
         for name, port in self._inputs.items():
             self._interpreter.set_tensor(self._index[name], port.codes(feeds.get(name)))
         try:
@@ -61,7 +64,7 @@ class LiteRtSession:
         ]
 
     def every_tensor(self) -> dict[str, np.ndarray]:
-        """By its number in the file, what each tensor of numbers held in the last run."""
+        """The numeric tensors of the last run, by their index in the file."""
         return {
             str(tensor["index"]): self._interpreter.get_tensor(tensor["index"])
             for tensor in self._interpreter.get_tensor_details()
@@ -70,22 +73,22 @@ class LiteRtSession:
 
 
 def _refuse_endless(interpreter: Any, name: str) -> None:
-    """Raises GraphError for a WHILE: once it is called, nobody can stop LiteRT."""
+    """Raises GraphError for a WHILE: nothing can stop LiteRT in an endless loop."""
     if any(operator["op_name"] == "WHILE" for operator in interpreter._get_ops_details()):
         what = "a WHILE, of which nothing says that it ends, runs in no process of ours"
         raise GraphError(what, name, "write its turns out before it is converted")
 
 
-def _refused(said: str, name: str) -> GraphError:
-    """In our words where the file needs an operator of its own."""
-    found = UNRESOLVED.search(said)
-    if found is None:
-        return GraphError(f"LiteRT refuses the model: {said}", name)
-    if found[1] == ETHOS_U:
+def _refused(message: str, name: str) -> GraphError:
+    """The error for a file that LiteRT refuses; names an unresolved custom operator."""
+    match = UNRESOLVED.search(message)
+    if match is None:
+        return GraphError(f"LiteRT refuses the model: {message}", name)
+    if match[1] == ETHOS_U:
         what = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
         hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
         return GraphError(what, name, hint + "estimate of this one")
-    return GraphError(f"it has an operator that LiteRT has not: {found[1]}", name)
+    return GraphError(f"it has an operator that LiteRT has not: {match[1]}", name)
 
 
 def _port(tensor: Mapping[str, Any]) -> CodePort:

@@ -1,4 +1,4 @@
-"""A session of a file that takes and gives images NHWC, fed and read as the model is: NCHW."""
+"""Wraps a session with NHWC images, so that callers use the model's NCHW."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ class PlanarSession(Protocol):
 
 
 class Planar:
-    """`inputs` and `outputs` are the shapes of the model's, by name. One that the file has in
-    another order of axes is transposed, one that it has as the model is passed on."""
+    """`inputs` and `outputs` are the model's shapes by name. Arrays with another shape in the file
+    are transposed; all others pass unchanged."""
 
     def __init__(self, session: PlanarSession, inputs: Shapes, outputs: Shapes) -> None:
         self._session = session
-        self._fed = {p.name for p in session.inputs if tuple(p.shape) != inputs[p.name]}
-        self._given = {p.name for p in session.outputs if tuple(p.shape) != outputs[p.name]}
+        self._turned_inputs = {p.name for p in session.inputs if tuple(p.shape) != inputs[p.name]}
+        self._turned_outputs = {
+            p.name for p in session.outputs if tuple(p.shape) != outputs[p.name]
+        }
         self.output_names = tuple(outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
-        """The named outputs, all of them when None, in the order of the model's."""
-        fed = {n: np.moveaxis(x, 1, -1) if n in self._fed else x for n, x in feeds.items()}
+        """The named outputs (None: all, in the model's order)."""
+        file_feeds = {
+            n: np.moveaxis(x, 1, -1) if n in self._turned_inputs else x for n, x in feeds.items()
+        }
         names = names or self.output_names
-        given = zip(names, self._session.run(names, fed), strict=True)
-        return [np.moveaxis(y, -1, 1) if name in self._given else y for name, y in given]
+        outputs = zip(names, self._session.run(names, file_feeds), strict=True)
+        return [np.moveaxis(y, -1, 1) if name in self._turned_outputs else y for name, y in outputs]

@@ -1,4 +1,4 @@
-"""Session: one interface over onnxruntime and the integer engine, chosen by the file."""
+"""Session: one interface to all engines, chosen by the file's suffix."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
 
 
 class Trust(NamedTuple):
-    """What the caller says: which Python may run, the operators of his own or what the file brings;
-    how many threads, None where it is left to the engine; which model of a packed file; what opens
-    a secure one, and then nothing but secure ones."""
+    """The caller's options: own operators, permission for the file's code, number of threads (None:
+    the engine decides), model of a packed file, keys. With keys only secure files open."""
 
     operators: Operators
     allow_code: bool
@@ -51,7 +50,7 @@ def _onnx(path: Path, trust: Trust) -> Engine:
     try:
         return OrtSession(data, trust.threads or 1)
     except GraphError:
-        require(parse(data, path.name), trust.operators)  # the likely reason, in our words
+        require(parse(data, path.name), trust.operators)  # the likely reason, a clearer error
         raise
 
 
@@ -66,12 +65,12 @@ def _bundle(path: Path, trust: Trust) -> Engine:
 def operators_of(
     bundle: Bundle, name: str, files: Iterable[str | Path] = (), allow_code: bool = False
 ) -> Operators:
-    """Those that a session of the bundle called `name` runs. Raises GraphError."""
+    """The operators that a session of the bundle runs. Raises GraphError."""
     return _trusted(bundle, name, _read(files), allow_code)
 
 
 def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Operators:
-    """The caller's own operators; else the bundle's. Raises GraphError for these unasked."""
+    """The caller's operators, else the bundle's. Raises GraphError unless those are allowed."""
     if own.by_type or not bundle.code:
         return own
     if not allow_code:
@@ -101,15 +100,16 @@ ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
 class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
-    `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in the reference kernels of
-    LiteRT, `.vmfb` in IREE; these two take and give images NHWC. Raises GraphError for a file that
-    cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
-    the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
-    one of a packed file. With `keys` only a model that the vendor lets sign is run: a secure
-    `.hybrid`, checked and deciphered in memory.
+    `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in LiteRT's reference
+    kernels, `.vmfb` in IREE. The last two take and return images as NHWC. `threads` defaults to 1
+    for `.onnx`, where more may change the last bit of a sum, and to one per core for `.hybrid`.
+    `model` selects a model of a packed file. With `keys`, unsigned models are refused: the file
+    must be a secure `.hybrid`, which is verified and decrypted in memory.
 
-    A model with custom operators runs the user's Python, and only when told to: `operators` are
-    files of the caller's own, `allow_code` takes those that a bundle brings.
+    Custom operators are Python and run only by permission: `operators` lists the caller's own
+    files, `allow_code` permits those in the bundle.
+
+    Raises GraphError for a file that cannot run, and for feeds that do not fit.
     """
 
     def __init__(
@@ -128,8 +128,10 @@ class Session:
         if path.is_dir():
             raise GraphError("a directory, no model", str(path), "a project's are in its out/")
         if path.suffix not in ENGINES:
-            known = ", ".join(sorted(ENGINES))
-            raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
+            suffixes = ", ".join(sorted(ENGINES))
+            raise GraphError(
+                f"no engine runs a `{path.suffix}` file", str(path), f"known: {suffixes}"
+            )
         if not path.is_file():
             raise GraphError("no such file", str(path))
         self._engine = ENGINES[path.suffix](
@@ -148,10 +150,10 @@ class Session:
     def run(
         self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
     ) -> list[np.ndarray]:
-        """The named outputs, all of them when None, in order.
+        """The named outputs (None: all), in order.
 
-        An image may be fed as its pixels, uint8: pixel - `input_offset` is what an input takes
-        that is of another type. Arrays of any other type are fed as they are.
+        uint8 feeds are pixels: an input of another type gets pixel - `input_offset`. Other arrays
+        are fed unchanged.
         """
         _refuse_unknown("output", names or (), self.output_names)
         _refuse_unknown("input", feeds, self.input_names)
@@ -160,14 +162,14 @@ class Session:
     def run_feature(
         self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 0
     ) -> list[np.ndarray]:
-        """As `run`, for feature maps, which have no offset."""
+        """As `run`, for feature maps: without an offset."""
         return self.run(names, feeds, input_offset)
 
     def run_batch(
         self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
     ) -> list[np.ndarray]:
-        """As `run`, for feeds of many runs behind each other along the first axis of every input;
-        the outputs are laid behind each other likewise. Raises GraphError where they do not fit."""
+        """As `run`, for many runs concatenated along the first axis of every input; outputs are
+        concatenated likewise. Raises GraphError unless the feeds fill whole runs."""
         sizes = {p.name: p.shape[0] for p in self.get_inputs() if p.shape}
         counts = {
             divmod(len(x), size)
@@ -176,17 +178,17 @@ class Session:
         }
         count, rest = min(counts, default=(0, 0))
         if len(counts) != 1 or count == 0 or rest:
-            raise GraphError("the feeds are no whole number of runs, the same for every input")
+            raise GraphError("each input needs feeds for the same whole number of runs")
         cut = {name: np.split(x, count) for name, x in feeds.items()}
         each = [
             self.run(names, {name: parts[at] for name, parts in cut.items()}, input_offset)
             for at in range(count)
         ]
-        return [np.concatenate(made) for made in zip(*each, strict=True)]
+        return [np.concatenate(outputs) for outputs in zip(*each, strict=True)]
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
-        """The feeds with pixels as codes; what is no uint8 as it is."""
-        takes = {given.name: given.dtype for given in self.get_inputs()}
+        """The feeds with uint8 pixels as codes; other types unchanged."""
+        takes = {port.name: port.dtype for port in self.get_inputs()}
         return {
             name: (x.astype(np.int32) - offset).astype(takes[name])
             if x.dtype == np.uint8 != takes[name]
@@ -205,7 +207,7 @@ def _read(files: Iterable[str | Path]) -> Operators:
     return operators_in(sources)
 
 
-def _refuse_unknown(kind: str, names: Iterable[str], known: Sequence[str]) -> None:
+def _refuse_unknown(kind: str, names: Iterable[str], allowed: Sequence[str]) -> None:
     for name in names:
-        if name not in known:
-            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, known))
+        if name not in allowed:
+            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, allowed))

@@ -1,10 +1,10 @@
-"""The border that `compile.remove_types` and `compile.remove_nodes` take off a compiled program.
+"""Implements `compile.remove_types` and `compile.remove_nodes` on a compiled program.
 
-As the vendors' tools do it: after quantization, over and over until nothing wished is left at the
-border. What cannot go stays, and a note names it. Only what converts, lays out or normalizes ever
-goes (npumake.runtime.border): no node that carries weights.
+As in the vendors' tools, removal follows quantization and repeats until no selected node is at the
+border. Nodes that cannot be removed stay, and a note names them. Only the kinds of
+npumake.runtime.border are removable; none of them has weights.
 
-A node has several names: its own, as `npumake modify` lists it, and that of what it converts.
+A node has several names: its own, as `npumake modify` lists it, and names of what it converts.
 
     conv_dequantized                 the Dequantize of that name
     conv, X, X_HzCalibration         the Dequantize behind that node or tensor
@@ -33,34 +33,35 @@ from npumake.runtime.border import (
 
 SUFFIXES = ("_HzCalibration", "_HzDequantize", "_HzQuantize", "_dequantized", "_quantized")
 CONVERTERS = ("Quantize", "Dequantize")
-KEPT = "kept_nodes"  # key of the provenance: a note for each wish in vain
+KEPT_NODES = "kept_nodes"  # key of the provenance: a note for each node that stays
 
 
 def stripped(bundle: Bundle, types: Sequence[str], nodes: Sequence[str]) -> Bundle:
-    """The bundle less what is wished, as far as it can go; its provenance tells what stays."""
+    """The bundle without the removable ones of these types and nodes; notes name the others."""
     whole, served = parted(bundle.program), set[str]()
-    while pair := next(_wished(bundle.program, types, nodes), None):
-        found, wish = pair
-        served.add(wish)
-        bundle = without(bundle, found)
+    while pair := next(_selected(bundle.program, types, nodes), None):
+        removal, selection = pair
+        served.add(selection)
+        bundle = without(bundle, removal)
     gone = {str(node["name"]) for node in deleted_nodes(bundle)}
     vain = [name for name in nodes if name not in served and not gone & _steps_called(whole, name)]
     notes = [
         *(_no_type(bundle.program, kind) for kind in types if kind not in served),
         *(_no_node(bundle.program, name) for name in vain),
     ]
-    kept = {KEPT: notes} if notes else {}
-    return replace(bundle, provenance={**bundle.provenance, **kept})
+    record = {KEPT_NODES: notes} if notes else {}
+    return replace(bundle, provenance={**bundle.provenance, **record})
 
 
 def kept_notes(bundle: Bundle) -> Sequence[str]:
-    found: Sequence[str] = bundle.provenance.get(KEPT, ())
-    return found
+    notes: Sequence[str] = bundle.provenance.get(KEPT_NODES, ())
+    return notes
 
 
 def restored(bundle: Bundle, program: Program) -> Bundle:
-    """A bundle that computes all of `program`: what was stripped of it is put back around it.
-    Raises GraphError where the program has no such node."""
+    """The bundle with its removed nodes put back from `program`.
+
+    Raises GraphError if the program lacks one of them."""
     full, less, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
     if not deleted:
         return bundle
@@ -82,15 +83,18 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
 
 
 def alike(program: Program, bundle: Bundle) -> Program:
-    """`program` less the nodes that were deleted from `bundle`. Raises GraphError where one of
-    them is none of its border."""
+    """`program` without the nodes that were removed from `bundle`. Raises GraphError if one of
+    them is not at its border."""
     less = replace(bundle, program=program, provenance={})
     for node in deleted_nodes(bundle):
         name = str(node.get("name"))
-        found = next((one for one in removable(less.program) if one.step.name == name), None)
-        if found is None:
+        removal = next(
+            (candidate for candidate in removable(less.program) if candidate.step.name == name),
+            None,
+        )
+        if removal is None:
             raise _no_such(name)
-        less = without(less, found)
+        less = without(less, removal)
     return less.program
 
 
@@ -99,24 +103,33 @@ def _no_such(name: str) -> GraphError:
     return GraphError(what, hint="is this the graph that the bundle was made of?")
 
 
-def _wished(
+def _selected(
     program: Program, types: Sequence[str], nodes: Sequence[str]
 ) -> Iterator[tuple[Removable, str]]:
-    """What can go next, and the wish it is gone for."""
+    """The nodes that are removable now, each with the type or name that selects it."""
     candidates, whole = removable(program), parted(program)
 
-    def _hides(one: Removable, kind: str) -> bool:
-        """Pixels are codes: a picture's Quantize is no border to what only it stands before."""
-        if one.kind != "Quantize" or kind not in AT_INPUTS or not _is_of_pixels(program, one.step):
+    def _hides(candidate: Removable, kind: str) -> bool:
+        """Whether the picture's Quantize stands in front of the only node of this kind; pixels
+        are codes already, so the Quantize is removable first."""
+        if (
+            candidate.kind != "Quantize"
+            or kind not in AT_INPUTS
+            or not _is_of_pixels(program, candidate.step)
+        ):
             return False
-        readers = [step for step in whole.instructions if one.step.outputs[0] in step.inputs]
+        readers = [step for step in whole.instructions if candidate.step.outputs[0] in step.inputs]
         return len(readers) == 1 and kind_of(readers[0]) == kind
 
     for kind in types:
-        yield from ((one, kind) for one in candidates if one.kind == kind or _hides(one, kind))
+        yield from (
+            (candidate, kind)
+            for candidate in candidates
+            if candidate.kind == kind or _hides(candidate, kind)
+        )
     for name in nodes:
         called = _steps_called(whole, name)
-        yield from ((one, name) for one in candidates if one.step.name in called)
+        yield from ((candidate, name) for candidate in candidates if candidate.step.name in called)
 
 
 def _is_of_pixels(program: Program, step: Instruction) -> bool:
@@ -125,12 +138,12 @@ def _is_of_pixels(program: Program, step: Instruction) -> bool:
 
 
 def _steps_called(program: Program, name: str) -> set[str]:
-    """The steps that the name means: of that very name, else those that convert what it names."""
+    """The step of exactly that name, else the conversions of the node or tensor it names."""
     steps = {step.name: step for step in program.instructions}
     if name in steps and kind_of(steps[name]) in AT_INPUTS | AT_OUTPUTS:
         return {name}
     bases = {name, *(name.removesuffix(suffix) for suffix in SUFFIXES)}
-    makers = {made: step for step in program.instructions for made in step.outputs}
+    makers = {output: step for step in program.instructions for output in step.outputs}
     return {
         step.name
         for step in program.instructions
@@ -139,8 +152,8 @@ def _steps_called(program: Program, name: str) -> set[str]:
 
 
 def _names_of(step: Instruction, makers: Mapping[str, Instruction]) -> set[str]:
-    """What a converting step is known by: its tensors and, of a Dequantize, who makes its codes,
-    back through what only moves them."""
+    """The names of a conversion: its tensors and, for a Dequantize, the nodes that compute its
+    codes, across data movement."""
     names = {*step.inputs, *step.outputs}
     maker = makers.get(step.inputs[0]) if KINDS.get(step.op) == "Dequantize" else None
     while maker is not None:
@@ -164,7 +177,7 @@ def _no_type(program: Program, kind: str) -> str:
 def _no_node(program: Program, name: str) -> str:
     whole = parted(program)
     here = [s for s in whole.instructions if name in {s.name, *s.origin}]
-    listed = ", ".join(f"`{one.step.name}`" for one in removable(program)) or "none"
+    listed = ", ".join(f"`{candidate.step.name}`" for candidate in removable(program)) or "none"
     why = "it computes" if here else "the compiled model has no node of that name"
     if here and kind_of(here[0]) in AT_INPUTS | AT_OUTPUTS:
         why = "it is not at the border, or not on a single path"

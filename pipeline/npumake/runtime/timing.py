@@ -1,6 +1,6 @@
-"""How long runs take, as `hrt_model_exec perf` counts, and where the time goes.
+"""Measures runs as `hrt_model_exec perf` does, and the time of each layer.
 
-average latency = sum of the frames' own times / frames       frame rate = frames / wall time
+average latency = sum of the frames' latencies / frames       frame rate = frames / wall time
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.runtime.session import Session
 
 @dataclass(frozen=True)
 class Perf:
-    """Seconds: of each frame, and of all on the wall."""
+    """In seconds: the latency of each frame, and the wall time of all."""
 
     latencies: tuple[float, ...]
     wall: float
@@ -38,7 +38,7 @@ class Perf:
 
 
 class LayerTiming(NamedTuple):
-    """An instruction run by itself: seconds of each run, bytes moved."""
+    """One instruction: seconds of each run, bytes read and written per run."""
 
     step: Instruction
     seconds: tuple[float, ...]
@@ -47,7 +47,7 @@ class LayerTiming(NamedTuple):
 
 
 def noise(ports: Sequence[Port], seed: int = 0) -> dict[str, np.ndarray]:
-    """Feeds of -128..127 for every input, the same for the same seed; an open dimension is 1."""
+    """Seeded feeds of -128..127 for every input; open dimensions are 1."""
     rng = np.random.default_rng(seed)
     return {
         port.name: rng.integers(
@@ -59,43 +59,43 @@ def noise(ports: Sequence[Port], seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def perf(session: Session, feeds: Feeds, frames: int, seconds: float, threads: int) -> Perf:
-    """So many frames, or for so many seconds where these are not 0, on so many threads."""
-    session.run(None, feeds)  # what is only done once
+    """Runs `frames` frames on `threads` threads; a nonzero `seconds` limits the time instead."""
+    session.run(None, feeds)  # warm-up
     start = time.perf_counter()
     shares = [frames // threads + (index < frames % threads) for index in range(threads)]
 
     def worker(share: int) -> list[float]:
-        taken: list[float] = []
-        while time.perf_counter() - start < seconds if seconds else len(taken) < share:
+        latencies: list[float] = []
+        while time.perf_counter() - start < seconds if seconds else len(latencies) < share:
             begun = time.perf_counter()
             session.run(None, feeds)
-            taken.append(time.perf_counter() - begun)
-        return taken
+            latencies.append(time.perf_counter() - begun)
+        return latencies
 
     with ThreadPoolExecutor(threads) as pool:
-        found = [one for taken in pool.map(worker, shares) for one in taken]
-    return Perf(tuple(found), time.perf_counter() - start)
+        all_latencies = [latency for latencies in pool.map(worker, shares) for latency in latencies]
+    return Perf(tuple(all_latencies), time.perf_counter() - start)
 
 
 def layers(
     program: Program, feeds: Feeds, runs: int, operators: Operators = NO_OPERATORS
 ) -> Iterator[LayerTiming]:
-    """Every instruction of a program, run step by step so that each can be timed."""
+    """Runs the program step by step and times each instruction, `runs` times each."""
     session, tensors = ReferenceSession(program, operators), program.tensors
     values = dict(session.checked(feeds))
     for step in program.instructions:
-        read, taken = [values[name] for name in step.inputs], []
+        read, seconds = [values[name] for name in step.inputs], []
         for _ in range(runs):
             begun = time.perf_counter()
-            made = list(session.execute(step, read))
-            taken.append(time.perf_counter() - begun)
-        values.update(zip(step.outputs, made, strict=True))
-        held = sum(constant.nbytes for constant in step.constants.values())
+            outputs = list(session.execute(step, read))
+            seconds.append(time.perf_counter() - begun)
+        values.update(zip(step.outputs, outputs, strict=True))
+        constant_bytes = sum(constant.nbytes for constant in step.constants.values())
         moved = {name: _bytes(tensors, name) for name in (*step.inputs, *step.outputs)}
         yield LayerTiming(
             step,
-            tuple(taken),
-            held + sum(moved[name] for name in step.inputs),
+            tuple(seconds),
+            constant_bytes + sum(moved[name] for name in step.inputs),
             sum(moved[name] for name in step.outputs),
         )
 

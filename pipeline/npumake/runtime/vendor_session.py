@@ -1,4 +1,4 @@
-"""Sessions under the vendors' names, with their parameters and what they take."""
+"""Sessions with the vendors' class names, parameters and input conversions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from npumake.errors import GraphError
 from npumake.runtime.session import Session
 
 
-class Told(Session):
-    """What the sessions of the vendors tell of a model besides, one item for each port."""
+class VendorSession(Session):
+    """The extra properties of the vendors' sessions, one item per port."""
 
     @property
     def input_shapes(self) -> list[list[int | str | None]]:
@@ -37,19 +37,19 @@ class Told(Session):
         return [_layout(port.shape) for port in self.get_inputs()]
 
 
-class HB_ONNXRuntime(Told):  # noqa: N801 - the vendor's name
+class HB_ONNXRuntime(VendorSession):  # noqa: N801 - the vendor's name
     """`HB_ONNXRuntime(model_file="m_quantized_model.onnx").run(None, {"data": image})`.
 
-    An image is fed as pixels, uint8 or float, from which `input_offset` is taken, or as int8 with
-    the offset taken already; `run_feature` takes nothing off. Source: the D-Robotics PTQ guide and
-    its FAQ. Raises GraphError as `Session` does.
+    Pixels are uint8 or float, and `input_offset` is subtracted; int8 images have it subtracted
+    already. `run_feature` subtracts nothing. Source: the D-Robotics PTQ guide and its FAQ. Raises
+    GraphError as `Session` does.
     """
 
     def __init__(self, model_file: str | Path) -> None:
         super().__init__(model_file)
 
     def set_dim_param(self, input_index: int, axis: int, value: object) -> None:
-        """Opens a dimension there; here a model is fed in the sizes it has."""
+        """No effect: here the model's sizes are fixed."""
 
     def run(
         self,
@@ -68,15 +68,16 @@ class HB_ONNXRuntime(Told):  # noqa: N801 - the vendor's name
         return super().run(output_names, input_feed, input_offset)
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
-        """The feeds as the inputs take them; int8 has had its offset taken."""
-        takes = {given.name: given.dtype for given in self.get_inputs()}
-        return {name: _taken(x, takes[name], offset) for name, x in feeds.items()}
+        """The feeds in the inputs' types; int8 has its offset subtracted already."""
+        takes = {port.name: port.dtype for port in self.get_inputs()}
+        return {name: _less_offset(x, takes[name], offset) for name, x in feeds.items()}
 
 
-class HBRuntime(Told):
-    """`HBRuntime("m_ptq_model.onnx").run(None, {"data": image})`, of hb_compile's files: what is
-    fed is converted to the input's type and nothing is taken off. `output_name` is the older
-    spelling of `output_names`. Raises GraphError, also for both spellings."""
+class HBRuntime(VendorSession):
+    """`HBRuntime("m_ptq_model.onnx").run(None, {"data": image})`, for hb_compile's files.
+
+    Feeds are converted to the input's type, without an offset. `output_name` is the older spelling
+    of `output_names`. Raises GraphError as `Session` does, and for both spellings at once."""
 
     def run(
         self,
@@ -92,7 +93,7 @@ class HBRuntime(Told):
         return super().run(names, input_feed or {}, input_offset)
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
-        takes = {given.name: given.dtype for given in self.get_inputs()}
+        takes = {port.name: port.dtype for port in self.get_inputs()}
         return {name: _converted(x, takes[name]) for name, x in feeds.items()}
 
 
@@ -103,7 +104,7 @@ def _layout(sizes: Sequence[int | str | None]) -> str:
     )
 
 
-def _taken(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarray:
+def _less_offset(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarray:
     if x.dtype == np.int8 or not offset or x.dtype.kind not in "uif":
         return _converted(x, dtype)
     wide = x.astype(np.float64) - offset
@@ -111,8 +112,8 @@ def _taken(x: np.ndarray, dtype: np.dtype[np.generic], offset: int) -> np.ndarra
 
 
 def _converted(x: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
-    """Raises GraphError for whole numbers that the type does not hold."""
-    found = x.astype(dtype)
-    if dtype.kind in "iu" and x.dtype.kind in "uif" and (found != x).any():
+    """`x` in the type. Raises GraphError for integers outside its range."""
+    converted = x.astype(dtype)
+    if dtype.kind in "iu" and x.dtype.kind in "uif" and (converted != x).any():
         raise GraphError(f"it has numbers that {dtype} does not hold")
-    return found
+    return converted

@@ -1,7 +1,7 @@
 """The pipeline. Read the modules in the order of STAGES and you have read what npumake does.
 
-A stage takes values and gives a value. It refuses to know paths, caches, logs and clocks; the
-same inputs make the same bytes. Its module is loaded when it has to run.
+A stage is a function from values to a value. It knows no paths, caches, logs or clocks, and the
+same inputs give the same bytes. Its module is loaded when it runs.
 """
 
 STAGES = (

@@ -1,9 +1,9 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
-recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases recovered
-method `load`: the Q/DQ that the model carries, completed
+recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases corrected method
+`load`: the Q/DQ of the model, completed
 
-Weights stay float. Samples are read only where they are to be rounded or biases to be corrected.
+Weights stay float. Samples are read only for rounding and bias correction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.detection.notes import mark_origin
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
 from npumake.project.sections import CodeFiles, Quantization
-from npumake.quant.correction.corrections import recovered
+from npumake.quant.correction.corrections import apply_corrections
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
 from npumake.quant.precision.schemes import with_scheme
@@ -40,9 +40,9 @@ def calibrated(
     if recipe.method == LOAD:
         return with_own_grids(optimized_float, target, quantization)
     real = rescaled(in_form(optimized_float, target), recipe.factors)
-    made = calibrated_with(real, recipe, target, quantization)
+    graph = calibrated_with(real, recipe, target, quantization)
     operators = declared(custom_operators, sources)
     weights = with_scheme(target, quantization).weights
-    made = recovered(real, made, recipe.switches, samples, weights, operators)
-    mark_origin(made, samples.origin)
-    return store_wide_biases(made)
+    graph = apply_corrections(real, graph, recipe.switches, samples, weights, operators)
+    mark_origin(graph, samples.origin)
+    return store_wide_biases(graph)

@@ -1,10 +1,10 @@
-"""calibrated_score: the calibrated graph at its task, in onnxruntime."""
+"""calibrated_score: the task score of the calibrated graph, in onnxruntime."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.figures import Figures
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
@@ -20,5 +20,5 @@ def calibrated_score(
     sources: SourceFiles,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Figures:
-    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     return where.of_graph("calibrated", calibrated)

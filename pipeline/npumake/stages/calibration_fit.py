@@ -1,4 +1,4 @@
-"""calibration_fit: does the calibration set stand for the evaluation set? Findings as notes."""
+"""calibration_fit: whether the calibration set represents the evaluation set; findings as notes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from npumake.custom.operators import declared
 from npumake.data.samples import Samples
 from npumake.evaluate import calibration_fit as fit
-from npumake.evaluate.artifact_scores import ground
-from npumake.evaluate.calibration_fit import CalibrationFit, EvaluationSet
+from npumake.evaluate.artifact_scores import dataset_for
+from npumake.evaluate.calibration_fit import CalibrationFit, EvaluationData
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
 from npumake.project.sections import CodeFiles, Evaluation, Files, Input
@@ -26,8 +26,8 @@ def calibration_fit(
     sources: SourceFiles,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> CalibrationFit:
-    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     files = tuple(file for item in where.items for file in item.files)
-    chosen = EvaluationSet(where.samples(fit.MAX_SAMPLES), files)
+    chosen = EvaluationData(where.samples(fit.MAX_SAMPLES), files)
     operators = declared(custom_operators, sources)
     return fit.calibration_fit(optimized_float, statistics, samples, chosen, sources, operators)

@@ -1,9 +1,9 @@
-"""comparison: how close every node stays to the float model, over all samples.
+"""comparison: the error of every node against the float model, over all samples.
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
-Where an answer is far off, the node to blame is found out over the first WITNESSES samples, and
-what is advised has been tried.
+For a large output error the causing node is diagnosed over the first DIAGNOSIS_SAMPLES samples.
+Every suggestion has been tried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.data.samples import Samples
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
-from npumake.debug.diagnosis.rank_causes import guilty
+from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import words_of
@@ -27,12 +27,12 @@ from npumake.project.sections import Calibration, CodeFiles, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-WITNESSES = 4
+DIAGNOSIS_SAMPLES = 4
 
 
 def comparison(
@@ -52,14 +52,14 @@ def comparison(
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
     own = in_form(optimized_float, target)
-    statistics = statistics.of(observed(own))
-    real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
-    found = compare(real, calibrated, quantized, feeds, target, operators)
-    patient = ModelUnderTest(calibrated, samples, operators, data_num=WITNESSES)
+    statistics = statistics.of(observed_tensors(own))
+    real = rescaled(own, recipe.factors)  # the graph whose tensors have grids
+    result = compare(real, calibrated, quantized, feeds, target, operators)
+    patient = ModelUnderTest(calibrated, samples, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (own, statistics, recipe, samples, target, operators)
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    guilty_node = guilty(found, patient, making)
-    told = tuple(map(words.text, (*found.notes, *notes)))
-    return replace(found, guilty=guilty_node, notes=told)
+    worst = worst_node(result, patient, making)
+    texts = tuple(map(words.text, (*result.notes, *notes)))
+    return replace(result, worst_node=worst, notes=texts)

@@ -1,13 +1,13 @@
-"""compiled: one file per target: our own exact integers, or what the target's compiler makes.
+"""compiled: one file per target: npumake's own integers, or the output of the target's compiler.
 
 hybrid   Q/DQ graph → integer program (npumake.engine.lower), its CPU nodes as subgraphs → bundle
          with its provenance, the Python of the custom operators and the metadata of a detector
-         → less what is to go from its border (npumake.runtime.stripping)
+         → without the removed border nodes (npumake.runtime.stripping)
 others   the same program → .tflite → Vela's, or IREE's (npumake.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
-Where `compile: {vendor_tool: true}` asks for it, the file is what the vendor's own tool makes of
-the hand-over; its version is in the key, and what it says is told.
+With `compile: {vendor_tool: true}` the vendor's own tool compiles the hand-over package. Its
+version is in the key, and its messages are shown.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ with when_used(
     "npumake.compilers.read_back",
     "npumake.compilers.vendor_tool",
     "npumake.dialects.tools",
-):  # who compiles with none of them loads none
+):  # loaded only when used
     from npumake.compilers import backends, read_back, vendor_tool
     from npumake.dialects import tools
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """The file, whatever it is; its suffix is the target's (Target.makes)."""
+    """The compiled file; its suffix is the target's (Target.makes)."""
 
     data: bytes
 
@@ -79,10 +79,10 @@ def compiled(
         return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside = members_beside(quantized, target, compile.task)
-    said = policies(security, quantized, program)
+    rules = policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
-        _refuse_bundle_features(quantized, target, bool(said))
+        _refuse_bundle_features(quantized, target, bool(rules))
         data = backends.built(program, quantized, target, beside)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
@@ -93,8 +93,8 @@ def compiled(
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
-    made = (target.name, joined(program), provenance, batch(quantized), code, beside)
-    bundle = Bundle(*made, settings=settings, security=said)
+    contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
+    bundle = Bundle(*contents, settings=settings, security=rules)
     data = _stripped(bundle, compile).to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
@@ -102,17 +102,17 @@ def compiled(
 
 
 def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
-    """Without what `compile` takes from the border."""
+    """The bundle without the border nodes that `compile` removes."""
     if not compile.remove_types and not compile.remove_nodes:
         return bundle
-    # Its package loads what opens a signed bundle, which few builds need.
+    # Its package loads the code for signed bundles, which few builds need.
     from npumake.runtime.stripping import stripped  # noqa: PLC0415
 
     return stripped(bundle, compile.remove_types, compile.remove_nodes)
 
 
 def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
-    """Raises PipelineError for what only a .hybrid can hold."""
+    """Raises PipelineError for features of .hybrid bundles alone."""
     if batch(quantized) > 1:
         what = f"a file for `{target.name}` takes one image per run"
         raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
@@ -124,6 +124,6 @@ def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool
 def _sections(
     inputs: Mapping[str, Input] | None, calibration: Calibration | None
 ) -> dict[str, digest.Json]:
-    """What `npumake info` tells of the project."""
-    said = {FED: inputs, CALIBRATED: calibration}
-    return {key: digest.plain(section) for key, section in said.items() if section}
+    """The project's sections that `npumake info` shows."""
+    sections = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in sections.items() if section}

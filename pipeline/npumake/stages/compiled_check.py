@@ -1,9 +1,8 @@
-"""compiled_check: the compiled file is run on samples, and held to the integer engine.
+"""compiled_check: runs the compiled file on samples and compares it with the integer engine.
 
-compiled in the runtime of its own · quantized in exact integers · optimized_float in float
+compiled in its own runtime · quantized in exact integers · optimized_float in float
 
-A file that this machine cannot run is told of, and passes. Where there are no samples it is fed
-noise.
+A file that this machine cannot run is reported and passes. Without samples the input is noise.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from npumake.runtime.stripping import kept_notes, restored
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
-NOISE = "without samples the compiled file was run on noise"
+NOTE_NOISE = "without samples the compiled file was run on noise"
 
 
 def compiled_check(
@@ -49,28 +48,28 @@ def compiled_check(
         return CompiledCheck(target.name, "", 0, (), skipped=reason)
     operators = declared(custom_operators, sources)
     program = lowered(quantized, target.rounding, target.runnable)
-    data, kept = _whole(compiled, target, program)
+    data, remaining = _whole(compiled, target, program)
     part = CompiledPart(quantized, program, target, data)
-    fed = list(_fed(samples, comparison, optimized_float))
-    found = check_file(optimized_float, part, fed, operators)
+    feeds = list(_fed(samples, comparison, optimized_float))
+    check = check_file(optimized_float, part, feeds, operators)
     is_noise = made_up(samples) or not samples.names
-    return replace(found, notes=(*found.notes, *kept, *([NOISE] if is_noise else ())))
+    return replace(check, notes=(*check.notes, *remaining, *([NOTE_NOISE] if is_noise else ())))
 
 
 def _whole(compiled: Compiled, target: Target, program: Program) -> tuple[bytes, Sequence[str]]:
-    """The file with the border that was taken off it, and what was to be taken off and stays."""
+    """The file with its removed border restored, and notes on nodes that could not be removed."""
     if target.backend != "hybrid":
         return compiled.data, ()
     try:
         bundle = Bundle.from_bytes(compiled.data)
-    except GraphError:  # whoever runs it tells of that
+    except GraphError:  # reported when the file runs
         return compiled.data, ()
     whole = restored(bundle, program)
     return compiled.data if whole is bundle else whole.to_bytes(), kept_notes(bundle)
 
 
 def _reason(comparison: ComparisonSettings, target: Target, handover: Handover | None) -> str:
-    """Why the file is not run; empty where it is."""
+    """Why the file is not run; empty if it is."""
     if comparison.compiled == "off":
         return "`comparison.compiled` is off"
     if handover is not None:
@@ -79,18 +78,18 @@ def _reason(comparison: ComparisonSettings, target: Target, handover: Handover |
 
 
 def _fed(samples: Samples, comparison: ComparisonSettings, graph: Graph) -> Iterator[NamedSample]:
-    """Samples from the whole set; noise where there are none."""
-    asked = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
-    count = min(asked, len(samples))
+    """Evenly spaced samples; noise without samples."""
+    requested = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
+    count = min(requested, len(samples))
     for index in (at * len(samples) // count for at in range(count)):
         yield NamedSample(samples.names[index], samples.read(index))
     if not samples.names:
-        for seed in range(8 if comparison.compiled == "all" else asked):
+        for seed in range(8 if comparison.compiled == "all" else requested):
             yield NamedSample(f"noise {seed}", _noise(graph, seed))
 
 
 def _noise(graph: Graph, seed: int) -> Feeds:
-    """Standard normal numbers; of integers, which may be indices, zeros."""
+    """Standard normal numbers; zeros for integers, which may be indices."""
     draw = np.random.default_rng(seed)
     return {
         str(value.name): draw.normal(size=shape(value)).astype(dtype(value))

@@ -1,4 +1,4 @@
-"""compiled_score: the compiled file at its task: the figures of the chip.
+"""compiled_score: the task score of the compiled file: the figures of the chip.
 
 .hybrid   in exact integers        .tflite   in the reference kernels of LiteRT
 .onnx     in onnxruntime
@@ -16,7 +16,7 @@ from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
 from npumake.errors import ProjectError, Route
-from npumake.evaluate.artifact_scores import ScoredSession, ground
+from npumake.evaluate.artifact_scores import ScoredSession, dataset_for
 from npumake.evaluate.figures import Figures
 from npumake.graph import Graph, shape
 from npumake.project.files import SourceFiles
@@ -44,7 +44,7 @@ def compiled_score(
         what = f"a file that the vendor's tool made for {target.name} is not run here"
         hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
         raise ProjectError(what, Route("evaluation.artifacts"), hint)
-    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     session = _session(compiled, quantized, target, where.operators)
     return where.figures("compiled", session, metadata_of(quantized))
 
@@ -52,7 +52,7 @@ def compiled_score(
 def _session(
     compiled: Compiled, graph: Graph, target: Target, operators: Operators
 ) -> ScoredSession:
-    """Raises ProjectError for a file that runs on its chip alone."""
+    """A session for the file. Raises ProjectError for a file that only its chip runs."""
     if target.backend == "hybrid":
         program = lowered(graph, target.rounding, target.runnable)
         whole = restored(Bundle.from_bytes(compiled.data), program)

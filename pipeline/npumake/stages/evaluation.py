@@ -1,11 +1,11 @@
-"""evaluation: how good the artifacts are at their task, side by side.
+"""evaluation: the task scores of all artifacts, side by side.
 
-Each artifact's score is a stage of its own: what changes for one of them is run for it alone.
+Each artifact's score is a stage of its own, so a change to one artifact reruns one score.
 """
 
 from __future__ import annotations
 
-from npumake.evaluate.figures import Evaluated, Figures
+from npumake.evaluate.figures import EvaluationResult, Figures
 from npumake.targets.target import Target
 
 
@@ -15,6 +15,6 @@ def evaluation(
     calibrated_score: Figures | None = None,
     quantized_score: Figures | None = None,
     compiled_score: Figures | None = None,
-) -> Evaluated:
+) -> EvaluationResult:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    return Evaluated(target.name, tuple(score for score in scores if score is not None))
+    return EvaluationResult(target.name, tuple(score for score in scores if score is not None))

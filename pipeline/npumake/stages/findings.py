@@ -1,4 +1,4 @@
-"""findings: what the report tells of one target: who loses how much, and what both models see."""
+"""findings: the data of one target's report: errors by node, and both models' outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npumake.debug.compared import Comparison
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.local_error import local_losses
 from npumake.evaluate.calibration_fit import CalibrationFit
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
@@ -21,12 +21,12 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
-from npumake.report.findings import findings as told
-from npumake.report.sample_views import SampleViewPair, shown
+from npumake.report.findings import findings as target_findings
+from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
@@ -47,15 +47,15 @@ def findings(
     sources: SourceFiles,
     report: Report,
     custom_operators: Sequence[CodeFiles] = (),
-    evaluation: Evaluated | None = None,
+    evaluation: EvaluationResult | None = None,
     calibration_fit: CalibrationFit | None = None,
     verdict: Verdict | None = None,
     handover: Handover | None = None,
 ) -> Findings:
     operators = declared(custom_operators, sources)
     own = in_form(optimized_float, target)
-    real, statistics = rescaled(own, recipe.factors), statistics.of(observed(own))
-    if recipe.factors:  # other tensors than those that were measured
+    real, statistics = rescaled(own, recipe.factors), statistics.of(observed_tensors(own))
+    if recipe.factors:  # the statistics are of unscaled tensors
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
     measured = TargetFindings(
@@ -65,15 +65,15 @@ def findings(
         distributions(statistics, recipe),
         activation_channels(statistics),
         weight_channels(real),
-        shown(SampleViewPair(real, quantized), samples, report.samples, target, operators, kind),
+        sample_views(ModelPair(real, quantized), samples, report.samples, target, operators, kind),
         evaluation,
         verdict,
         None if handover else estimate_of(compiled.data, target),
         compiled_check,
     )
-    return told(real, measured)
+    return target_findings(real, measured)
 
 
 def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:
-    """The comparison, with what speaks against its calibration set."""
+    """The comparison with the notes on its calibration set."""
     return replace(comparison, notes=(*comparison.notes, *(fit.notes if fit else ())))

@@ -1,13 +1,13 @@
-"""float_score: the trained model at its task, the yardstick of all others.
+"""float_score: the task score of the trained model, the reference for all others.
 
-The model as it was given, before anything was optimized, in onnxruntime.
+The model runs in onnxruntime before any optimization.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.figures import Figures
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
@@ -22,5 +22,5 @@ def float_score(
     sources: SourceFiles,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Figures:
-    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     return where.of_graph("float", original_float)

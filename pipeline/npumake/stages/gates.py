@@ -1,7 +1,7 @@
-"""gates: the build stops here where a condition is not met.
+"""gates: stops the build where a gate fails.
 
-The verdict has been kept by then, so that a build that fails again does not measure again, and all
-that was made lies in `out/` to be looked at.
+The verdict is already stored, so a failing build is not measured again, and all artifacts lie in
+`out/`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from npumake.project.sections import Gate
 
 
 def gates(verdict: Verdict, gates: tuple[Gate, ...]) -> Verdict:
-    """`gates` are read for where they stand. Raises GateError for the first that is not met."""
+    """The verdict. `gates` are read for their places. Raises GateError for the first unmet gate."""
     for gate in verdict.unmet:
         more = len(verdict.unmet) - 1
         what = gate.what + (f" ({more} more of {len(gates)} gates fail)" if more else "")

@@ -1,7 +1,7 @@
-"""handover: what the vendor's own tool is given: its YAML, the model, samples, the exact command.
+"""handover: the package for the vendor's own tool: its YAML, the model, samples, the exact command.
 
-Made where `compile: {vendor_tool: true}` has the tool run on it: the same directory as
-`npumake handover` writes, in a ZIP. What of the project its YAML has no word for is told.
+With `compile: {vendor_tool: true}` the tool runs on it. It is the directory that `npumake handover`
+writes, as a ZIP. Settings that the tool's YAML cannot express are reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from npumake.borders.inputs import model_inputs
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, sample_folders
 from npumake.compilers.vendor_tool import PREFIX
-from npumake.data.input_samples import InputSamples, given
+from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
 from npumake.dialects.handover import HandoverRequest, Tool
 from npumake.dialects.tools import TOOLS, handed
@@ -52,13 +52,13 @@ def handover(
     security: Security,
     target: Target,
     sources: SourceFiles,
-    said: VendorDocument | None,
+    vendor_document: VendorDocument | None,
     recipe: Recipe | None = None,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Handover:
     if target.tool is None:
-        what = f"there is no vendor's tool to call for `{target.name}`"
-        hint = "say it of other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
+        what = f"there is no vendor tool for `{target.name}`"
+        hint = "set it for other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
         raise ProjectError(what, Route("compile.vendor_tool"), hint)
     sections = Sections(
         model=model,
@@ -73,39 +73,48 @@ def handover(
     )
     tool = TOOLS[target.vendor]
     graphs = Graphs(original_float, optimized_float)
-    asked, sets = question(tool, sections, target, graphs, sources, PREFIX, said, recipe)
-    for what in handed(tool, asked).left_out:
+    request, sets = request_of(
+        tool, sections, target, graphs, sources, PREFIX, vendor_document, recipe
+    )
+    for what in handed(tool, request).left_out:
         tell(f"{tool.config} does not say `{what}`")
-    return Handover(partial(files, tool, asked, sources, sets))
+    return Handover(partial(files, tool, request, sources, sets))
 
 
 class Graphs(NamedTuple):
-    """The model as it was trained, and optimized."""
+    """The model as trained, and optimized."""
 
     trained: Graph
     optimized: Graph
 
 
-def question(
+def request_of(
     tool: Tool,
     sections: Sections,
     target: Target,
     graphs: Graphs,
     sources: SourceFiles,
     prefix: str,
-    said: VendorDocument | None,
+    vendor_document: VendorDocument | None,
     recipe: Recipe | None = None,
 ) -> tuple[HandoverRequest, Sequence[InputSamples]]:
-    """What the tool is asked, and the samples it is handed; `said` counts where it speaks the
-    tool's dialect, `recipe` where something was searched. Raises ProjectError."""
+    """The request to the tool, and the samples of its package.
+
+    `vendor_document` counts where it has the tool's dialect, `recipe` after a search. Raises
+    ProjectError.
+    """
     inputs = model_inputs(graphs.trained, sections.inputs)
     has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
     tiles = tiling(graphs.trained)
-    sets = given(inputs, sections.data, sources, tiles) if has_samples else []
+    sets = input_samples(inputs, sections.data, sources, tiles) if has_samples else []
     model, weights = model_names(tool, sources)
     folders = sample_folders(inputs) if has_samples else None
-    own = said["document"] if said is not None and said["dialect"] == tool.dialect else None
+    own = (
+        vendor_document["document"]
+        if vendor_document is not None and vendor_document["dialect"] == tool.dialect
+        else None
+    )
     trained = {str(node.name) for node in graphs.trained.nodes()}
-    asked = HandoverRequest(sections, target, inputs, prefix, model, weights, folders, own)
-    wanted = (sections.calibration, sections.quantization)
-    return replace(asked, decisions=decisions(graphs.optimized, trained, *wanted, recipe)), sets
+    request = HandoverRequest(sections, target, inputs, prefix, model, weights, folders, own)
+    options = (sections.calibration, sections.quantization)
+    return replace(request, decisions=decisions(graphs.optimized, trained, *options, recipe)), sets

@@ -1,7 +1,7 @@
-"""listings: what SyNAP's converter tells beside a model: its layers, grids, and what they lose.
+"""listings: the files that SyNAP's converter writes beside a model: its layers, grids and errors.
 
 model_info.txt             always
-quantization_info.yaml     where the model was quantized here, not by whoever trained it
+quantization_info.yaml     where npumake quantized the model
 quantization_entropy.txt   the same by `kl`
 """
 
@@ -39,7 +39,7 @@ MADE_BY = f"npumake ({FORMAT} {VERSION})"
 
 @dataclass(frozen=True)
 class Listings:
-    """By the name of its file, each text; a ZIP of them."""
+    """Texts by file name; stored as a ZIP."""
 
     texts: Mapping[str, str]
 
@@ -69,29 +69,33 @@ def listings(
     calibration: Calibration,
     target: Target,
     sources: SourceFiles,
-    said: VendorDocument | None,
+    vendor_document: VendorDocument | None,
     quantization: Quantization = DEFAULT,
 ) -> Listings:
     bundle, target = Bundle.from_bytes(compiled.data), with_scheme(target, quantization)
     program = bundle.program
-    own = said["document"] if said is not None and said["dialect"] == DIALECT else {}
+    own = (
+        vendor_document["document"]
+        if vendor_document is not None and vendor_document["dialect"] == DIALECT
+        else {}
+    )
     metafile = parse_document(digest.canonical(own), "metafile")
     texts = formats(metafile, program.inputs, program.outputs, _anchors(sources))
     on = synap_files.delegates(optimized_float, comparison, layer_delegates(metafile))
-    told = (MADE_BY, bundle, comparison, texts, target, on)
-    found = {"model_info.txt": synap_files.model_info(*told)}
+    details = (MADE_BY, bundle, comparison, texts, target, on)
+    files = {"model_info.txt": synap_files.model_info(*details)}
     if data and calibration.method not in NO_SAMPLES:
-        found["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
+        files["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
         if calibration.method == "kl":
             entropy = synap_grids.quantization_entropy(calibrated, target, statistics)
-            found["quantization_entropy.txt"] = entropy
-    return Listings({name: text for name, text in found.items() if text})
+            files["quantization_entropy.txt"] = entropy
+    return Listings({name: text for name, text in files.items() if text})
 
 
 def _anchors(sources: SourceFiles) -> str:
-    """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
+    """The value of ${ANCHORS}: the anchors of a detector's postprocessor, if any."""
     (file,) = sources["model.path"]
     is_tflite = PurePosixPath(file.name).suffix.lower() == ".tflite"
-    found = anchors(file.read()) if is_tflite else None
-    rows = [] if found is None else found.tolist()
+    sides = anchors(file.read()) if is_tflite else None
+    rows = [] if sides is None else sides.tolist()
     return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"

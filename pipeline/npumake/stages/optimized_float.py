@@ -1,7 +1,7 @@
 """optimized_float: the same numbers with fewer nodes.
 
-Constants folded, BatchNormalization and biases absorbed, no-ops and dead code gone: what is left
-is what a chip would compute, still in float. The order of the passes is npumake.passes.PASSES.
+Constants are folded, BatchNormalization and biases absorbed, no-ops and dead code removed. The
+result is what a chip would compute, still in float. npumake.passes.PASSES has the order.
 """
 
 from __future__ import annotations

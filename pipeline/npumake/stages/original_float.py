@@ -1,11 +1,11 @@
-"""original_float: the model as it was trained, with its preprocessing in front.
+"""original_float: the trained model with its preprocessing in front.
 
     model file → cut at `outputs` → static shapes, working opset → a detector's head cut by its
                hints → border nodes removed
-               → per input the nodes from what is fed to what it was trained on
+               → per input the nodes from the fed form to the trained form
 
-The chip is fed x (of a picture: code - 128); the model was trained on (code - mean) * scale, in
-colours and a layout of its own. `npumake.borders.preprocess` has the mathematics.
+The chip reads x (of a picture: code - 128); the model was trained on (code - mean) * scale, in its
+own colours and layout. `npumake.borders.preprocess` has the mathematics.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def original_float(
 ) -> Graph:
     (file,) = sources["model.path"]
     try:
-        return _made(file, model, inputs, sources, custom_operators)
+        return _prepared(file, model, inputs, sources, custom_operators)
     except GraphError as error:
         error.where = error.where or file.name
         raise
 
 
-def _made(
+def _prepared(
     file: SourceFile,
     model: ModelSection,
     inputs: Mapping[str, Input],
@@ -56,14 +56,14 @@ def _made(
     custom_operators: Sequence[CodeFiles],
 ) -> Graph:
     graph = _read(file, sources, model, inputs)
-    fed = {str(value.name): value for value in graph.inputs}
-    for name in strangers(inputs, fed):
-        hint = did_you_mean(name, fed)
+    values = {str(value.name): value for value in graph.inputs}
+    for name in strangers(inputs, values):
+        hint = did_you_mean(name, values)
         raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
-    inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
+    inputs = {name: inputs[key] for name, key in entries(inputs, values).items()}
     if suffix_of(file.name) in RESHAPED:
         graph = _reshaped(file, sources, graph, model, inputs)
-    said = (graph.opset, graph.model.ir_version)
+    versions = (graph.opset, graph.model.ir_version)
     if model.outputs:
         end_at(graph, model.outputs)
     _refuse_missing_outputs(graph, model)
@@ -80,15 +80,15 @@ def _made(
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
     if suffix_of(file.name) == ".onnx":
-        mark_format(graph, *said)
+        mark_format(graph, *versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
 
 
 def _with_known_anchors(graph: Graph, operators: Operators) -> Graph:
-    """A head exported for pictures of any size computes its anchors from the shapes of its maps:
-    now that they are fixed, these are constants."""
+    """Folds the anchors. A head exported for any image size computes them from the shapes of its
+    maps, which are fixed by now."""
     while any(open_dimensions(value) for value in graph.values().values()):
         if not fold_constants(graph):
             break
@@ -101,12 +101,12 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
     trained: dict[str, tuple[int, ...] | None] = {}
     for value in graph.inputs:
         name = str(value.name)
-        given = inputs.get(name, Input())
-        fed = feeding(name, given, shape(value))
-        planes = put_in_front(graph, value, fed, given.mean, given.scale)
-        if fed.offset:
+        section = inputs.get(name, Input())
+        feed = feeding(name, section, shape(value))
+        planes = put_in_front(graph, value, feed, section.mean, section.scale)
+        if feed.offset:
             pictures += [str(plane.name) for plane in planes]
-        trained[name] = None if fed.is_as_trained else fed.shape
+        trained[name] = None if feed.is_as_trained else feed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
 
@@ -125,16 +125,18 @@ def _read(
     inputs: Mapping[str, Input],
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Graph:
-    """The model of `model.path`, with `model.weights` where its format has them apart, from
-    `model.inputs` on."""
-    held = sources.get("model.weights", ())
-    if held and suffix_of(file.name) not in WITH_WEIGHTS:
+    """The model of `model.path` from `model.inputs` on, with `model.weights` where the format has
+    them apart."""
+    weights = sources.get("model.weights", ())
+    if weights and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
     ends = Ends(model.inputs, model.outputs)
-    graph = read_model(file.read(), file.name, held, shapes, ends)
-    given = {name: one.shape for name, one in inputs.items() if one.shape is not None}
-    begin_at(graph, model.inputs, given, suffix_of(file.name) in CHANNELS_LAST)
+    graph = read_model(file.read(), file.name, weights, shapes, ends)
+    declared = {
+        name: section.shape for name, section in inputs.items() if section.shape is not None
+    }
+    begin_at(graph, model.inputs, declared, suffix_of(file.name) in CHANNELS_LAST)
     return graph
 
 
@@ -145,26 +147,30 @@ def _reshaped(
     model: ModelSection,
     inputs: Mapping[str, Input],
 ) -> Graph:
-    """The network for the shapes that its inputs are given, where they are others than its own.
-    Raises GraphError at the first of them when the network or its weights do not fit."""
+    """The network for the requested input shapes, where they differ from its own.
+
+    Raises GraphError at the first of them when the network or its weights do not fit.
+    """
     own = {str(value.name): shape(value) for value in graph.inputs}
-    given = {
-        name: said.shape for name, said in inputs.items() if said.shape not in (None, own[name])
+    requested = {
+        name: section.shape
+        for name, section in inputs.items()
+        if section.shape not in (None, own[name])
     }
-    if not given:
+    if not requested:
         return graph
     try:
-        dims = {name: dims for name, dims in given.items() if dims}
+        dims = {name: dims for name, dims in requested.items() if dims}
         return _read(file, sources, model, inputs, dims)
     except GraphError as error:
-        name, wanted = next(iter(given.items()))
-        what = f"shape {list(wanted or ())} does not fit the network: {error.what}"
-        hint = f"`{file.name}` itself says {list(own[name])}"
+        name, dimensions = next(iter(requested.items()))
+        what = f"shape {list(dimensions or ())} does not fit the network: {error.what}"
+        hint = f"`{file.name}` itself has {list(own[name])}"
         raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
 
 
 def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
-    """Of the file under `model.metadata`; else what the model carries."""
+    """The file of `model.metadata`, else the model's own metadata."""
     for file in sources.get("model.metadata", ()):
         return read_metadata(file.read(), file.name)
     return metadata_of(graph)
@@ -174,10 +180,10 @@ def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
     refuse_strange_inputs(graph.inputs)
     for value in graph.inputs:
         name = str(value.name)
-        given = inputs.get(name, Input()).shape
-        if given is not None:
-            _check_shape(value, given)
-            graph.set_input_shape(value, given)
+        fixed = inputs.get(name, Input()).shape
+        if fixed is not None:
+            _check_shape(value, fixed)
+            graph.set_input_shape(value, fixed)
         elif opened := open_dimensions(value):
             raise GraphError(
                 f"input `{name}` leaves a dimension open: {opened}",
@@ -187,26 +193,27 @@ def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
     return graph
 
 
-def _check_shape(value: Value, given: tuple[int, ...]) -> None:
+def _check_shape(value: Value, requested: tuple[int, ...]) -> None:
     declared = () if value.shape is None else tuple(value.shape)
-    fits = len(declared) == len(given) and all(
-        not isinstance(dim, int) or dim == size for dim, size in zip(declared, given, strict=True)
+    fits = len(declared) == len(requested) and all(
+        not isinstance(dim, int) or dim == size
+        for dim, size in zip(declared, requested, strict=True)
     )
     if value.shape is not None and not fits:
         raise ProjectError(
-            f"shape {list(given)} does not fit input `{value.name}`, which the model declares as "
-            f"[{', '.join(str(dim) for dim in declared)}]",
+            f"shape {list(requested)} does not fit input `{value.name}`, which the model declares "
+            f"as [{', '.join(str(dim) for dim in declared)}]",
             Route(f"inputs.{value.name}.shape"),
         )
 
 
 def _batch(graph: Graph, inputs: Mapping[str, Input]) -> int:
     """Images per run of the compiled file. Raises ProjectError when the model has more inputs."""
-    for name, given in inputs.items():
-        if given.batch > 1 and len(graph.inputs) > 1:
+    for name, section in inputs.items():
+        if section.batch > 1 and len(graph.inputs) > 1:
             raise ProjectError(
-                f"a batch of {given.batch} for a model of {len(graph.inputs)} inputs",
+                f"a batch of {section.batch} for a model of {len(graph.inputs)} inputs",
                 Route(f"inputs.{name}.batch"),
                 "only a model with one input takes several images per run",
             )
-    return max((given.batch for given in inputs.values()), default=1)
+    return max((section.batch for section in inputs.values()), default=1)

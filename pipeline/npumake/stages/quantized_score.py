@@ -1,10 +1,12 @@
-"""quantized_score: the quantized graph at its task, in onnxruntime: within a step of the chip."""
+"""quantized_score: the task score of the quantized graph, in onnxruntime: within a step of the
+chip.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.figures import Figures
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
@@ -20,5 +22,5 @@ def quantized_score(
     sources: SourceFiles,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Figures:
-    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     return where.of_graph("quantized", quantized)

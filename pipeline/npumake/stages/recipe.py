@@ -1,16 +1,15 @@
-"""recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
+"""recipe: the range of every tensor by the calibration method, and the trials of a search.
 
-a method      statistics → ranges, nothing is run
-default       the best of several methods, by the outputs of the samples held out, and weights
-              rounded adaptively and biases corrected where that helps; the answers in int16 where 8
-              bits leave to chance which of them is first
+a method      statistics → ranges, the model is not run
+default       the best of several methods by the outputs of holdout samples; adaptively rounded
+              weights and corrected biases where they help; int16 outputs where 8 bits tie the top
+              classes
 modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
-mix           for every tensor the method that leaves the least noise
-load          nothing to decide: the model carries its scales, or runs in floats alone
-recipe: best  the best method, and of the switches of `quantization` those that help
+mix           for every tensor the method with the least noise
+load          nothing: the model carries its scales, or runs in floats alone
+recipe: best  the best method, and the switches of `quantization` that help
 
-Switches that rescale the float model make its ranges anew; then, and where something has to be
-tried, samples are run.
+Switches that rescale the float model change its ranges; then, and for trials, samples are run.
 """
 
 from __future__ import annotations
@@ -33,32 +32,38 @@ from npumake.quant.correction.corrections import (
     switched_on,
 )
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import (
     LOAD,
     carries_grids,
     check_float,
     check_method,
-    check_nothing_asked,
+    check_only_defaults,
 )
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground, remade
-from npumake.quant.search.methods import candidates, mixed, plain
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
+from npumake.quant.search.methods import candidates, ranges_by_method, ranges_by_tensor
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
+from npumake.quant.search.trials import (
+    SYMMETRIC,
+    best_method,
+    best_switches,
+    complete_recipe,
+    with_int16_candidates,
+)
 from npumake.targets.target import Target
 
-# Of the switches, those that `default` tries; the answers in int16 for their ties alone.
-ADJUSTING = (WIDENING_ANSWERS, "round_weights", "bias_correction")
-# With the finalists among the methods, for it gives most and costs least; and, where it did not
-# help, once more in the end: what is left of other errors may be a shift.
-FIRST = "bias_correction"
-# Before the others: where the answers themselves are too coarse, nothing else is seen to help.
-# And what is sensitive in 8 bits, before channels are evened out at the cost of the weights.
-# The answers once more, where they did not help: the noise of what is sensitive may have hidden it.
-EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
+# The switches that `default` tries; int16 outputs only for argmax ties.
+DEFAULT_SWITCHES = (WIDENING_ANSWERS, "round_weights", "bias_correction")
+# Tried with the best methods, because it gains most and costs least; once more at the end where it
+# did not help: the remaining error may be a shift.
+FINALIST_SWITCH = "bias_correction"
+# Tried first: coarse outputs hide every other gain, and sensitive tensors come before channels are
+# equalized at the cost of the weights. The outputs come again, since sensitive tensors may have
+# hidden their gain.
+EARLY_SWITCHES = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
 
 
 def recipe(
@@ -73,7 +78,7 @@ def recipe(
 ) -> Recipe:
     check_method(optimized_float, calibration)
     if carries_grids(optimized_float):
-        check_nothing_asked(quantization)
+        check_only_defaults(quantization)
         _refuse_search(calibration)
         return Recipe(LOAD, target.activations.symmetric, {})
     _check_per_channel(calibration, target)
@@ -86,42 +91,44 @@ def recipe(
     target = with_scheme(target, quantization)
     operators = declared(custom_operators, sources)
     real = in_form(optimized_float, target)
-    bench = Evaluator(real, samples, operators, target, quantization, calibration)
-    return _found(bench, statistics.of(observed(real)), _schemes(calibration, target))
+    evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
+    return _recipe_of(
+        evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target)
+    )
 
 
-def _found(bench: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
-    calibration, as_it_is = bench.calibration, RescaledModel(bench.graph, statistics, {})
-    switches = switched_on(bench.quantization, calibration)
+def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
+    calibration, as_it_is = evaluator.calibration, RescaledModel(evaluator.graph, statistics, {})
+    switches = switched_on(evaluator.quantization, calibration)
     if calibration.method == MODELWISE and calibration.recipe == "plain":
-        return modelwise(bench, as_it_is, switches)
+        return modelwise(evaluator, as_it_is, switches)
     if not _is_search(calibration):
-        stood = ground(bench, bench.samples, as_it_is, switches)
-        by_method = mixed if calibration.method == "mix" else plain
-        made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
-        return standing(made, switches, stood, bench)
-    best = _searched(bench, switches, schemes)
-    stood = ground(bench, bench.samples, as_it_is, best.switches)
-    return remade(best, stood, calibration)
+        base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
+        by_method = ranges_by_tensor if calibration.method == "mix" else ranges_by_method
+        initial = by_method(base.graph, base.statistics, calibration, schemes[0])
+        return complete_recipe(initial, switches, base, evaluator)
+    best = _searched(evaluator, switches, schemes)
+    base = rescale_model(evaluator, evaluator.samples, as_it_is, best.switches)
+    return refit_recipe(best, base, calibration)
 
 
-def _searched(bench: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
-    """The best, of the samples it is shown."""
-    calibration, stood = bench.calibration, bench.ground(switches)
-    every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
-    tried = [standing(found, switches, stood, bench) for found in every]
-    names = left_open(bench.quantization)
+def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
+    """The best recipe over the calibration samples."""
+    calibration, base = evaluator.calibration, evaluator.rescaled_model(switches)
+    every = candidates(base.graph, base.statistics, calibration, schemes[0])
+    tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
+    names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":
-        names = tuple(name for name in names if name in ADJUSTING)
-    if not may_have_int16(stood.graph):
-        names = tuple(name for name in names if name not in (WIDENING, *EARLY))
+        names = tuple(name for name in names if name in DEFAULT_SWITCHES)
+    if not may_have_int16(base.graph):
+        names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
     if WIDENING in names:
-        tried = also_wide(tried, stood, bench)
-    first = tuple(name for name in names if name == FIRST)
-    early = [name for name in EARLY if name in names]
-    late = [name for name in names if name not in (WIDENING, *EARLY)]
+        tried = with_int16_candidates(tried, base, evaluator)
+    first = tuple(name for name in names if name == FINALIST_SWITCH)
+    early = [name for name in EARLY_SWITCHES if name in names]
+    late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, bench, first), rest, bench)
+    return best_switches(best_method(tried, evaluator, first), rest, evaluator)
 
 
 def _is_search(calibration: Calibration) -> bool:
@@ -129,8 +136,8 @@ def _is_search(calibration: Calibration) -> bool:
 
 
 def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
-    """Whether grids are symmetric: the chip's own way, of a search what it chooses from, first what
-    has more codes for the output of a ReLU."""
+    """Whether grids are symmetric: the chip's default, or both ways of a search. Asymmetric comes
+    first, with more codes for a ReLU."""
     chip = target.activations
     if calibration.symmetric is None:
         both = chip.may_be_asymmetric and _is_search(calibration)

@@ -1,4 +1,4 @@
-"""report: one HTML page of the project, on every target and variant."""
+"""report: one HTML page of the project, with every target and variant."""
 
 from __future__ import annotations
 

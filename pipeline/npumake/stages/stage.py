@@ -1,13 +1,13 @@
-"""Stage: a function whose signature says what it is made from.
+"""Stage: a function whose signature declares its inputs.
 
-Read off the signature: a parameter named like an earlier stage is an input; one named like a
-section of the YAML is that section; `sources` are the files the sections name; `target` means one
-result per target, and so for every stage downstream; `said` is the vendor's own document, of a
-project that speaks its dialect. A stage is planned where all is there that has no default.
+A parameter named after an earlier stage is an input; one named after a section of the YAML is that
+section. `sources` are the files of the sections. `target` means one result per target, and so for
+every stage downstream. `vendor_document` is the vendor's own document, of a project in its dialect.
+A stage is planned where all parameters without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
-build. Such a stage is made once for the whole project, and may ask for the `provenance` of all
-that was made before it.
+build. Such a stage runs once for the whole project and may ask for the `provenance` of all earlier
+nodes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from npumake.project.sections import Sections
 from npumake.stages import STAGES
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
-GIVEN = frozenset({"provenance", "said", "sources", "target", "vendor_dialect"})
+SPECIAL_INPUTS = frozenset({"provenance", "sources", "target", "vendor_dialect", "vendor_document"})
 
 
 class Artifact(Protocol):
-    """What a stage makes: a value that knows its file."""
+    """The result of a stage: a value with `save` and `load`."""
 
     suffix: ClassVar[str]
 
@@ -43,7 +43,7 @@ Function = Callable[..., Artifact]
 
 @dataclass(frozen=True)
 class Stage:
-    """What the signature says, as plain data: a plan needs no more, and can remember it."""
+    """A signature as plain data, which a plan can store."""
 
     name: str
     summary: str
@@ -53,9 +53,9 @@ class Stage:
     reads_sources: bool
     asks_target: bool
     optional: tuple[str, ...] = ()  # inputs and sections that may be absent
-    joins: bool = False  # its one input is a mapping: of all targets and variants
+    joins: bool = False  # its one input is a mapping over all targets and variants
     asks_provenance: bool = False
-    asks_said: bool = False
+    asks_vendor_document: bool = False
     asks_dialect: bool = False
 
     @property
@@ -68,20 +68,20 @@ def module_of(name: str) -> str:
 
 
 def function_of(name: str) -> Function:
-    """The function of a stage; loads its module, and all that this imports."""
+    """The function of a stage; loads its module."""
     return getattr(import_module(module_of(name)), name)
 
 
 def stage_of(function: Function, earlier: Collection[str]) -> Stage:
-    """What the signature says, where these stages come before.
+    """The declaration of `function`, behind the stages `earlier`.
 
-    Raises TypeError for a parameter that is none of these kinds: that is our bug.
+    Raises TypeError for any other parameter: that is our bug.
     """
     parameters = inspect.signature(function).parameters
     names = tuple(parameters)
-    unknown = [n for n in names if n not in {*earlier} | SECTIONS | GIVEN]
+    unknown = [n for n in names if n not in {*earlier} | SECTIONS | SPECIAL_INPUTS]
     if unknown:
-        raise TypeError(f"stage {function.__name__}: nobody makes `{unknown[0]}`")
+        raise TypeError(f"stage {function.__name__}: no stage or section is named `{unknown[0]}`")
     hints = get_type_hints(function)
     inputs = tuple(name for name in names if name in earlier)
     return Stage(
@@ -92,10 +92,12 @@ def stage_of(function: Function, earlier: Collection[str]) -> Stage:
         sections=tuple(name for name in names if name in SECTIONS.difference(earlier)),
         reads_sources="sources" in names,
         asks_target="target" in names,
-        optional=tuple(n for n, given in parameters.items() if given.default is not given.empty),
+        optional=tuple(
+            n for n, parameter in parameters.items() if parameter.default is not parameter.empty
+        ),
         joins=any(get_origin(hints[name]) is Mapping for name in inputs),
         asks_provenance="provenance" in names,
-        asks_said="said" in names,
+        asks_vendor_document="vendor_document" in names,
         asks_dialect="vendor_dialect" in names,
     )
 
@@ -105,7 +107,7 @@ def stage_named(name: str) -> Stage:
 
 
 def every_stage() -> Mapping[str, Stage]:
-    """By name, in the order they can be made in; loads all their modules."""
+    """All stages by name, in order; loads all their modules."""
     return {name: stage_named(name) for name in STAGES}
 
 
@@ -114,7 +116,7 @@ def artifact_of(function: Function) -> type[Artifact]:
 
 
 def input_types(function: Function) -> Mapping[str, type[Artifact]]:
-    """What each input is, one of them where it joins many."""
+    """The type of each input, of one member where the stage joins many."""
     hints = get_type_hints(function)
     return {name: _one(hint) for name, hint in hints.items() if name in STAGES}
 
@@ -126,6 +128,6 @@ def _one(hint: Any) -> type[Artifact]:
 
 
 def _summary(function: Function) -> str:
-    """The first line of its module's docstring, the name taken off."""
+    """The first line of the module's docstring, without the name."""
     doc = inspect.getdoc(inspect.getmodule(function)) or ""
     return doc.partition("\n")[0].removeprefix(f"{function.__name__}: ")

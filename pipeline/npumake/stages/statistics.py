@@ -1,7 +1,7 @@
-"""statistics: what every tensor did over all samples, for any calibration method to read.
+"""statistics: activation statistics of every tensor over all samples, for all calibration methods.
 
-Its own stage, so that another method or percentile costs no inference. Where a number is not finite
-the node that makes it so is looked for, of all nodes, not of those alone that are observed.
+It is a stage of its own, so another method or percentile costs no inference. For a non-finite value
+the node that produces it is searched for among all nodes, not only the observed ones.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ def statistics(
         return observe(optimized_float, samples, operators)
     except NotFiniteError as error:
         source = source_of_infinite(optimized_float, samples, operators)
-        if source is None:  # not twice
+        if source is None:  # not reproducible
             raise
         raise StageError(str(source), error.where, source.hint) from error

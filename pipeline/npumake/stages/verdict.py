@@ -1,8 +1,8 @@
-"""verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
+"""verdict: every gate against its measurement; for an unmet gate, the causing nodes and a remedy.
 
-A blamed node is one of those that lose most themselves. What is advised has been tried: the model
-was quantized that way and measured again, in float with Q/DQ. Where numbers are cut off of what is
-evaluated, it was calibrated with other data, and no other bits would help.
+A blamed node has one of the largest errors of its own. A suggestion has been tried: the model was
+quantized that way and measured again, in float with Q/DQ. Where evaluation data is clipped, the
+calibration data differs from it, and no other type would help.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from npumake.custom.operators import Operators, declared
 from npumake.data.samples import Samples
 from npumake.debug.compared import Comparison, NodeRow
 from npumake.debug.diagnosis.local_error import local_losses
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.evaluate.artifact_scores import EvaluationSet, ground
+from npumake.evaluate.artifact_scores import EvaluationSet, dataset_for
 from npumake.evaluate.figures import Figures
-from npumake.evaluate.gate_trials import GateTrials, TrialModel, judged
-from npumake.evaluate.gates import BuildFigures, asked
-from npumake.evaluate.verdict import Blamed, Judged, Verdict
+from npumake.evaluate.gate_trials import GateTrials, TrialModel, gate_result
+from npumake.evaluate.gates import BuildFigures, gate_condition
+from npumake.evaluate.verdict import GateResult, NodeLoss, Verdict
 from npumake.graph import Graph
 from npumake.kernels.measure import worst
 from npumake.perf.latency import Latency, file_latency
@@ -33,7 +33,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
-LOOKS = 4  # pictures
+DIAGNOSIS_SAMPLES = 4
 
 
 def verdict(
@@ -60,39 +60,40 @@ def verdict(
     handover: Handover | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
-    wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
+    figures = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
+    wishes = [gate_condition(gate, index, figures) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
-        return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
+        return Verdict(target.name, tuple(GateResult(w.number, w.what, True) for w in wishes))
     operators, dataset = declared(custom_operators, sources), None
     if evaluation is not None:
-        dataset = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+        dataset = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     own = in_form(optimized_float, target)
     real = rescaled(own, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
-    losers = [Blamed(*loss) for loss in losses if loss.lost > 0]
-    on_cpu = [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)]
+    losers = [NodeLoss(*loss) for loss in losses if loss.lost > 0]
+    on_cpu = [NodeLoss(row.node, None, row.origin) for row in _on_cpu(comparison)]
     model = TrialModel(own, recipe, samples, target, operators, quantization)
     unlike = "" if dataset is None else _unlike(calibrated, samples, dataset, operators)
     trying = GateTrials(model, losers, on_cpu, dataset, unlike)
-    return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
+    return Verdict(target.name, tuple(gate_result(wish, trying) for wish in wishes))
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is cut off of what is evaluated and not of the data to calibrate with; empty where
-    nothing is."""
-    calibrated = ModelUnderTest(graph, samples, operators, data_num=LOOKS)
-    known = {one.node for one in suspects(calibrated) if one.is_fault}
-    first = suspects(ModelUnderTest(graph, dataset.samples(LOOKS), operators))[:1]
+    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
+    is."""
+    calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
+    faulty = {suspect.node for suspect in rank_causes(calibrated) if suspect.is_fault}
+    first = rank_causes(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
-        f"{one.node}: of what is evaluated {one.cause}, of the calibration data they are not"
-        for one in first
-        if one.is_fault and one.is_clipped and one.node not in known
+        f"{suspect.node}: of what is evaluated {suspect.cause}, "
+        "of the calibration data they are not"
+        for suspect in first
+        if suspect.is_fault and suspect.is_clipped and suspect.node not in faulty
     )
 
 
 def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:
-    """Only where a gate asks: a file is not read for nothing."""
+    """The latency of the file, only where a gate needs it."""
     if all(gate.max_latency_ms is None for gate in gates):
         return None
     return file_latency(compiled.data, target)
@@ -101,14 +102,14 @@ def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Laten
 def _measured(
     scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
 ) -> BuildFigures:
-    known = [score for score in scores if score is not None]
+    measured = [score for score in scores if score is not None]
     least = worst(output.cosine for output in comparison.outputs)
     cosine = least if comparison.samples else None
     on_cpu = len(_on_cpu(comparison))
     if latency is None:
-        return BuildFigures(known, cosine, on_cpu)
+        return BuildFigures(measured, cosine, on_cpu)
     takes = (latency.milliseconds, latency.is_bound, latency.interval)
-    return BuildFigures(known, cosine, on_cpu, *takes)
+    return BuildFigures(measured, cosine, on_cpu, *takes)
 
 
 def _on_cpu(comparison: Comparison) -> list[NodeRow]:

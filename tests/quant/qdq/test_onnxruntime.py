@@ -27,7 +27,12 @@ from npumake.errors import StageError
 from npumake.frontends import read_model
 from npumake.graph import Graph, annotations_of, array, upgraded
 from npumake.passes import optimized
-from npumake.quant.qdq.brought_grids import REGRIDDED, SYMMETRIC, carries_grids, with_own_grids
+from npumake.quant.qdq.brought_grids import (
+    NOTE_REGRIDDED,
+    NOTE_SYMMETRIC,
+    carries_grids,
+    with_own_grids,
+)
 from npumake.runtime.litert import LiteRtSession
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
@@ -218,8 +223,8 @@ def test_weights_that_are_rounded_and_scales_that_grow_are_told(tmp_path):
         graph = graph_of(quantized_by_onnxruntime("conv", setting, tmp_path))
         notes[setting] = annotations_of(with_own_grids(graph, read_target("tflite")))
     assert notes["per tensor"] == ()
-    assert [note.partition(":")[0] for note in notes["uint8 weights"]] == [REGRIDDED]
-    assert [note.partition(":")[0] for note in notes["uint16"]] == [SYMMETRIC]
+    assert [note.partition(":")[0] for note in notes["uint8 weights"]] == [NOTE_REGRIDDED]
+    assert [note.partition(":")[0] for note in notes["uint16"]] == [NOTE_SYMMETRIC]
 
 
 @pytest.mark.parametrize("setting", WORDS)

@@ -1,14 +1,15 @@
-"""The remote store: what other machines made, fetched when that is cheaper than making it.
+"""The remote store: artifacts of other machines, fetched when that is faster than making them.
 
-    address      a URL, and which credentials may go there
-    transport    three verbs over named bytes; http, cloud and folder speak them
-    ledger       how much time the remote may cost a build, and what a fetch is predicted to take
-    envelope     a record and its signature, in the form that a stock bazel-remote accepts
+    address      a URL, and the credentials for it
+    transport    three verbs over named bytes, for http, cloud and folder
+    ledger       the time that the remote may cost a build, and the predicted time of a fetch
+    envelope     a record and its signature, in a form that a stock bazel-remote accepts
     keys         the signing key: from a file, a variable or a command
-    trust        whose records are read
+    trust        which records are trusted
     layered      the near store in front of the far one
-    outbox       what is still to be uploaded, across builds
+    outbox       pending uploads, across builds
 
-A build without a remote imports none of it. Nothing that is fetched is executed, and no record of
-a stranger enters the near store's own records: its envelope is kept beside them and judged anew
-each time it is read."""
+A build without a remote imports none of it. Fetched bytes are never executed. Foreign records do
+not enter the near store's own records: their envelopes lie beside them and are verified on every
+read.
+"""

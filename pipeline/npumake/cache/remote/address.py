@@ -1,4 +1,4 @@
-"""A remote's URL, and the credentials that may go there.
+"""A remote's URL, and the credentials for it.
 
     http://host:port/path      the plain protocol of bazel-remote; a path is an instance name
     s3://bucket/prefix         gs:// and az:// likewise
@@ -22,14 +22,14 @@ SCHEMES = (*PORTS, *CLOUDS, "file")
 
 @dataclass(frozen=True)
 class Credentials:
-    """What identifies us to one origin. `cloud` allows the cloud's own, of the environment."""
+    """Credentials for one origin. `cloud` allows the cloud's own, from the environment."""
 
     user: str = ""
     password: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     certificate: Path | None = None  # PEM, the client's
     certificate_key: Path | None = None
-    authority: Path | None = None  # PEM, whom to believe; those of the system by default
+    authority: Path | None = None  # PEM, trusted authorities; the system's by default
     cloud: bool = False
 
 
@@ -38,7 +38,7 @@ ANONYMOUS = Credentials()
 
 @dataclass(frozen=True)
 class Address:
-    """`host` is the bucket of a cloud; `path` has no slash at either end, but that of a file."""
+    """`host` is the bucket of a cloud; `path` has no slash at either end, except in file:///."""
 
     scheme: str
     host: str
@@ -47,7 +47,7 @@ class Address:
 
     @property
     def origin(self) -> str:
-        """`https://cache.example.com`: the default port is left out. A folder is one by itself."""
+        """`https://cache.example.com`, without the default port. Each folder is its own origin."""
         if self.scheme == "file":
             return f"file://{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -65,16 +65,16 @@ def parsed(url: str, where: str) -> tuple[Address, Credentials]:
         parts = urlsplit(url)
         port = parts.port or PORTS.get(parts.scheme, 0)
     except ValueError as error:
-        raise ProjectError(f"`{url}` is no URL: {error}", where) from None
+        raise ProjectError(f"`{url}` is not a URL: {error}", where) from None
     if parts.scheme not in SCHEMES:
         hint = "a remote is " + ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise ProjectError(f"`{parts.scheme}` is no scheme of a remote cache", where, hint)
+        raise ProjectError(f"`{parts.scheme}` is not a scheme of a remote cache", where, hint)
     host = parts.hostname or ""
     if parts.query or parts.fragment or any(char.isspace() for char in url):
         raise ProjectError("the URL of a remote has no query, fragment or space", where)
     if parts.scheme == "file":
         if host not in ("", "localhost") or not parts.path.startswith("/"):
-            raise ProjectError("no absolute folder", where, "write file:///folder")
+            raise ProjectError("not an absolute folder", where, "write file:///folder")
         return Address("file", "", 0, unquote(parts.path).rstrip("/")), ANONYMOUS
     if not host:
         raise ProjectError(f"`{parts.scheme}://` without a host or bucket", where)

@@ -1,11 +1,11 @@
 """s3://, gs:// and az:// through obstore.
 
-One wheel of native code speaks all three, with streaming, multipart uploads and retries, and needs
-no other package; fsspec would need a library per cloud, each with its own settings and an event
-loop. It is optional: `npumake[remote]`.
+One native wheel covers all three, with streaming, multipart uploads and retries, and needs no other
+package; fsspec would need a library per cloud, each with its own settings and an event loop. It is
+optional: `npumake[remote]`.
 
-The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) are the user's and are obeyed. Their
-credentials are looked up only where the user allows the bucket; otherwise requests are unsigned.
+The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) apply. Their credentials are only looked
+up where the user allows the bucket; otherwise requests are unsigned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from npumake.cache.remote.address import Address, Credentials
 from npumake.cache.remote.transport import (
-    CHUNK,
+    CHUNK_BYTES,
     Body,
     Deadline,
     Patience,
@@ -27,9 +27,9 @@ from npumake.cache.remote.transport import (
 from npumake.errors import ProjectError
 from npumake.extras import install_line
 
-PART = 8 << 20  # bytes of one part of an upload; S3 wants 5 MiB at least and 10,000 parts at most
-PARTS_AT_ONCE = 4
-WRITING_S = 60.0  # a cloud puts the parts together before it answers
+PART_BYTES = 8 << 20  # of an upload; S3 takes 10,000 parts of at least 5 MiB
+MAX_PARALLEL_PARTS = 4
+WRITING_S = 60.0  # a cloud joins the parts before it answers
 STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
 
@@ -67,24 +67,24 @@ class CloudTransport:
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
         options = {"range": {"offset": start}} if start else {}
-        found = self._do(lambda: self._calls.get(self._reader, name, options=options), deadline)
-        if found is None:
+        response = self._do(lambda: self._calls.get(self._reader, name, options=options), deadline)
+        if response is None:
             return None
-        return Body(start, int(found.meta["size"]), self._chunks(found, deadline))
+        return Body(start, int(response.meta["size"]), self._chunks(response, deadline))
 
     def size(self, name: str, deadline: Deadline) -> int | None:
-        found = self._do(lambda: self._calls.head(self._reader, name), deadline)
-        return None if found is None else int(found["size"])
+        metadata = self._do(lambda: self._calls.head(self._reader, name), deadline)
+        return None if metadata is None else int(metadata["size"])
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
-        part = max(PART, -(-size // 10_000))
+        part = max(PART_BYTES, -(-size // 10_000))
         done = self._do(
             lambda: self._calls.put(
                 self._writer,
                 name,
                 file,
                 chunk_size=part,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=MAX_PARALLEL_PARTS,
                 use_multipart=size > part,
             ),
             deadline,
@@ -104,8 +104,8 @@ class CloudTransport:
         except (self._errors.BaseError, OSError, ValueError) as error:
             raise RemoteError(_first_line(error)) from None
 
-    def _chunks(self, found: Any, deadline: Deadline) -> Iterator[bytes]:
-        chunks = iter(found.stream(min_chunk_size=CHUNK))
+    def _chunks(self, response: Any, deadline: Deadline) -> Iterator[bytes]:
+        chunks = iter(response.stream(min_chunk_size=CHUNK_BYTES))
         while True:
             chunk = self._do(lambda: next(chunks, b""), deadline)
             if not chunk:

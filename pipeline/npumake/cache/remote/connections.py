@@ -1,4 +1,4 @@
-"""Connections to one origin, kept open between requests, and what breaks them in plain words."""
+"""Connections to one origin, kept open between requests, and their errors in plain words."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from queue import Empty, Queue
 from typing import TypeVar
 
 from npumake.cache.remote.address import Address, Credentials
-from npumake.cache.remote.transport import CHUNK, Deadline, Patience, RemoteError
+from npumake.cache.remote.transport import CHUNK_BYTES, Deadline, Patience, RemoteError
 
 T = TypeVar("T")
-BROKEN = (OSError, http.client.HTTPException)
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 Connection = http.client.HTTPConnection
 
 
 class Connections:
-    """Idle ones wait here for the next request of any thread."""
+    """A pool: idle connections wait for the next request of any thread."""
 
     def __init__(self, address: Address, credentials: Credentials, patience: Patience) -> None:
         self._address = address
@@ -31,7 +31,7 @@ class Connections:
         self._end = weakref.finalize(self, _close_all, self._idle)
 
     def take(self, deadline: Deadline) -> tuple[Connection, bool]:
-        """A connection that is nobody else's, and whether it was used before."""
+        """A connection for exclusive use, and whether it was used before."""
         with suppress(IndexError):
             connection = self._idle.pop()
             self.hurry(connection, deadline)
@@ -39,12 +39,12 @@ class Connections:
         return self._opened(deadline), False
 
     def give(self, connection: Connection) -> None:
-        """One whose last answer was read to its end."""
+        """Returns a connection whose last answer was read to its end."""
         if connection.sock is not None:
             self._idle.append(connection)
 
     def hurry(self, connection: Connection, deadline: Deadline) -> None:
-        """The next step may take so long. Raises RemoteError when no time is left."""
+        """Sets the time limit of the next step. Raises RemoteError when no time is left."""
         seconds = deadline.left(self._patience.stall)
         if connection.sock is not None:
             connection.sock.settimeout(seconds)
@@ -52,16 +52,20 @@ class Connections:
     def _opened(self, deadline: Deadline) -> Connection:
         address, most = self._address, deadline.left(self._patience.connect)
         if self._context is None:
-            connection = Connection(address.host, address.port, timeout=most, blocksize=CHUNK)
+            connection = Connection(address.host, address.port, timeout=most, blocksize=CHUNK_BYTES)
         else:
             connection = http.client.HTTPSConnection(
-                address.host, address.port, timeout=most, context=self._context, blocksize=CHUNK
+                address.host,
+                address.port,
+                timeout=most,
+                context=self._context,
+                blocksize=CHUNK_BYTES,
             )
         try:
             within(most, connection.connect)
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             connection.close()
-            raise RemoteError(said(error), lasting=True, is_outage=True) from None
+            raise RemoteError(plain_reason(error), lasting=True, is_outage=True) from None
         return connection
 
 
@@ -71,7 +75,7 @@ def _close_all(connections: list[Connection]) -> None:
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """What `call` gives, if it does so in time: looking a name up has no time limit of its own.
+    """The result of `call`, within a time limit: a name lookup has no limit of its own.
 
     Raises what it raises, and TimeoutError.
     """
@@ -80,7 +84,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     def run() -> None:
         try:
             answer.put((call(), None))
-        except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
+        except Exception as error:  # noqa: BLE001  # raised in the waiting thread
             answer.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()
@@ -100,16 +104,18 @@ def _context(credentials: Credentials) -> ssl.SSLContext:
         if credentials.certificate:
             context.load_cert_chain(credentials.certificate, credentials.certificate_key)
     except OSError as error:  # ssl.SSLError is one
-        raise RemoteError(f"a certificate cannot be read: {said(error)}", lasting=True) from None
+        raise RemoteError(
+            f"a certificate cannot be read: {plain_reason(error)}", lasting=True
+        ) from None
     return context
 
 
 def broken(error: BaseException) -> RemoteError:
-    return RemoteError(said(error), is_outage=isinstance(error, TimeoutError))
+    return RemoteError(plain_reason(error), is_outage=isinstance(error, TimeoutError))
 
 
-def said(error: BaseException) -> str:
-    """What a person can act on, without our own paths and numbers."""
+def plain_reason(error: BaseException) -> str:
+    """A reason that a user can act on, without our own paths and numbers."""
     if isinstance(error, TimeoutError):
         return "no answer"
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -1,8 +1,8 @@
-"""A blob from the remote into the near store: in pieces, resumed, verified before it is believed.
+"""Fetches a blob into the near store: in pieces, resumable, verified before use.
 
-The bytes gather in partial/<sha256> of the near store, which survives a reset connection and a
-killed build. One process writes it at a time (a lock that a crash releases); another one that wants
-the same blob meanwhile fetches a copy of its own.
+The bytes collect in partial/<sha256> of the near store, which survives a reset connection and a
+killed build. One process writes it at a time (a lock that a crash releases); another one that needs
+the same blob then fetches its own copy.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import BinaryIO
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import scratch
 from npumake.cache.remote.ledger import START_S, Rates
-from npumake.cache.remote.transport import CHUNK, Body, Deadline, RemoteError, Transport
+from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, RemoteError, Transport
 from npumake.cache.store import Record
 from npumake.errors import CacheError
 from npumake.progress import report
 
 POLL_S = 0.02
-PACE_S = 1.0  # seconds of transfer before its pace is judged
+MIN_PACE_S = 1.0  # of transfer, before its pace is judged
 
 
 class WrongBytesError(RemoteError):
-    """It sent something else than what it was asked for."""
+    """The remote sent other bytes than requested."""
 
     is_final = True
 
 
 class DearError(RemoteError):
-    """It sends, but making the artifact is faster."""
+    """The remote sends, but making the artifact is faster."""
 
     is_final = True
 
@@ -59,18 +59,18 @@ def into(
 
 @contextmanager
 def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Path | None]:
-    """The file that its bytes gather in; None where the near store has it by now."""
+    """The file for its bytes; None where the near store has the blob by now."""
     path = near.root / "partial" / digest
     path.parent.mkdir(parents=True, exist_ok=True)
     while not near.has(digest):
         with path.open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # another process or thread fetches it: wait for that
+            except BlockingIOError:  # another process or thread fetches it: wait
                 deadline.left(0)
                 time.sleep(POLL_S)
                 continue
-            except OSError:  # no locks here: nobody may write what is renamed
+            except OSError:  # no locks here: use a private copy
                 break
             if near.has(digest):
                 path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Pa
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file is still the one of that name: who had it may have moved it away."""
+    """Whether the open file is still the one of that name, or its last owner moved it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
@@ -94,14 +94,14 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 class _Part:
-    """The start of a blob in a file, with the hash of it; `was_resumed` where another build or
-    attempt has written some of it."""
+    """The start of a blob in a file, with its hash; `was_resumed` where an earlier attempt wrote
+    some of it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._sha = hashlib.sha256()
         self.size = 0
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             self._sha.update(chunk)
             self.size += len(chunk)
         self.was_resumed = self.size > 0
@@ -132,7 +132,7 @@ def _filled(
         if body is None:
             return False
         with closing(body):
-            if body.start < part.size:  # it cannot skip
+            if body.start < part.size:  # the server cannot skip
                 part.restart()
             if body.size not in (None, record.size):
                 part.restart()
@@ -144,20 +144,20 @@ def _filled(
 
 
 def _verify(part: _Part, record: Record) -> None:
-    """Raises RemoteError, and WrongBytesError where none of the bytes are older than this call."""
+    """Raises RemoteError, and WrongBytesError where all bytes are from this call."""
     if part.size < record.size:
         raise RemoteError("the answer ended early")
     if part.size == record.size and part.digest == record.digest:
         return
     was_resumed = part.was_resumed
     part.restart()
-    if was_resumed:  # what was there before may have been the damage
+    if was_resumed:  # the earlier bytes may be the damaged ones
         raise RemoteError("the parts do not fit together")
     raise WrongBytesError("it sends wrong bytes")
 
 
 def _receive(part: _Part, body: Body, record: Record, rates: Rates) -> None:
-    """Append what arrives, one chunk too many at most."""
+    """Appends what arrives, at most one chunk too many."""
     began, start = time.monotonic(), part.size
     try:
         for chunk in body.chunks:
@@ -172,8 +172,8 @@ def _receive(part: _Part, body: Body, record: Record, rates: Rates) -> None:
 
 
 def _refuse_slower(arrived: int, missing: int, spent: float, record: Record) -> None:
-    """Raises DearError where the rest takes longer than making all of it."""
-    if record.seconds is None or spent < PACE_S:
+    """Raises DearError where the rest takes longer than making the artifact."""
+    if record.seconds is None or spent < MIN_PACE_S:
         return
     if missing * spent > arrived * (record.seconds + START_S):
         raise DearError(f"{arrived / spent / 1e6:.1f} MB/s is slower than making the artifact")

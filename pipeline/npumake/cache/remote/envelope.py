@@ -1,15 +1,15 @@
-"""A record as it travels: signed, and inside what bazel's remote cache calls an ActionResult.
+"""Envelopes: a record in transit, signed, in the form of an ActionResult of bazel's remote cache.
 
 A stock bazel-remote stores under /ac/ only a valid ActionResult, and serves it only while it has
-the blobs that are named in it; so the artifact is its one output file, and the record its output:
+the blobs that are named in it. So the artifact is its one output file, and the record its output:
 
     ActionResult { output_files { path "artifact"  digest { hash size_bytes } }  stdout_raw JSON }
 
     JSON = {"document", "digest", "size", "seconds", "signer", "signature"}
 
 The signature is Ed25519 over PURPOSE and canonical {"key", "digest", "size", "seconds"}. The key is
-the SHA-256 of the document, so that it binds the document too: what was signed for one key is no
-answer to another. `signer` is the public key.
+the SHA-256 of the document, so it binds the document too: a record for one key cannot be replayed
+for another. `signer` is the public key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npumake.cache.store import Record, is_sound
 from npumake.digest import Json, canonical, of_document
 
 PURPOSE = b"npumake record 1\n"
-LARGEST = 4 << 20  # bytes of an envelope
+MAX_ENVELOPE_BYTES = 4 << 20
 PREFIX = "ed25519:"
 OUTPUT_FILES, STDOUT_RAW = 2, 5  # fields of ActionResult
 PATH, DIGEST = 1, 2  # of OutputFile
@@ -33,7 +33,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 
 @dataclass(frozen=True)
 class Envelope:
-    """A record, and who says so: the raw public key and the signature, None where unsigned."""
+    """A record with the raw public key of its signer and the signature; None where unsigned."""
 
     key: str
     record: Record
@@ -42,7 +42,7 @@ class Envelope:
 
 
 def payload(key: str, record: Record) -> bytes:
-    """What is signed."""
+    """The signed bytes."""
     named = {"key": key, "digest": record.digest, "size": record.size, "seconds": record.seconds}
     return PURPOSE + canonical(named)
 
@@ -64,7 +64,7 @@ def packed(envelope: Envelope) -> bytes:
 
 
 def unpacked(data: bytes) -> Envelope | None:
-    """None where it is no envelope. The key is that of the document inside, whatever was asked."""
+    """The envelope; None for anything else. Its key is that of the document inside."""
     try:
         entry = json.loads(_stdout(data))
         document, digest, size = entry["document"], entry["digest"], entry["size"]
@@ -82,7 +82,7 @@ def unpacked(data: bytes) -> Envelope | None:
 
 
 def key_text(raw: bytes) -> str:
-    """A public key as trust.yaml and an envelope write it."""
+    """A public key in the form of trust.yaml and envelopes."""
     return PREFIX + base64.b64encode(raw).decode()
 
 
@@ -93,7 +93,7 @@ def key_bytes(text: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(str(error)) from None
     if not text.startswith(PREFIX) or len(raw) != 32:
-        raise ValueError("no Ed25519 public key")
+        raise ValueError("not an Ed25519 public key")
     return raw
 
 
@@ -118,8 +118,8 @@ def _text(field: int, data: bytes) -> bytes:
 
 
 def _stdout(data: bytes) -> bytes:
-    """The field `stdout_raw`. Raises ValueError, IndexError for what is no message with one."""
-    at, found = 0, None
+    """The field `stdout_raw`. Raises ValueError or IndexError for any other message."""
+    at, content = 0, None
     while at < len(data):
         tag, at = _read(data, at)
         kind = tag & 7
@@ -133,11 +133,11 @@ def _stdout(data: bytes) -> bytes:
         if length < 0 or at + length > len(data):
             raise ValueError("no protobuf message")
         if tag >> 3 == STDOUT_RAW and kind == BYTES:
-            found = data[at : at + length]
+            content = data[at : at + length]
         at += length
-    if found is None:
+    if content is None:
         raise ValueError("no record inside")
-    return found
+    return content
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""The far store of one process: guarded by its ledger, it gives what is asked or nothing.
+"""The far store of one process: bounded by its ledger, it returns a result or nothing.
 
-No verb raises RemoteError. A failure is retried while the deadline allows, then it is an absence
-that the ledger has recorded.
+No verb raises RemoteError. A failure is retried while the deadline allows; then it counts as an
+absence, which the ledger records.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from npumake.digest import of_bytes
 from npumake.errors import CacheError, PipelineError
 
 T = TypeVar("T")
-ATTEMPTS = 3
-BACKOFF_S = 0.1  # before the second attempt; four times as long before each further one
-COOL_S = 60.0  # a remote that did not answer is asked again after so long
+MAX_ATTEMPTS = 3
+BACKOFF_S = 0.1  # before the second attempt, four times longer before each further one
+OUTAGE_S = 60.0  # pause after an outage
 
 
 class Far:
-    """`connect` opens the transport at the first use. `memo` remembers rates and outages between
-    processes. The ledger is that of reading; an upload has one of its own."""
+    """`connect` opens the transport at the first use. `memo` stores rates and outages between
+    processes. The ledger covers reading; uploads have their own."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Far:
         self.patience = patience
         self.ledger = Ledger(patience.bound)
         self.rates = Rates()
-        self.wrong: set[str] = set()  # blobs that it has sent wrong: to be uploaded again
+        self.wrong: set[str] = set()  # blobs with wrong bytes, to be uploaded again
         self._connect = connect
         self._transport: Transport | None = None
         self._memo = memo
@@ -58,7 +58,7 @@ class Far:
 
     @property
     def transport(self) -> Transport:
-        """Raises RemoteError where a credential cannot be read, or a package is not installed."""
+        """Raises RemoteError for an unreadable credential or a missing package."""
         if self._transport is None:
             try:
                 self._transport = self._connect()
@@ -68,19 +68,19 @@ class Far:
 
     @property
     def note(self) -> str:
-        """Why it is not asked; empty while it is."""
+        """Why the remote is not used; empty while it is."""
         if not self.ledger.is_open:
             return ""
         return f"the remote cache {self.address} is not used: {self.ledger.reason}"
 
     def forgive(self) -> None:
-        """Ask it again, whatever became of it before."""
+        """Uses the remote again, whatever happened before."""
         self.ledger = Ledger(self.patience.bound)
 
     # -- reading ---------------------------------------------------------------------------
 
     def envelope(self, key: str) -> bytes | None:
-        """What lies under /ac/, unread; None when absent."""
+        """The bytes under /ac/, not parsed; None when absent."""
 
         def call(deadline: Deadline) -> bytes | None:
             body = self.transport.get(f"ac/{key}", deadline)
@@ -90,15 +90,15 @@ class Far:
                 return _short(body.chunks)
 
         began = time.monotonic()
-        found = self.attempt(call, self.ledger, self.ledger.left)
-        if found is not None:
+        data = self.attempt(call, self.ledger, self.ledger.left)
+        if data is not None:
             self.rates.answered(time.monotonic() - began)
         elif not self.ledger.is_open and not self.ledger.failures:
             self.ledger.waste(time.monotonic() - began, "it lacks records, and says so slowly")
-        return found
+        return data
 
     def bring(self, record: Record, near: LocalStore) -> bool:
-        """Have the near store hold the blob of `record`, verified."""
+        """Fetches the blob of `record` into the near store, verified."""
         making = record.seconds or 0.0
         began = time.monotonic()
         seconds = max(self.ledger.left, making)
@@ -110,35 +110,35 @@ class Far:
                 self.wrong.add(record.digest)
                 raise
 
-        found = self.attempt(call, self.ledger, seconds)
+        is_here = self.attempt(call, self.ledger, seconds)
         spent = time.monotonic() - began
-        if found:
+        if is_here:
             self.ledger.settle(spent, making)
             self._remember()
-        elif found is not None:
+        elif is_here is not None:
             self.ledger.waste(spent, "it lacks the artifact of a record")
-        return bool(found)
+        return bool(is_here)
 
     # -- one operation ---------------------------------------------------------------------
 
     def attempt(self, call: Callable[[Deadline], T], ledger: Ledger, seconds: float) -> T | None:
-        """What `call` gives, at the first attempt that does not fail; None where none does."""
+        """The result of the first successful attempt; None without one."""
         if ledger.is_open:
             return None
         began, deadline = time.monotonic(), Deadline(seconds)
-        for number in range(ATTEMPTS):
+        for number in range(MAX_ATTEMPTS):
             try:
-                found = call(deadline)
+                result = call(deadline)
             except RemoteError as error:
                 failure = error
             else:
                 ledger.succeed()
-                return found
+                return result
             pause = max(failure.wait, BACKOFF_S * 4**number)
             if (
                 failure.is_final
                 or self._is_down(failure, ledger)
-                or number == ATTEMPTS - 1
+                or number == MAX_ATTEMPTS - 1
                 or not deadline.allows(pause)
             ):
                 break
@@ -146,26 +146,26 @@ class Far:
         lasting = failure.lasting or self._is_down(failure, ledger)
         ledger.fail(time.monotonic() - began, failure.reason, lasting)
         if ledger.is_open and failure.is_outage:
-            self._remember(time.time() + COOL_S, ledger.reason)
+            self._remember(time.time() + OUTAGE_S, ledger.reason)
         return None
 
     @staticmethod
     def _is_down(failure: RemoteError, ledger: Ledger) -> bool:
-        """One that has not answered yet is not waited for a second time."""
+        """Whether to stop waiting: an outage of a remote that has never answered."""
         return failure.is_outage and not ledger.has_answered
 
     # -- between processes -----------------------------------------------------------------
 
     def _remember_outage(self) -> None:
-        """What another process has found out about this address."""
-        found = None
+        """Reads what another process recorded about this address."""
+        memo = None
         with suppress(OSError, ValueError):
-            found = unsealed(str(self.address), self._file.read_bytes())
-        if found is None:
+            memo = unsealed(str(self.address), self._file.read_bytes())
+        if memo is None:
             return
-        self.rates = Rates(found["bandwidth"], found["latency"])
-        if 0 < found["until"] - time.time() <= COOL_S:
-            self.ledger.reason = found["reason"]
+        self.rates = Rates(memo["bandwidth"], memo["latency"])
+        if 0 < memo["until"] - time.time() <= OUTAGE_S:
+            self.ledger.reason = memo["reason"]
 
     def _remember(self, until: float = 0.0, reason: str = "") -> None:
         rates = self.rates
@@ -180,10 +180,10 @@ class Far:
 
 
 def _short(chunks: Iterable[bytes]) -> bytes:
-    """An envelope, or the start of what is too long to be one. Raises RemoteError."""
+    """An envelope, within its size limit. Raises RemoteError."""
     data = b""
     for chunk in chunks:
         data += chunk
-        if len(data) > envelope.LARGEST:
+        if len(data) > envelope.MAX_ENVELOPE_BYTES:
             raise RemoteError("a record that is too large", lasting=False)
     return data

@@ -1,4 +1,4 @@
-"""file:// : a folder, of a network file system perhaps, in the layout of the protocol."""
+"""file:// : a folder, perhaps on a network file system, in the layout of the protocol."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from npumake.cache.publish import scratch, settle
 from npumake.cache.remote.address import Address
-from npumake.cache.remote.transport import CHUNK, Body, Deadline, Readable, RemoteError
+from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, Readable, RemoteError
 from npumake.errors import CacheError
 
 
 class FolderTransport:
-    """A folder's own calls may hang, as those of a dead NFS server do: only what lies between
-    them keeps to the deadline."""
+    """System calls on a folder may hang, as on a dead NFS server: the deadline only holds between
+    them."""
 
     def __init__(self, address: Address) -> None:
         self._root = Path(address.path)
@@ -46,7 +46,7 @@ class FolderTransport:
             raise RemoteError("no such folder", lasting=True)
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
-        self._refuse_absence()  # it is not ours to create
+        self._refuse_absence()  # the folder is never created here
         path = self._root / name
         try:
             with scratch(path, self._root / "scratch") as temporary:
@@ -64,7 +64,7 @@ def _chunks(file: Readable, deadline: Deadline) -> Iterator[bytes]:
     while True:
         deadline.left(0)
         try:
-            chunk = file.read(CHUNK)
+            chunk = file.read(CHUNK_BYTES)
         except OSError as error:
             raise _failed(error) from None
         if not chunk:

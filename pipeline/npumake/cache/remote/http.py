@@ -1,7 +1,7 @@
 """http(s):// in the plain protocol of bazel-remote: GET, HEAD and PUT of /cas/… and /ac/….
 
-Any server that stores what is put under a path will do: bazel-remote, nginx with WebDAV.
-A redirect is not followed: it would lead where nobody allowed us to send anything.
+Any server that stores a path works: bazel-remote, nginx with WebDAV. Redirects are not followed:
+they would lead to an origin that the user has not allowed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from npumake.cache.remote.address import Address, Credentials
-from npumake.cache.remote.connections import BROKEN, Connection, Connections, broken
+from npumake.cache.remote.connections import CONNECTION_ERRORS, Connection, Connections, broken
 from npumake.cache.remote.transport import (
-    CHUNK,
+    CHUNK_BYTES,
     Body,
     Deadline,
     Patience,
@@ -27,7 +27,7 @@ from npumake.cache.remote.transport import (
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 ABSENT = frozenset({404, 410})
 UNSATISFIABLE = 416
-LONGEST_WAIT_S = 5.0  # of a Retry-After that is obeyed
+MAX_RETRY_AFTER_S = 5.0  # longest Retry-After that is obeyed
 
 
 class HttpTransport:
@@ -42,7 +42,7 @@ class HttpTransport:
         if answer.status in ABSENT:
             answer.end()
             return None
-        if answer.status == UNSATISFIABLE:  # what we have is not the start of it
+        if answer.status == UNSATISFIABLE:  # our bytes are not the start of it
             answer.end()
             return self.get(name, deadline)
         if answer.status != http.client.PARTIAL_CONTENT:
@@ -61,7 +61,7 @@ class HttpTransport:
         if answer.status in ABSENT:
             return None
         size = _number(length)
-        return -1 if size is None else size  # no size that a blob has
+        return -1 if size is None else size  # not the size of any blob
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
@@ -78,8 +78,9 @@ class HttpTransport:
         headers: Mapping[str, str],
         body: _Upload | None = None,
     ) -> _Answer:
-        """The answer to a request. Raises RemoteError for one that is neither yes nor absent."""
-        path = quote(f"{self._path}/{name}", safe="/%")  # the URL says % as it is meant
+        """The answer to a request. Raises RemoteError for a status other than success or
+        absence."""
+        path = quote(f"{self._path}/{name}", safe="/%")  # the URL is percent-encoded already
         while True:
             connection, was_used = self._connections.take(deadline)
             answer = _Answer(self._connections, connection, deadline)
@@ -88,10 +89,10 @@ class HttpTransport:
                     body.begin(answer.hurry)
                 connection.request(verb, path, body, {**self._headers, **headers})
                 answer.receive()
-            except BROKEN as error:
+            except CONNECTION_ERRORS as error:
                 answer.abandon()
                 if was_used and isinstance(error, ConnectionError):
-                    continue  # it was closed while it was idle
+                    continue  # closed while idle
                 raise broken(error) from None
             except RemoteError:
                 answer.abandon()
@@ -103,7 +104,8 @@ class HttpTransport:
 
 
 class _Answer:
-    """A response: its connection is given back once it was read to its end, else closed."""
+    """A response. Its connection returns to the pool once it is read to its end, else it is
+    closed."""
 
     def __init__(
         self, connections: Connections, connection: Connection, deadline: Deadline
@@ -125,31 +127,31 @@ class _Answer:
         try:
             while not self.response.isclosed():
                 self.hurry()
-                if chunk := self.response.read1(CHUNK):
+                if chunk := self.response.read1(CHUNK_BYTES):
                     yield chunk
-                elif self.response.length:  # http.client lets an end that came early pass
+                elif self.response.length:  # http.client does not report an early end
                     raise RemoteError("the answer ended early")
                 else:
                     break
             self._give_back()
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             raise broken(error) from None
         finally:
             self.abandon()
 
     def end(self) -> None:
-        """The end of a short answer; a long one costs the connection."""
+        """Reads the end of a short answer; after a long one the connection is closed."""
         try:
             self.hurry()
-            self.response.read(CHUNK)
-        except (*BROKEN, RemoteError):
+            self.response.read(CHUNK_BYTES)
+        except (*CONNECTION_ERRORS, RemoteError):
             self.abandon()
         if self.response.isclosed():
             self._give_back()
         self.abandon()
 
     def abandon(self) -> None:
-        """Close what was not given back."""
+        """Closes a connection that was not returned."""
         if not self._is_over:
             self._is_over = True
             self._connection.close()
@@ -165,7 +167,7 @@ class _Answer:
 
 @dataclass
 class _Upload:
-    """`size` bytes of a file, as http.client reads a body; each piece renews the time limit."""
+    """`size` bytes of a file as a body for http.client; each piece renews the time limit."""
 
     file: Readable
     size: int
@@ -177,7 +179,7 @@ class _Upload:
         self.file.seek(self._start)
         self._left, self._hurry = self.size, hurry
 
-    def read(self, most: int = CHUNK) -> bytes:
+    def read(self, most: int = CHUNK_BYTES) -> bytes:
         self._hurry()
         chunk = self.file.read(min(most, self._left))
         self._left -= len(chunk)
@@ -185,7 +187,7 @@ class _Upload:
 
 
 def _authorization(credentials: Credentials) -> dict[str, str]:
-    """Raises RemoteError for a token that cannot be sent."""
+    """Raises RemoteError for a token with characters that a header cannot hold."""
     if credentials.token:
         if not re.fullmatch(r"[!-~]+", credentials.token):
             raise RemoteError("the token has a character that no header holds", lasting=True)
@@ -201,7 +203,7 @@ def _refusal(response: http.client.HTTPResponse) -> RemoteError:
     reason = _reason(status)
     if status in TRANSIENT:
         wait = _number(response.getheader("Retry-After", "")) or 0
-        return RemoteError(reason, wait=min(float(wait), LONGEST_WAIT_S))
+        return RemoteError(reason, wait=min(float(wait), MAX_RETRY_AFTER_S))
     if status // 100 == 3:
         return RemoteError(f"{reason}: a redirect is not followed", lasting=True)
     return RemoteError(reason, lasting=True)
@@ -221,5 +223,5 @@ def _whole(content_range: str, start: int) -> int | None:
 
 
 def _number(text: str) -> int | None:
-    """A whole number that fits in 63 bits, as a header writes it; None for all else."""
+    """A whole number below 10**18 in a header; None for anything else."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None

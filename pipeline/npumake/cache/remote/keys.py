@@ -1,7 +1,7 @@
-"""The key that signs what this machine uploads.
+"""The key that signs this machine's uploads.
 
-It comes from a file, an environment variable or a command, all of them the user's own: a project's
-files name none. PEM (PKCS #8), or the 32 bytes in base64.
+It comes from a file, an environment variable or a command of the user; a project's files cannot
+name one. Its form is PEM (PKCS #8), or the 32 bytes in base64.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from npumake.cache.remote.envelope import Envelope, payload
 from npumake.cache.store import Record
 from npumake.errors import ProjectError
 
-COMMAND_S = 60  # a person may have to unlock a token
-PRIVATE = 0o600
+COMMAND_TIMEOUT_S = 60  # a person may have to unlock a token
+PRIVATE_MODE = 0o600
 
 
 @dataclass(frozen=True)
 class Secret:
-    """A text that is looked up when it is needed: exactly one of the fields is set."""
+    """A text that is read when needed; exactly one of the fields is set."""
 
     env: str | None = None
     file: Path | None = None
     command: tuple[str, ...] = ()
 
     def read(self, called: str) -> str:
-        """Raises ProjectError where there is none."""
+        """The text. Raises ProjectError where there is none."""
         if self.env is not None:
             text = os.environ.get(self.env, "")
             if not text:
@@ -43,26 +43,25 @@ class Secret:
             try:
                 return self.file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                said = getattr(error, "strerror", None) or "it is not text"
-                raise ProjectError(f"{called}: cannot read {self.file}: {said.lower()}") from None
+                reason = getattr(error, "strerror", None) or "it is not text"
+                raise ProjectError(f"{called}: cannot read {self.file}: {reason.lower()}") from None
         return _printed(self.command, called)
 
 
 def _printed(command: Sequence[str], called: str) -> str:
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise ProjectError(f"{called}: `{command[0]}` did not run: {error}") from None
     if run.returncode:
-        said = run.stderr.strip().rpartition("\n")[2][:200]
-        raise ProjectError(f"{called}: `{command[0]}` ended with {run.returncode}", hint=said)
+        last_line = run.stderr.strip().rpartition("\n")[2][:200]
+        raise ProjectError(f"{called}: `{command[0]}` ended with {run.returncode}", hint=last_line)
     return run.stdout.strip()
 
 
 @dataclass(frozen=True)
 class SigningKey:
-    """An Ed25519 private key; `source` says where it comes from. Nothing is read before it is
-    needed."""
+    """An Ed25519 private key, read from `source` when needed."""
 
     source: Secret
     called: str = field(default="the signing key", compare=False)
@@ -73,11 +72,11 @@ class SigningKey:
 
     @property
     def public(self) -> bytes:
-        """Raw, 32 bytes. Raises ProjectError."""
+        """The raw public key, 32 bytes. Raises ProjectError."""
         return bytes(self._private.public_key().public_bytes_raw())
 
     def sign(self, key: str, record: Record) -> Envelope:
-        """Raises ProjectError."""
+        """The record in a signed envelope. Raises ProjectError."""
         signature = bytes(self._private.sign(payload(key, record)))
         return Envelope(key, record, self.public, signature)
 
@@ -94,16 +93,16 @@ def _private(text: str, called: str) -> Any:
     try:
         if not text.startswith("-----BEGIN"):
             return Ed25519PrivateKey.from_private_bytes(base64.b64decode(text, validate=True))
-        found = load_pem_private_key(text.encode(), None)
+        private = load_pem_private_key(text.encode(), None)
     except (ValueError, TypeError, binascii.Error):
-        raise ProjectError(f"{called} is no private key without a password", hint=hint) from None
-    if not isinstance(found, Ed25519PrivateKey):
+        raise ProjectError(f"{called} is not an unencrypted private key", hint=hint) from None
+    if not isinstance(private, Ed25519PrivateKey):
         raise ProjectError(f"{called} is not an Ed25519 key", hint=hint)
-    return found
+    return private
 
 
 def generate(file: Path) -> bytes:
-    """Write a new private key to `file`, which only its owner may read; the raw public key.
+    """Writes a new private key to `file`, readable by its owner alone; returns the raw public key.
 
     Raises ProjectError where the file exists or cannot be written.
     """
@@ -120,10 +119,10 @@ def generate(file: Path) -> bytes:
     text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     except FileExistsError:
         hint = "remove it, or name another file with --output"
-        raise ProjectError("a key is there already", str(file), hint) from None
+        raise ProjectError("the key file exists already", str(file), hint) from None
     except OSError as error:
         raise ProjectError(f"cannot write the key: {error.strerror}", str(file)) from None
     with os.fdopen(number, "wb") as stream:

@@ -1,12 +1,12 @@
 """The near store in front of a far one: read-through, write-behind.
 
-    recall     the near record; else an envelope that arrived earlier; else the far one
-    fetch      the near blob; else the far one, when that is predicted to be cheaper than making
+    recall     the near record; else a stored envelope; else the far one
+    fetch      the near blob; else the far one, when that is predicted to be faster than making it
     remember   the near store at once; the remote while the build goes on
 
-An envelope that was trusted is kept in signed/ beside the near store's own records, never among
-them: the policy judges it each time it is read, so that a key can be revoked, and one project's
-policy opens no door into another's builds.
+Trusted envelopes are stored in signed/ beside the near store's own records, never among them. The
+policy verifies them on every read, so a key can be revoked, and one project's policy does not
+affect another's builds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import replacing
-from npumake.cache.remote.envelope import LARGEST
+from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES
 from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import pays
@@ -30,9 +30,9 @@ from npumake.errors import CacheError
 
 @dataclass
 class LayeredStore:
-    """The verbs of `Store`. Without `far` nothing is asked; without `outbox` nothing is uploaded.
+    """The verbs of `Store`. Without `far` nothing is fetched; without `outbox` nothing is uploaded.
 
-    Never slower or less sure than the near store alone by more than the ledger allows.
+    Slower or less safe than the near store by at most what the ledger allows.
     """
 
     near: LocalStore
@@ -57,7 +57,7 @@ class LayeredStore:
         if self.far is not None:
             self.far.ledger.earn(record.seconds or 0.0)
         if self.outbox is not None:
-            with suppress(CacheError):  # the near store has said so already
+            with suppress(CacheError):  # the near store has reported it already
                 self.outbox.add(key, record.digest in self.far.wrong if self.far else False)
 
     def recall(self, key: str) -> Record | None:
@@ -74,8 +74,8 @@ class LayeredStore:
         )
 
     def bring(self, digest: str) -> bool:
-        """Whether the near store has the blob of a recalled record now, if the far one had it and
-        it was the cheaper way."""
+        """Whether the near store has the blob of a recalled record now: from the far store, if that
+        is faster."""
         record = self._recalled.get(digest)
         if self.far is None or record is None or not self.is_cheaper(record):
             return False
@@ -85,18 +85,19 @@ class LayeredStore:
         return True
 
     def uploader(self) -> Uploader | None:
-        """Of what is marked, by this build or by earlier ones; None where nothing is uploaded."""
+        """The uploader of pending records, of this and earlier builds; None where nothing is
+        uploaded."""
         if self.far is None or self.outbox is None or self.signing is None:
             return None
         return Uploader(self.near, self.far, self.outbox, self.signing)
 
     @property
     def note(self) -> str:
-        """Why the remote is not asked; empty while it is."""
+        """Why the remote is not used; empty while it is."""
         return self.far.note if self.far else ""
 
     def opinion(self, key: str) -> tuple[str, Record | None]:
-        """What the remote has for a key, in a sentence, and the record where it would be used."""
+        """What the remote has for a key, as a sentence, and the record if it would be used."""
         if self.far is None:
             return "the remote cache is off", None
         verdict = self.verdict(key)
@@ -112,11 +113,11 @@ class LayeredStore:
     # -- what the remote has ---------------------------------------------------------------
 
     def verdict(self, key: str) -> Verdict:
-        """On the envelope of a key: the one that was kept, where it is trusted, else the far one.
-        Nothing of the near store's own records is asked."""
-        kept = self.policy.judge(key, self._kept(key))
-        if kept.record is not None or self.far is None:
-            return kept
+        """The verdict on the envelope of a key: the stored one where it is trusted, else the far
+        one. The near store's own records are not consulted."""
+        saved = self.policy.judge(key, self._stored_envelope(key))
+        if saved.record is not None or self.far is None:
+            return saved
         began = time.monotonic()
         data = self.far.envelope(key)
         verdict = self.policy.judge(key, data)
@@ -132,10 +133,10 @@ class LayeredStore:
             return True
         return pays(self.far.rates.predicted(record.size), record.seconds)
 
-    def _kept(self, key: str) -> bytes | None:
+    def _stored_envelope(self, key: str) -> bytes | None:
         try:
             with self._envelope(key).open("rb") as file:
-                return file.read(LARGEST)
+                return file.read(MAX_ENVELOPE_BYTES)
         except OSError:
             return None
 

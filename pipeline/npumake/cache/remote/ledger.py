@@ -1,18 +1,18 @@
-"""How much time the remote may cost a build, and whether a fetch is predicted to pay.
+"""The ledger: how much time the remote may cost a build, and whether a fetch pays.
 
-Each operation either saves time or wastes it. Let w be the seconds wasted: operations that failed,
-that found nothing, and what fetching took longer than making. Let m be the seconds that stages ran
-and that fetches saved. The breaker opens, and the remote is not asked again, as soon as
+Each operation saves time or wastes it. Let w be the wasted seconds: operations that failed or found
+nothing, and the time by which a fetch exceeded the making. Let m be the seconds of stages and of
+time saved by fetches. The breaker opens, and the remote is no longer used, as soon as
 
-    w > B + SHARE · m
+    w > B + WASTE_SHARE · m
 
-One operation is stopped when w would exceed that, or, of a fetch, when it takes longer than making.
-So a remote delays a build by no more than B (Patience.bound), or the time one artifact takes to
-make if that is longer, and a tenth of the build's own time.
+An operation is stopped when w would exceed that, and a fetch when it takes longer than making. So a
+remote delays a build by at most B (Patience.bound), or the time to make one artifact if that is
+longer, and a tenth of the build's own time.
 
 A fetch of n bytes is predicted to take l + n / b, with the latency l and the bandwidth b measured
-(exponentially smoothed). It pays when that is less than making took, plus START_S: whoever makes an
-artifact loads the libraries of its stage first.
+(exponentially smoothed). It pays when that is less than the making took, plus START_S: making an
+artifact also loads the libraries of its stage.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-SHARE = 0.1
+WASTE_SHARE = 0.1
 START_S = 1.0
-SMALLEST = 1 << 16  # bytes of a transfer that says something about bandwidth
+MIN_RATED_BYTES = 1 << 16  # of a transfer that measures bandwidth
 SMOOTHING = 0.5
-LEAST_S = 0.5  # seconds that an operation always gets
-FAILURES = 3  # in a row: the next one will not be better
+MIN_OPERATION_S = 0.5
+MAX_FAILURES = 3  # in a row
 
 
 @dataclass
 class Rates:
-    """Bytes per second and seconds per request, as measured; 0 while they are unknown."""
+    """Measured bytes per second and seconds per request; 0 while unknown."""
 
     bandwidth: float = 0.0
     latency: float = 0.0
 
     def transferred(self, size: int, seconds: float) -> None:
-        if size >= SMALLEST and seconds > 0:
+        if size >= MIN_RATED_BYTES and seconds > 0:
             self.bandwidth = _smoothed(self.bandwidth, size / seconds)
 
     def answered(self, seconds: float) -> None:
         self.latency = _smoothed(self.latency, seconds)
 
     def predicted(self, size: int) -> float:
-        """Seconds that a fetch of so many bytes takes; the latency where nothing is known."""
+        """The predicted seconds of a fetch of `size` bytes; the latency alone without a
+        bandwidth."""
         return self.latency + (size / self.bandwidth if self.bandwidth else 0.0)
 
 
@@ -58,7 +59,7 @@ def pays(predicted: float, making: float) -> bool:
 
 @dataclass
 class Ledger:
-    """The breaker of one process. `reason` says why it is open; empty while it is closed."""
+    """The breaker of one process. `reason` tells why it is open; empty while it is closed."""
 
     bound: float
     wasted: float = 0.0
@@ -75,15 +76,16 @@ class Ledger:
     @property
     def left(self) -> float:
         """Seconds that the next operation may waste."""
-        return max(LEAST_S, self.bound + SHARE * self.earned - self.wasted)
+        return max(MIN_OPERATION_S, self.bound + WASTE_SHARE * self.earned - self.wasted)
 
     def earn(self, seconds: float) -> None:
-        """A stage ran, or a fetch saved so much."""
+        """Adds the seconds of a stage, or those that a fetch saved."""
         with self._lock:
             self.earned += max(0.0, seconds)
 
     def settle(self, spent: float, making: float) -> None:
-        """A fetch took `spent` seconds for what took `making` to make, its start not included."""
+        """Records a fetch of `spent` seconds for an artifact that took `making` seconds, start not
+        included."""
         if spent <= making + START_S:
             self.earn(making - spent)
         else:
@@ -93,16 +95,16 @@ class Ledger:
         self.failures, self.has_answered = 0, True
 
     def waste(self, seconds: float, reason: str) -> None:
-        """An operation gained nothing."""
+        """Records an operation without gain."""
         with self._lock:
             self.wasted += max(0.0, seconds)
-            if self.wasted > self.bound + SHARE * self.earned:
+            if self.wasted > self.bound + WASTE_SHARE * self.earned:
                 self.reason = self.reason or f"too slow: {reason}"
 
     def fail(self, seconds: float, reason: str, lasting: bool) -> None:
-        """An operation failed."""
+        """Records a failed operation."""
         self.waste(seconds, reason)
         with self._lock:
             self.failures += 1
-            if lasting or self.failures >= FAILURES:
+            if lasting or self.failures >= MAX_FAILURES:
                 self.reason = self.reason or reason

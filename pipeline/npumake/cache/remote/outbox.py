@@ -1,8 +1,8 @@
-"""What is still to be uploaded: outbox/<key>.json in the near store, one empty file per record.
+"""Pending uploads: outbox/<key>.json in the near store, one empty file per record.
 
-A stage's result is marked when it is remembered, and unmarked when the remote has it. So an upload
-waits for no stage, is cut off by no crash, and goes on in the next build. Several threads upload at
-once, blob before record: whoever finds a record finds its blob.
+A stage's result is marked when it is stored, and unmarked when the remote has it. So an upload
+delays no stage, survives a crash, and goes on in the next build. Several threads upload at once,
+the blob before its record: a reader that finds a record finds its blob.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from npumake.digest import of_file
 from npumake.errors import CacheError, PipelineError
 
 THREADS = 4
-WAIT_S = 30.0  # at the end of a build, for what is still to be uploaded
+WAIT_S = 30.0  # at the end of a build, for pending uploads
 FOREVER_S = 24 * 3600.0
-AGAIN = b"again\n"  # in a mark: the remote's copy of the blob is wrong
+AGAIN = b"again\n"  # content of a mark: the remote's blob is wrong
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Outbox:
     folder: Path
 
     def add(self, key: str, again: bool = False) -> None:
-        """Raises CacheError."""
+        """Marks a record. Raises CacheError."""
         with replacing(self.folder / key) as temporary:
             temporary.write_bytes(AGAIN if again else b"")
 
@@ -62,7 +62,7 @@ class Outbox:
 
 @dataclass
 class Uploader:
-    """Uploads what is marked while the build goes on. `ledger` tells why it stopped, if it did."""
+    """Uploads marked records while the build goes on. `ledger` tells why it stopped, if it did."""
 
     near: LocalStore
     far: Far
@@ -77,8 +77,7 @@ class Uploader:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Have threads at work on what is marked now; none where reading has shown that the
-        remote does not answer."""
+        """Starts threads for the present marks; none where reading has shown an outage."""
         if self.far.ledger.is_open:
             self.ledger.reason = self.ledger.reason or self.far.ledger.reason
             return
@@ -90,7 +89,8 @@ class Uploader:
             thread.start()
 
     def finish(self, seconds: float, tell: Callable[[int], None] = lambda _: None) -> int:
-        """Wait for so long at most, `tell` how many are left meanwhile; how many are left."""
+        """Waits at most `seconds`; calls `tell` with the number of pending uploads and returns
+        it."""
         end = time.monotonic() + seconds
         while not self.ledger.is_open and time.monotonic() < end:
             self.start()
@@ -99,14 +99,14 @@ class Uploader:
             self._threads[0].join(min(0.2, max(0.0, end - time.monotonic())))
             tell(len(self.outbox.keys()))
         self._stop.set()
-        for thread in self._threads:  # each stops at its next piece
+        for thread in self._threads:  # each stops at its next chunk
             thread.join(self.far.patience.stall)
         return len(self.outbox.keys())
 
     @property
     def note(self) -> str:
-        """Why nothing more is uploaded, where reading does not fail for the same reason; empty
-        while it is."""
+        """Why uploads stopped, unless reading stopped for the same reason; empty while they go
+        on."""
         if not self.ledger.is_open or self.ledger.reason == self.far.ledger.reason:
             return ""
         return f"nothing more is uploaded to {self.far.address}: {self.ledger.reason}"
@@ -118,8 +118,8 @@ class Uploader:
     def _work(self) -> None:
         while not self._stop.is_set() and not self.ledger.is_open:
             with self._lock:
-                taken = self._busy | self._given_up
-                key = next((k for k in self.outbox.keys() if k not in taken), None)  # noqa: SIM118
+                excluded = self._busy | self._given_up
+                key = next((k for k in self.outbox.keys() if k not in excluded), None)  # noqa: SIM118
                 if key is None:
                     return
                 self._busy.add(key)
@@ -133,7 +133,7 @@ class Uploader:
                 self._given_up |= set() if is_done else {key}
 
     def _upload(self, key: str) -> bool:
-        """Whether it need not be tried again. Raises ProjectError where the key cannot be read."""
+        """Whether the record is done with. Raises ProjectError where the key cannot be read."""
         record = self._record(key)
         if record is None:
             self.outbox.remove(key)
@@ -153,10 +153,10 @@ class Uploader:
         return True
 
     def _record(self, key: str) -> Record | None:
-        """None where the near store has lost what was to be uploaded."""
+        """The record; None where the near store has lost it."""
         try:
             record = self.near.recall(key)
-        except CacheError:  # the file is no mark
+        except CacheError:  # the file is not a mark
             return None
         if record is None:
             return None
@@ -178,8 +178,8 @@ class Uploader:
 
 
 class _Stoppable:
-    """A file whose reading fails once the build waits no longer: so an upload ends between two
-    pieces, whoever reads it."""
+    """A file whose reads fail once the build no longer waits, so that an upload ends between two
+    chunks."""
 
     def __init__(self, file: BinaryIO, stop: threading.Event) -> None:
         self._file, self._stop = file, stop

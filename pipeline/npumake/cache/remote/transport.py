@@ -1,4 +1,4 @@
-"""What a remote can do: get, look and put bytes by name, `cas/<sha256>` or `ac/<key>`."""
+"""The interface of a remote: get, size and put of bytes by name, `cas/<sha256>` or `ac/<key>`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Protocol
 
 from npumake.cache.remote.address import Address, Credentials
 
-CHUNK = 1 << 20  # bytes in memory at a time
+CHUNK_BYTES = 1 << 20  # in memory at a time
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds that a remote gets: to be reached, its name and its handshake included; without a
-    byte; and all in all, while it gains a build nothing (npumake.cache.remote.ledger)."""
+    """Limits in seconds: to connect, name lookup and handshake included; without a byte; and in
+    all, while the build gains nothing (npumake.cache.remote.ledger)."""
 
     connect: float = 3.0
     stall: float = 5.0
@@ -26,8 +26,11 @@ PATIENCE = Patience()
 
 
 class RemoteError(Exception):
-    """An operation failed. A `lasting` reason will not go away during this build; what `is_final`
-    is not tried again; an outage is that of a remote that does not answer."""
+    """An operation failed.
+
+    A `lasting` reason persists during this build; `is_final` forbids a retry; an outage means that
+    the remote does not answer.
+    """
 
     is_final = False
 
@@ -39,17 +42,17 @@ class RemoteError(Exception):
         self.is_outage = is_outage
         self.lasting = lasting
         self.is_final = self.is_final or lasting
-        self.wait = wait  # seconds that the server asks us to wait
+        self.wait = wait  # seconds requested by the server
 
 
 class Deadline:
-    """When an operation has to be done: `left` gives each of its steps what remains of it."""
+    """The end of an operation: `left` returns the remaining time for each step."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
     def left(self, most: float) -> float:
-        """Seconds, `most` of them at most. Raises RemoteError when none are left."""
+        """The remaining seconds, at most `most`. Raises RemoteError when none are left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise RemoteError("too slow", is_outage=True)
@@ -60,7 +63,7 @@ class Deadline:
 
 
 class Readable(Protocol):
-    """A file, as far as an upload needs it."""
+    """The part of a file object that an upload needs."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -71,8 +74,8 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Body:
-    """The bytes from `start` on; `size` is that of the whole, None where the server is silent.
-    Closed by whoever has read enough of it."""
+    """The bytes from `start` on; `size` is that of the whole, None if unknown. The reader closes
+    it."""
 
     start: int
     size: int | None
@@ -81,26 +84,26 @@ class Body:
 
 
 class Transport(Protocol):
-    """Absence is a value. All else that goes wrong raises RemoteError; each verb keeps to its
-    deadline. Used by several threads at once."""
+    """Absence is a value; all other failures raise RemoteError. Each verb keeps its deadline.
+    Thread-safe."""
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
         """The bytes from `start` on, or from 0 where the server cannot skip."""
         ...
 
     def size(self, name: str, deadline: Deadline) -> int | None:
-        """In bytes; None when absent."""
+        """The size in bytes; None when absent."""
         ...
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
-        """Store `size` bytes of `file` under `name`, whole or not at all."""
+        """Stores `size` bytes of `file` under `name`, whole or not at all."""
         ...
 
 
 def transport_to(
     address: Address, credentials: Credentials, patience: Patience = PATIENCE
 ) -> Transport:
-    """Loads only what speaks the scheme. Raises ProjectError where that is not installed."""
+    """The transport of the scheme. Raises ProjectError where its package is not installed."""
     if address.scheme == "file":
         from npumake.cache.remote.folder import FolderTransport  # noqa: PLC0415
 

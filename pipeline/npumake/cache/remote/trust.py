@@ -1,6 +1,6 @@
-"""Whose records are read: a policy, and its verdict on an envelope.
+"""Trust: a policy, and its verdict on an envelope.
 
-Every verdict but `trusted` is a miss. Its sentence stands in `npumake why --remote`.
+Every verdict but `trusted` is a miss. `npumake why --remote` shows its sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SENTENCES: Mapping[Standing, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is thought of an answer; `record` only where it is trusted."""
+    """The verdict on an envelope; `record` only where it is trusted."""
 
     standing: Standing
     who: str = ""
@@ -41,14 +41,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Policy:
-    """`named` gives names by public key, raw; it is called when there is something to judge. A
-    revoked key is read no longer, whoever else names it."""
+    """`named` returns names by raw public key, and is called for each verdict. A revoked key is
+    refused, whoever else names it."""
 
     named: Callable[[], Mapping[bytes, str]] = dict
     revoked: frozenset[bytes] = frozenset()
 
     def judge(self, key: str, data: bytes | None) -> Verdict:
-        """The verdict on what was found under `key`, by no more than the bytes."""
+        """The verdict on the bytes stored under `key`."""
         if data is None:
             return Verdict("absent")
         envelope = unpacked(data)

@@ -119,13 +119,13 @@ def _tell_placement(folder: Path, target: str, log: Path, tool: Tool) -> None:
     """Why nodes of the float model in `folder` are the CPU's, and what the tool refuses."""
     found = _built(folder, lambda node: node.stage == "optimized_float", tool)
     from npumake.cli.tables import placement_lines
-    from npumake.debug.model_check import checked
+    from npumake.debug.model_check import check_model
     from npumake.dialects.advice import GROUPS
     from npumake.graph import Graph
     from npumake.targets.reader import read_target
 
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
-    result = checked(Graph.load(found.artifact(node)), read_target(target))
+    result = check_model(Graph.load(found.artifact(node)), read_target(target))
     lines = placement_lines(result.in_words(GROUPS.text))
     for line in lines:
         SCREEN.line(line)
@@ -191,7 +191,7 @@ def vendor_build(
     from npumake.debug.compared import Comparison
     from npumake.debug.compiled_check import CompiledCheck
     from npumake.dialects.table import DIALECTS
-    from npumake.perf.estimate import estimated
+    from npumake.perf.estimate import estimate_bundle
     from npumake.project.reader import read_project
     from npumake.quant.search.recipe import Recipe
     from npumake.targets.reader import read_target
@@ -201,7 +201,7 @@ def vendor_build(
     estimate = None
     if files.get("compiled", Path()).suffix == Bundle.suffix:
         bundle = opened_one(files["compiled"])
-        estimate = estimated(NETWORK, bundle, read_target(bundle.target))
+        estimate = estimate_bundle(NETWORK, bundle, read_target(bundle.target))
     return VendorBuild(
         prefix,
         reading.sections.calibration,

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     from npumake.cli.run import feeds_of, files_of
-    from npumake.runtime.fitted import as_taken
+    from npumake.runtime.fitted import fitted_feeds
     from npumake.runtime.timing import noise
 
     files = [Path(name) for name in given.model.split(",") if name]
@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> int:
     if named:
         feeds |= feeds_of(one, files_of(named, one.input_names), None)
     made = [
-        session.run(None, as_taken(session.offset(feeds, 128), session.get_inputs()))
+        session.run(None, fitted_feeds(session.offset(feeds, 128), session.get_inputs()))
         for session in (one, other)
     ]
     compared = list(zip(one.output_names, *made, strict=True))

@@ -46,7 +46,7 @@ Cells = Sequence[str]
 
 def ruled(title: str, heads: Cells, rows: Sequence[Cells]) -> str:
     """A table of hb_mapper's."""
-    lines = [[printable(cell, kept="") for cell in row] for row in (heads, *rows)]
+    lines = [[printable(cell, allowed="") for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
     drawn = ["".join(map(str.ljust, row, widths)) for row in lines]
     rules = (sign * sum(widths) for sign in "=-")
@@ -55,7 +55,7 @@ def ruled(title: str, heads: Cells, rows: Sequence[Cells]) -> str:
 
 def boxed(heads: Cells, rows: Sequence[Cells]) -> str:
     """A table of hb_compile's."""
-    lines = [[printable(cell, kept="") for cell in row] for row in (heads, *rows)]
+    lines = [[printable(cell, allowed="") for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "+".join(["", *("-" * (width + 2) for width in widths), ""])
     drawn = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in lines]

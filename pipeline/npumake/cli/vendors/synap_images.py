@@ -74,7 +74,7 @@ def from_raw_run(given: argparse.Namespace) -> int:
 
 
 def od(given: argparse.Namespace) -> int:
-    from npumake.data.detections import detections, drawn, mask_colors, table
+    from npumake.data.detections import detections, mask_colors, table, with_detections
     from npumake.data.pictures import pixels
 
     made, colors = _named(given.src, given.dst), given.mask_colors
@@ -82,7 +82,7 @@ def od(given: argparse.Namespace) -> int:
     chosen = _placed(colors, lambda: mask_colors(_text(_read(colors)))) if colors else {}
     text = _text(sys.stdin.buffer.read(MOST_BYTES))
     found = detections(text)
-    save_picture(made, drawn(picture, found, chosen))
+    save_picture(made, with_detections(picture, found, chosen))
     for line in table(found):
         print(line)
     if given.verbose:

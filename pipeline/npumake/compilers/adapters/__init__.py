@@ -1,6 +1,6 @@
-"""Compilers that cannot share our interpreter: each is run by one of its own, where there is one.
+"""Compilers that cannot share npumake's interpreter: each runs in its own, if there is one.
 
-An environment variable names the interpreter, a script in `scripts/` is what it runs: it reads the
-model and `told.json` in its working directory, writes files there, and imports nothing of ours.
-The room refuses to know how the model was made.
+An environment variable names the interpreter, which runs a script of `scripts/`. The script reads
+the model and `options.json` in its working directory, writes files there, and imports nothing of
+npumake. This room does not know how the model was made.
 """

@@ -1,9 +1,9 @@
-"""ADAPTERS: by Target.backend, a compiler in an interpreter of its own.
+"""ADAPTERS: by Target.backend, a compiler in a separate interpreter.
 
-What rknn and torq make differs in some bytes each time: a file is known by the key of what it was
-made from, the versions of its compiler in it, and two are never compared by their bytes.
+Outputs of rknn and torq differ in a few bytes per run. Their cache key covers the inputs and the
+compiler's version, and their bytes are never compared.
 
-Imports nothing that computes: it runs in every build, also when there is nothing to do.
+Imports no numerical packages: it runs in every build, also when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from npumake.compilers.versions import answer
 from npumake.errors import StageError
 from npumake.lifetime.temporaries import temporary_folder
 
-ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+VERSIONS_SCRIPT = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """`distributions` are what the interpreter must have, `makes` the files that the script writes:
-    one, or those of a ZIP. `runs` is the script that runs them, where one does."""
+    """`distributions` must be installed in the interpreter. The script writes the files `makes`:
+    one, or the members of a ZIP. `runs` is the script that runs them, if any."""
 
     name: str
     script: str
@@ -37,7 +37,7 @@ class Adapter:
 
     @property
     def variable(self) -> str:
-        """Of the environment, which names the interpreter."""
+        """The environment variable that names the interpreter."""
         return f"NPUMAKE_{self.name.upper()}_PYTHON"
 
 
@@ -66,34 +66,34 @@ ADAPTERS: Mapping[str, Adapter] = {
 
 
 def versions(adapter: Adapter) -> dict[str, str]:
-    """By distribution; empty where there is no interpreter that has them all."""
+    """By distribution; empty unless the interpreter has them all."""
     interpreter = os.environ.get(adapter.variable)
     if not interpreter or not os.path.isfile(interpreter):
         return {}
-    asked = (interpreter, "-I", "-c", ASK, *adapter.distributions)
-    said = answer(asked, os.stat(interpreter).st_mtime_ns).split()
-    has_all = len(said) == len(adapter.distributions)
-    return dict(zip(adapter.distributions, said, strict=True)) if has_all else {}
+    command = (interpreter, "-I", "-c", VERSIONS_SCRIPT, *adapter.distributions)
+    words = answer(command, os.stat(interpreter).st_mtime_ns).split()
+    has_all = len(words) == len(adapter.distributions)
+    return dict(zip(adapter.distributions, words, strict=True)) if has_all else {}
 
 
-def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str, bytes]:
-    """The files that the compiler makes of a model, by name.
+def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:
+    """The compiled files by name.
 
-    Raises StageError where it is not here, fails, or leaves one of them out.
+    Raises StageError where the compiler is not installed, fails, or omits a file.
     """
     if not versions(adapter):
         needed = " ".join(adapter.distributions)
-        what = f"this target needs {needed}, which is not here"
+        what = f"this target needs {needed}, which is not installed"
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
-        hint = f"it has an interpreter of its own: {how}"
+        hint = f"install it into a separate environment: {how}"
         raise StageError(what, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
-        (folder / "told.json").write_text(json.dumps(dict(told)), encoding="utf-8")
+        (folder / "options.json").write_text(json.dumps(dict(options)), encoding="utf-8")
         script = ["-I", str(SCRIPTS / adapter.script)]
         interpreter = os.path.abspath(os.environ[adapter.variable])
-        status, said, complaints = finished([interpreter, *script], folder)
-        lines = [*said.splitlines(), *complaints.splitlines()]
-        made = {name: folder / name for name in adapter.makes}
-        refuse_failure(adapter.distributions[0], status, lines, [*made.values()])
-        return {name: file.read_bytes() for name, file in made.items()}
+        status, stdout, stderr = finished([interpreter, *script], folder)
+        lines = [*stdout.splitlines(), *stderr.splitlines()]
+        products = {name: folder / name for name in adapter.makes}
+        refuse_failure(adapter.distributions[0], status, lines, [*products.values()])
+        return {name: file.read_bytes() for name, file in products.items()}

@@ -1,4 +1,4 @@
-"""The scripts that other interpreters run; they count in the key of what imports this module."""
+"""Scripts for other interpreters; they are part of the key of every importing module."""
 
 from __future__ import annotations
 

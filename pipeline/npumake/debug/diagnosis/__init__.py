@@ -1,1 +1,1 @@
-"""Diagnosis: which node and which scale an error comes from, as rules over one model."""
+"""Diagnosis: the node and the scale that an error comes from, found by rules over one model."""

@@ -1,7 +1,7 @@
-"""Contradictions: scales of one model that cannot all be right. No number has to be seen for it.
+"""Scales of one model that contradict each other; checked without samples.
 
-a bias is added to sums of x * w             scale of b = scale of x * scale of w, by channel
-codes are read on the grid they are made on  scale of DQ = scale of Q
+a bias is added to sums of x * w            scale of b = scale of x * scale of w, per channel
+a tensor is read with the scale it has      scale of DQ = scale of Q
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from npumake.debug.calibration_nodes import CalibrationNode, whole
 from npumake.engine.grids import DQ
 from npumake.engine.rules import RULES
 from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.insert import groups_of_scales
 
-ALLOWED = 0.01  # float32 scales agree to 1e-6
+SCALE_TOLERANCE = 0.01  # float32 scales agree to 1e-6
 
 
-def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
-    """A remark by the node that has one, in the order of the graph."""
-    found: dict[str, str] = {}
+def bias_scale_contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """Node name -> remark, for every node with contradicting scales, in graph order."""
+    remarks: dict[str, str] = {}
     remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
     for node, factors in bias_factors(graph):
-        found |= _told(str(whole(node).name), factors, remark)
+        remarks |= _remark(str(whole(node).name), factors, remark)
     values = graph.values()
-    for one in nodes:
-        remark = f"`{one.tensor}` is read with {{:.4g}} times the scale it is written with"
-        factors = _ratio(_scale(values[one.real]), one.scale)
-        for owner in one.owners:
-            found |= _told(owner, factors, remark)
-    return found
+    for place in nodes:
+        remark = f"`{place.tensor}` is read with {{:.4g}} times the scale it is written with"
+        factors = _ratio(_scale(values[place.real]), place.scale)
+        for owner in place.owners:
+            remarks |= _remark(owner, factors, remark)
+    return remarks
 
 
 def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
-    """scale_b / (scale_x * scale_w), by channel, of every node of which all three are known."""
+    """scale_b / (scale_x * scale_w), per channel, of every node where all three are known."""
     for node in graph.nodes():
         if node.domain or node.op_type not in RULES or 2 not in RULES[node.op_type].weights:
             continue
@@ -47,19 +47,19 @@ def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
 
 
 def dequantizer(value: Value | None) -> Node | None:
-    """The DQ that makes the value, through what only moves it."""
+    """The DequantizeLinear that produces the value, looking through data movement."""
     maker = None if value is None else producer(value)
-    while maker is not None and maker.op_type in ALIKE:
+    while maker is not None and maker.op_type in SAME_GRID_OPERATORS:
         maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
     return maker if maker is not None and maker.op_type == DQ else None
 
 
 def is_one(factor: float) -> bool:
-    return abs(factor - 1.0) <= ALLOWED
+    return abs(factor - 1.0) <= SCALE_TOLERANCE
 
 
-def _told(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
-    """Of most channels, else of the one that is furthest off."""
+def _remark(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
+    """The factor of most channels, else of the channel with the largest deviation."""
     if not is_one(float(np.median(factors))):
         return {node: remark.format(float(np.median(factors)))}
     furthest = int(np.argmax(np.abs(factors - 1.0)))
@@ -69,7 +69,7 @@ def _told(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
 
 
 def _ratio(scale: np.ndarray | None, other: np.ndarray) -> np.ndarray:
-    """By channel; one where there is nothing to compare."""
+    """Per channel; 1 without a scale to compare."""
     return np.ones(1) if scale is None else np.atleast_1d(scale.astype(np.float64) / other)
 
 

@@ -1,9 +1,9 @@
-"""Who loses most: the nodes in the order of what each loses itself.
+"""The error that each node adds itself, largest first.
 
-    loss of a node = 1 - cosine between  f(x)  and  what the integers make of x
+    loss of a node = 1 - cosine( f(x), q(x) )
 
-where x is what the node is really given by the integers before it, in real numbers, and f the node
-in float. What was lost before a node is so not counted against it, nor what it averages away.
+x is the node's input as the quantized nodes before it compute it, dequantized; f is the node in
+float, q the node in integers. Errors inherited from earlier nodes do not count.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from npumake.engine.lower import lowered
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, origin, part
 from npumake.kernels.measure import Alignment, alignments
-from npumake.quant.search.evaluator import held_out
+from npumake.quant.search.evaluator import holdout_samples
 from npumake.targets.target import Target
 
 DIGITS = 9
 
 
 class Loss(NamedTuple):
-    """What a node loses of the cosine; the trained nodes it computes."""
+    """`lost` is 1 - cosine; `origin` names the node's nodes in the trained model."""
 
     node: str
     lost: float
     origin: tuple[str, ...]
 
 
-class _Alone(NamedTuple):
-    """A node in float, as a model of its own, with the clamp that goes with it."""
+class _SingleNode(NamedTuple):
+    """A float node as a model of its own, with the clamp that is fused into it."""
 
-    made: str  # the tensor
+    tensor: str  # the tensor
     session: FloatSession
 
 
@@ -54,35 +54,42 @@ def local_losses(
     target: Target,
     operators: Operators = NO_OPERATORS,
 ) -> tuple[Loss, ...]:
-    """Of every node that reads what is known, the largest first, of equals the one nearer the
-    input; over the samples held out. `optimized_float` is the one whose tensors have the grids."""
+    """The loss of every node over the held-out samples: largest first, ties in graph order.
+
+    `optimized_float` is the float graph whose tensors have the scales. Nodes are left out whose
+    inputs the program does not compute.
+    """
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)
     exact = ExactSession(program, operators, 1, [view.program for view in views.values()])
-    known = {*views, *exact.input_names}
-    alone = {node: _alone(optimized_float, node, operators) for node in nodes}
-    alone = {node: one for node, one in alone.items() if known.issuperset(one.session.input_names)}
+    available = {*views, *exact.input_names}
+    singles = {node: _single_node(optimized_float, node, operators) for node in nodes}
+    singles = {
+        node: single
+        for node, single in singles.items()
+        if available.issuperset(single.session.input_names)
+    }
 
     def compared(index: int) -> list[Alignment]:
         values = _values(exact, views, samples.read(index))
-        return [_against_float(one, values) for one in alone.values()]
+        return [_against_float(single, values) for single in singles.values()]
 
-    sums = [Alignment()] * len(alone)
-    for found in side_by_side(compared, held_out(len(samples))):
-        sums = [total + one for total, one in zip(sums, found, strict=True)]
+    sums = [Alignment()] * len(singles)
+    for sample_alignments in side_by_side(compared, holdout_samples(len(samples))):
+        sums = [total + single for total, single in zip(sums, sample_alignments, strict=True)]
     losses = [
         Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))
-        for node, total in zip(alone, sums, strict=True)
+        for node, total in zip(singles, sums, strict=True)
     ]
     return tuple(sorted(losses, key=lambda loss: (not math.isnan(loss.lost), -loss.lost)))
 
 
-def _alone(graph: Graph, node: Node, operators: Operators) -> _Alone:
+def _single_node(graph: Graph, node: Node, operators: Operators) -> _SingleNode:
     clamp = absorbed(node)
     nodes = [node] if clamp is None else [node, clamp]
-    made = result(node)
-    return _Alone(str(made.name), float_session(part(graph, nodes, [made]), operators))
+    output = result(node)
+    return _SingleNode(str(output.name), float_session(part(graph, nodes, [output]), operators))
 
 
 def _origins(node: Node) -> tuple[str, ...]:
@@ -91,15 +98,15 @@ def _origins(node: Node) -> tuple[str, ...]:
 
 
 def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mapping[str, np.ndarray]:
-    """What the integers make of the feed, in real numbers, by the float graph's names."""
+    """The dequantized tensors of the quantized program for one feed, by the float graph's names."""
     codes = exact.run([view.program for view in views.values()], feed)
     grids = (exact.program.tensors[view.program] for view in views.values())
-    made = map(real_numbers, codes, grids)
-    return {**feed, **dict(zip(views, made, strict=True))}
+    arrays = map(real_numbers, codes, grids)
+    return {**feed, **dict(zip(views, arrays, strict=True))}
 
 
-def _against_float(one: _Alone, values: Mapping[str, np.ndarray]) -> Alignment:
-    feeds = {name: values[name] for name in one.session.input_names}
-    (meant,) = one.session.run(None, feeds)
-    (found,) = alignments(meant, [values[one.made].reshape(meant.shape)])
-    return found
+def _against_float(single: _SingleNode, values: Mapping[str, np.ndarray]) -> Alignment:
+    feeds = {name: values[name] for name in single.session.input_names}
+    (meant,) = single.session.run(None, feeds)
+    (alignment,) = alignments(meant, [values[single.tensor].reshape(meant.shape)])
+    return alignment

@@ -1,12 +1,12 @@
-"""Witnesses: what the rest of a model that brings its grids says of the scale of a tensor.
+"""Checks of one tensor's scale against the other scales of a quantized model.
 
-    a bias behind x    was made for one scale of x: scale_b / scale_w
-    what only moves x  gives the codes that it was given, on the grid they came on; an average too
+    a bias behind x      was quantized for scale_x = scale_b / scale_w
+    data movement of x   keeps its input's scale; so do averages in TFLite
 
-A witness says a factor: what the scale would have to be multiplied by. One that says 1 acquits the
-tensor, and then the end of a grid that starts at zero is meant, as is that start: TFLite lets them
-stand for Relu6 and Relu. Another factor may be the tensor's fault or the witness's own: it tells
-which of its scales would have to be repaired instead.
+A check gives the factor by which the scale would have to change to be consistent. A factor of 1
+confirms the scale. The ends of a confirmed grid that starts at zero are then part of the function:
+TFLite uses them in place of Relu and Relu6. With another factor either the tensor's scale is wrong
+or one of the other scales in the check, which it names.
 """
 
 from __future__ import annotations
@@ -19,142 +19,151 @@ import numpy as np
 
 from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.diagnosis.bias_scale_checks import bias_factors, dequantizer, is_one
-from npumake.debug.diagnosis.range_fit import KEEPING, is_handed_on
+from npumake.debug.diagnosis.range_fit import KEEPING, shares_grid
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
 from npumake.engine.grids import Q
 from npumake.graph import Graph, Node, declare, only_consumer, producer, shape
-from npumake.quant.qdq.brought_grids import EXACT
+from npumake.quant.qdq.brought_grids import EXACT_MOVES
 
-ALIKE = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
-CLAMPED = ABSORBING - KEEPING  # an average leaves no interval
+SAME_GRID = EXACT_MOVES | {"AveragePool", "GlobalAveragePool"}  # averages as TFLite quantizes them
+CLAMPED_BY_GRID = ABSORBING - KEEPING  # an average does not leave its input's range
 
 
 class Repair(NamedTuple):
-    """What a scale should be times: that of a Q and its DQ, or of a DQ alone, by name."""
+    """A correction: the scale of the node `name` (a Q with its DQ, or a DQ) times `factor`."""
 
     name: str
     factor: float
 
 
-class Witness(NamedTuple):
-    """`others` would agree with the tensor as it is, each alone. An average may have a grid of its
-    own, so that it does not convict alone."""
+class ScaleCheck(NamedTuple):
+    """`factor` would make the tensor's scale consistent; so would any one of `others` instead.
+    `is_average`: an average may have its own scale, so this check alone proves nothing."""
 
     factor: float
     others: tuple[Repair, ...] = ()
     is_average: bool = False
 
 
-Witnesses = Mapping[str, Sequence[Witness]]  # by the names of calibration nodes
+ScaleChecks = Mapping[str, Sequence[ScaleCheck]]  # by name of calibration node
 
 
-class _Clamped(NamedTuple):
+class _ImplicitClamp(NamedTuple):
     maker: Node
     bounds: Bounds
 
 
-def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
-    """Of the tensors that have any; empty where no bias lies on a grid."""
-    activations = {one.real: one for one in nodes if one.kind == "activation"}
-    found: dict[str, list[Witness]] = {one.name: [] for one in activations.values()}
+def scale_checks(graph: Graph, nodes: Iterable[CalibrationNode]) -> ScaleChecks:
+    """The checks of every tensor that has any; empty if no bias is quantized."""
+    activations = {
+        source_node.real: source_node for source_node in nodes if source_node.kind == "activation"
+    }
+    checks: dict[str, list[ScaleCheck]] = {
+        source_node.name: [] for source_node in activations.values()
+    }
     for node, factors in bias_factors(graph):
         maker = dequantizer(node.inputs[0])
-        one = None if maker is None else activations.get(str(maker.outputs[0].name))
-        if one is not None:
-            found[one.name].append(_bias(node, float(np.median(factors))))
-    if not any(found.values()):
+        source_node = None if maker is None else activations.get(str(maker.outputs[0].name))
+        if source_node is not None:
+            checks[source_node.name].append(_bias(node, float(np.median(factors))))
+    if not any(checks.values()):
         return {}
     values = graph.values()
-    for made in activations.values():
-        mover = producer(values[made.tensor])
-        if mover is None or mover.op_type not in ALIKE or mover.inputs[0] is None:
+    for target_node in activations.values():
+        mover = producer(values[target_node.tensor])
+        if mover is None or mover.op_type not in SAME_GRID or mover.inputs[0] is None:
             continue
-        given = activations.get(str(mover.inputs[0].name))
-        if given is not None and given.scale.size == made.scale.size == 1:
-            factor = float(made.scale.item() / given.scale.item())
-            is_average = mover.op_type not in EXACT
-            first, second = Repair(made.name, 1 / factor), Repair(given.name, factor)
-            found[given.name].append(Witness(factor, (first,), is_average))
-            found[made.name].append(Witness(1 / factor, (second,), is_average))
-    return {name: heard for name, heard in found.items() if heard}
+        source = activations.get(str(mover.inputs[0].name))
+        if source is not None and source.scale.size == target_node.scale.size == 1:
+            factor = float(target_node.scale.item() / source.scale.item())
+            is_average = mover.op_type not in EXACT_MOVES
+            first, second = Repair(target_node.name, 1 / factor), Repair(source.name, factor)
+            checks[source.name].append(ScaleCheck(factor, (first,), is_average))
+            checks[target_node.name].append(ScaleCheck(1 / factor, (second,), is_average))
+    return {name: evidence for name, evidence in checks.items() if evidence}
 
 
-def _bias(node: Node, factor: float) -> Witness:
-    """Of a node whose weights and whose bias are on grids."""
+def _bias(node: Node, factor: float) -> ScaleCheck:
+    """The check by a node with quantized weights and a quantized bias."""
     repairs = zip(node.inputs[1:3], (factor, 1 / factor), strict=True)
     makers = [(dequantizer(value), by) for value, by in repairs]
     others = (Repair(str(maker.name), by) for maker, by in makers if maker is not None)
-    return Witness(factor, tuple(others))
+    return ScaleCheck(factor, tuple(others))
 
 
-def shifted(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
-    """A remark on whom a clamp keeps from making what is less than zero, on a grid that goes there
-    but has not zero in its middle."""
-    values, found = graph.values(), dict[str, str]()
-    for one in nodes:
-        clamp = producer(values[one.tensor])
-        if clamp is None or not is_clamp(clamp) or bounds(clamp).low != 0.0 or one.scale.size > 1:
+def unused_negative_codes(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """Node -> remark, for nodes whose clamp makes no negative values but whose asymmetric grid
+    has quantized values for them."""
+    values, remarks = graph.values(), dict[str, str]()
+    for node in nodes:
+        clamp = producer(values[node.tensor])
+        if clamp is None or not is_clamp(clamp) or bounds(clamp).low != 0.0 or node.scale.size > 1:
             continue
-        low, high = (float(np.reshape(limit, -1)[0]) for limit in one.limits)
-        is_symmetric = abs(low + high) <= 2 * float(one.scale.item())
-        if low < 0.0 and not is_symmetric and not is_handed_on(values, one):
-            unused = f"{-low / (high - low):.0%} of its codes are for less"
-            found |= dict.fromkeys(one.owners, f"nothing below zero is made, {unused}")
-    return found
+        low, high = (float(np.reshape(limit, -1)[0]) for limit in node.limits)
+        is_symmetric = abs(low + high) <= 2 * float(node.scale.item())
+        if low < 0.0 and not is_symmetric and not shares_grid(values, node):
+            unused = f"{-low / (high - low):.0%} of its quantized values are negative"
+            remarks |= dict.fromkeys(node.owners, f"its output is never below zero, {unused}")
+    return remarks
 
 
-def as_meant(patient: ModelUnderTest, doubted: str = "") -> ModelUnderTest:
-    """The same, where the ends of grids that are part of the function are clamps of their own: no
-    pair that is left out takes one with it. Of a tensor in doubt the upper end is none."""
-    heard = witnesses(patient.calibrated, patient.nodes)
-    if not heard:
-        return patient
-    graph = patient.calibrated.copy()
+def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnderTest:
+    """A copy of the model where grid ends that act as Relu or Relu6 are explicit Clip nodes, so
+    that leaving out a Q/DQ pair does not remove the clamp. The upper end of the tensor
+    `uncertain` does not become a clamp."""
+    checks = scale_checks(model.calibrated, model.nodes)
+    if not checks:
+        return model
+    graph = model.calibrated.copy()
     quantizers = {str(node.name): node for node in graph.nodes(Q)}
-    for one in patient.nodes:
-        said = () if one.name == doubted else heard.get(one.name, ())
-        is_acquitted = any(is_one(each.factor) for each in said)
-        found = _clamped(quantizers[one.name], one, is_acquitted)
-        if found is not None:
-            _clamp(graph, quantizers[one.name], one, found)
+    for place in model.nodes:
+        own_checks = () if place.name == uncertain else checks.get(place.name, ())
+        is_confirmed = any(is_one(each.factor) for each in own_checks)
+        clamp = _implicit_clamp(quantizers[place.name], place, is_confirmed)
+        if clamp is not None:
+            _insert_clamp(graph, quantizers[place.name], place, clamp)
     graph.drop_unused()
-    return replace(patient, calibrated=graph, remembered={})
+    return replace(model, calibrated=graph, cache={})
 
 
-def _clamped(quantizer: Node, one: CalibrationNode, is_acquitted: bool) -> _Clamped | None:
-    """The node that computes what is quantized, and the interval that it is meant to lie in."""
-    given = quantizer.inputs[0]
-    last = None if given is None else producer(given)
-    if one.kind == "weight" or one.scale.size > 1 or last is None or not last.inputs:
+def _implicit_clamp(
+    quantizer: Node, node: CalibrationNode, is_confirmed: bool
+) -> _ImplicitClamp | None:
+    """The node that computes the quantized tensor, and the interval its grid clamps to."""
+    value = quantizer.inputs[0]
+    last = None if value is None else producer(value)
+    if node.kind == "weight" or node.scale.size > 1 or last is None or not last.inputs:
         return None
     read = last.inputs[0]
     maker = None if read is None else producer(read)
-    before = last if last.op_type in CLAMPED else maker
+    before = last if last.op_type in CLAMPED_BY_GRID else maker
     if before is None or only_consumer(last.outputs[0]) is not quantizer:
         return None
     clamp = absorbed(before)
-    if before.op_type not in CLAMPED or (last is not before and clamp is not last):
+    if before.op_type not in CLAMPED_BY_GRID or (last is not before and clamp is not last):
         return None
-    low, high = (float(np.reshape(limit, -1)[0]) for limit in one.limits)
+    low, high = (float(np.reshape(limit, -1)[0]) for limit in node.limits)
     own = bounds(clamp)
-    if low != 0.0:  # what stands for a clamp stands for a Relu at least
+    if low != 0.0:  # a grid that acts as a clamp acts as a Relu at least
         return None
-    highs = [x for x in (own.high, high if is_acquitted else None) if x is not None]
+    highs = [x for x in (own.high, high if is_confirmed else None) if x is not None]
     meant = Bounds(max(own.low or 0.0, 0.0), min(highs, default=None))
-    return None if meant == own else _Clamped(before, meant)
+    return None if meant == own else _ImplicitClamp(before, meant)
 
 
-def _clamp(graph: Graph, quantizer: Node, one: CalibrationNode, found: _Clamped) -> None:
-    """In place of a clamp that is there."""
+def _insert_clamp(
+    graph: Graph, quantizer: Node, node: CalibrationNode, clamp: _ImplicitClamp
+) -> None:
+    """Insert the Clip, replacing an existing clamp."""
     limits = [
-        None if limit is None else graph.constant(f"{one.name}_{end}", np.array(limit, np.float32))
-        for end, limit in found.bounds._asdict().items()
+        None if limit is None else graph.constant(f"{node.name}_{end}", np.array(limit, np.float32))
+        for end, limit in clamp.bounds._asdict().items()
     ]
     last = producer(quantizer.inputs[0])  # type: ignore[arg-type]
-    inputs = [found.maker.outputs[0], *limits]
-    clamped = graph.insert("Clip", inputs, f"{one.tensor}_meant", last)
-    declare(clamped, shape(found.maker.outputs[0]), found.maker.outputs[0])
+    inputs = [clamp.maker.outputs[0], *limits]
+    clamped = graph.insert("Clip", inputs, f"{node.tensor}_meant", last)
+    declare(clamped, shape(clamp.maker.outputs[0]), clamp.maker.outputs[0])
     graph.set_inputs(quantizer, {0: clamped})
-    if last is not None and last is not found.maker:
+    if last is not None and last is not clamp.maker:
         graph.remove(last)

@@ -1,9 +1,8 @@
-"""Remedy: YAML that brings a broken build closer to its float model, tried before it is told.
+"""Suggestions: YAML that brings a broken build closer to its float model, tried first.
 
-A trial is the model in float with Q/DQ, over the samples held out: with the ranges of another
-method where the grid of the node to blame does not fit, else with the node in int16, else on the
-CPU. Its figure is the cosine of the answer that comes off worst. Weights are not rounded anew in a
-trial and no bias is corrected, before or after: they follow what is quantized, and cost minutes.
+A trial runs the model in float with Q/DQ over the held-out samples: with another calibration method
+if a grid of the node does not fit, then with the node in int16, then on the CPU. Its figure is the
+cosine of the worst output. Trials skip adaptive rounding and bias correction, which take minutes.
 """
 
 from __future__ import annotations
@@ -24,20 +23,19 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
 from npumake.quant.qdq.brought_grids import LOAD
-from npumake.quant.search.evaluator import FEW, held_out
-from npumake.quant.search.methods import plain
+from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT, holdout_samples
+from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import GAIN
+from npumake.quant.search.trials import MIN_GAIN
 from npumake.quant.search.type_judge import judge
 from npumake.targets.target import Target
 
-KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
 
 
 @dataclass(frozen=True)
 class CalibrationInputs:
-    """What a calibrated graph is made of; `statistics` are those of `graph`, before it is
-    rescaled."""
+    """The inputs of a calibrated graph; `statistics` are of `graph` before rescaling."""
 
     graph: Graph
     statistics: Statistics
@@ -51,18 +49,18 @@ class CalibrationInputs:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        """Whether there is nothing to try: a model with scales of its own keeps them."""
         return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
 
     @property
     def search(self) -> str:
-        """YAML that asks for a search, minutes of it, so it is not tried here; empty where it says
-        so already."""
+        """YAML for a search, which takes minutes and is not tried here; empty if configured
+        already."""
         return "" if self.is_fixed else self.words.search(self.calibration)
 
 
 class Remedy(NamedTuple):
-    """The YAML, and the cosine without it and with it."""
+    """The YAML, and the worst output's cosine without it and with it."""
 
     yaml: str
     before: float
@@ -75,15 +73,15 @@ class _Trial(NamedTuple):
     quantization: Quantization
 
 
-def remedied(making: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
-    """What mends most, or the first that brings the cosine to `enough`; None where nothing gives
-    back GAIN of what is lost."""
-    if making.is_fixed:
+def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
+    """The first trial whose cosine reaches `enough`, else the best; None if no trial recovers
+    MIN_GAIN of the loss."""
+    if inputs.is_fixed:
         return None
-    before = _cosine(making, making.recipe, making.quantization)
-    best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - GAIN))
-    for trial in _trials(making, node, is_misfit):
-        after = _cosine(making, trial.recipe, trial.quantization)
+    before = _cosine(inputs, inputs.recipe, inputs.quantization)
+    best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - MIN_GAIN))
+    for trial in _trials(inputs, node, is_misfit):
+        after = _cosine(inputs, trial.recipe, trial.quantization)
         if after > best.after:
             best = Remedy(trial.yaml, before, after)
         if best.yaml and best.after >= enough:
@@ -91,60 +89,60 @@ def remedied(making: CalibrationInputs, node: str, is_misfit: bool, enough: floa
     return best if best.yaml else None
 
 
-def _trials(making: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
+def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
     if is_misfit:
-        yield from _methods(making)
-    own = making.quantization
-    for kind in KINDS:
-        if node in _known(making, kind):
-            asked = promoted(making.graph, making.target, own, [node], kind)
-            if making.words.whole_layers:
-                asked = _in_whole_layers(asked, own)
-            line = making.words.line("quantization", section(asked), section(own))
-            yield from [_Trial(line, making.recipe, asked)] if line else []
+        yield from _methods(inputs)
+    own = inputs.quantization
+    for kind in PROMOTIONS:
+        if node in _known(inputs, kind):
+            candidate = promoted(inputs.graph, inputs.target, own, [node], kind)
+            if inputs.words.whole_layers:
+                candidate = _in_whole_layers(candidate, own)
+            line = inputs.words.line("quantization", section(candidate), section(own))
+            yield from [_Trial(line, inputs.recipe, candidate)] if line else []
 
 
-def _in_whole_layers(asked: Quantization, own: Quantization) -> Quantization:
-    """The same, and all that the layers around read and make is int16 with it."""
-    around: dict[str, Type] = {name: "int16" for name in asked.layers if name not in own.layers}
+def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization:
+    """The candidate, with all inputs and outputs of the changed layers in int16 too."""
+    around: dict[str, Type] = {name: "int16" for name in candidate.layers if name not in own.layers}
     if not around:
-        return asked
-    rules = asked.types if isinstance(asked.types, tuple) else (asked.types,)
-    return replace(asked, types=(*rules, around), layers=own.layers)
+        return candidate
+    rules = candidate.types if isinstance(candidate.types, tuple) else (candidate.types,)
+    return replace(candidate, types=(*rules, around), layers=own.layers)
 
 
-def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
-    recipe, real = making.recipe, rescaled(making.graph, making.recipe.factors)
-    statistics = making.statistics
-    if recipe.factors:  # other tensors than those that were measured
-        statistics = observe(real, making.samples, making.operators)
-    # A search chose the grids that a method alone would not have.
-    own = recipe.symmetric == making.target.activations.symmetric
+def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
+    recipe, real = inputs.recipe, rescaled(inputs.graph, inputs.recipe.factors)
+    statistics = inputs.statistics
+    if recipe.factors:  # the tensors are not those that were measured
+        statistics = observe(real, inputs.samples, inputs.operators)
+    # A search may have chosen grids that the method alone would not.
+    own = recipe.symmetric == inputs.target.activations.symmetric
     grids = {} if own else {"symmetric": recipe.symmetric}
-    said = {"method": making.calibration.method}
-    for method in making.words.methods:
-        asked = replace(making.calibration, method=method)
-        made = plain(real, statistics, asked, recipe.symmetric)
-        kept = replace(made, factors=recipe.factors, wide=recipe.wide)
-        line = making.words.line("calibration", {"method": method, **grids}, said)
-        yield from [_Trial(line, kept, making.quantization)] if line else []
+    current = {"method": inputs.calibration.method}
+    for method in inputs.words.methods:
+        trial = replace(inputs.calibration, method=method)
+        ranges = ranges_by_method(real, statistics, trial, recipe.symmetric)
+        candidate = replace(ranges, factors=recipe.factors, wide=recipe.wide)
+        line = inputs.words.line("calibration", {"method": method, **grids}, current)
+        yield from [_Trial(line, candidate, inputs.quantization)] if line else []
 
 
-def _cosine(making: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
-    """What the chip refuses is no remedy."""
-    numbers = held_out(len(making.samples))[: FEW - 1]
-    names = tuple(making.samples.names[number] for number in numbers)
-    few = Samples(names, lambda index: making.samples.read(numbers[index]))
+def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
+    """The worst output's cosine; -1 if the chip refuses the change."""
+    numbers = holdout_samples(len(inputs.samples))[: MIN_HOLDOUT_SPLIT - 1]
+    names = tuple(inputs.samples.names[number] for number in numbers)
+    few = Samples(names, lambda index: inputs.samples.read(numbers[index]))
     plainly = replace(recipe, switches=())
     try:
-        score = judge(making.graph, plainly, few, making.target, making.operators)
+        score = judge(inputs.graph, plainly, few, inputs.target, inputs.operators)
         return score(quantization).cosine
     except (GraphError, ProjectError):
         return -1.0
 
 
-def _known(making: CalibrationInputs, kind: Promoted) -> dict[str, int]:
+def _known(inputs: CalibrationInputs, kind: Promoted) -> dict[str, int]:
     try:
-        return candidates(making.graph, making.target, making.quantization, kind)
-    except ProjectError:  # the chip has nothing to promote to
+        return candidates(inputs.graph, inputs.target, inputs.quantization, kind)
+    except ProjectError:  # the chip has no higher precision
         return {}

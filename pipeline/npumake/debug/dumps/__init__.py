@@ -1,8 +1,8 @@
-"""The tensors that a board, a simulator or an emulator wrote, held node by node to ours.
+"""Compares the tensors that a board, a simulator or an emulator dumped with ours, node by node.
 
     folder → files → naming → matching → reading → walk → causes
                                                              one row a node, the first that diverges
 
-Nothing in a dump is trusted: sizes are bounded, no object is unpickled, no link is followed out of
-the folder. The room refuses to know which board wrote the files.
+Dumps are untrusted: sizes are bounded, nothing is unpickled, and links may not leave the folder.
+The package does not depend on which board wrote the files.
 """

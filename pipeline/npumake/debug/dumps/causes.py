@@ -1,7 +1,7 @@
-"""The likely cause of the first tensor that diverges: every cause tried, the best told first.
+"""The likely causes of the first tensor that diverges, best first.
 
-CAUSES is the table, the plainer cause before the one that could explain more by having more
-numbers to choose: of equal scores the first in the table wins.
+CAUSES is the table. Simple causes come before those with more free parameters, which could explain
+more by chance: of equal scores, the first in the table wins.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ CAUSES: tuple[Callable[[Evidence], LikelyCause | None], ...] = (
     shifted,
     some_channels,
 )
-LIKELY = 0.6  # the least score of a cause that is told
-DIGITS = 2  # of a score: what is nearer than that is equal
+MIN_SCORE = 0.6  # lower scores are not reported
+SCORE_DIGITS = 2  # scores are compared at this precision
 
 
-def causes(seen: Evidence) -> tuple[LikelyCause, ...]:
-    """Those that explain most of it, the likeliest first."""
+def causes(evidence: Evidence) -> tuple[LikelyCause, ...]:
+    """The causes with at least MIN_SCORE, likeliest first."""
     with np.errstate(all="ignore"):
-        found = [finding for cause in CAUSES if (finding := cause(seen)) is not None]
-    likely = [finding for finding in found if finding.score >= LIKELY]
-    return tuple(sorted(likely, key=lambda finding: -round(finding.score, DIGITS)))
+        candidates = [finding for cause in CAUSES if (finding := cause(evidence)) is not None]
+    likely = [finding for finding in candidates if finding.score >= MIN_SCORE]
+    return tuple(sorted(likely, key=lambda finding: -round(finding.score, SCORE_DIGITS)))

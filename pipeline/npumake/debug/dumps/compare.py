@@ -1,4 +1,4 @@
-"""A board's dump against ours: a row a tensor, the first that diverges, and its likely cause."""
+"""Compares a board's dump with ours: a row per tensor, the first divergence, likely causes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
 
-SURE = 0.95  # the score from which a cause makes a divergence of what could be rounding
+SURE_SCORE = 0.95  # from here on, a difference that could be rounding counts as a divergence
 
 
 @dataclass(frozen=True)
-class Compared:
-    """`rows` in the order of the program; `first` diverges, None where nothing does; `causes` are
-    its likely ones. `fed` says what ours was fed. `unmatched` are files of no tensor, `inside`
-    files of tensors that a fused node does not hand out. `is_isolated`: what reads the first
-    tensor agrees with ours all the same."""
+class DumpComparison:
+    """`rows` in program order; `first` is the first divergence, None without one, with its
+    `causes`. `input` describes our input. `unmatched` are files without a tensor, `inside` files
+    of tensors inside a fused node. `is_isolated`: the readers of the first tensor agree with
+    ours nevertheless."""
 
     rows: tuple[DumpRow, ...]
     first: DumpRow | None
     causes: tuple[LikelyCause, ...]
-    fed: str
+    input: str
     unmatched: tuple[str, ...]
     inside: tuple[str, ...] = ()
     is_isolated: bool = False
@@ -44,7 +44,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Dump:
-    """The readings of a folder by tensor, and the files that are of none."""
+    """The readings of a folder by tensor, and the files without a tensor."""
 
     readings: Mapping[str, Sequence[DumpReading]]
     files: Mapping[str, str]
@@ -53,79 +53,84 @@ class Dump:
 
 
 def read_dump(folder: Path, names: Names) -> Dump:
-    """Raises ProjectError for what cannot be read, or is of no tensor."""
+    """Read a dump. Raises ProjectError for unreadable files and if no file matches a tensor."""
     program = names.program
-    found, others = matched(dump_files(folder), manifest(folder), names, folder)
+    matches, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
-    for match in sorted(found, key=lambda each: each.tensor not in each.label.names):
+    for match in sorted(matches, key=lambda each: each.tensor not in each.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
         Readings(by_tensor, program),
-        {tensor: match.file.shown for tensor, match in by_tensor.items()},
+        {tensor: match.file.display_name for tensor, match in by_tensor.items()},
         tuple(name for name in others if name not in inside),
         inside,
     )
 
 
-def compared(
+def compare_dump(
     program: Program,
     dump: Dump,
     feeding: DumpFeeds,
     operators: Operators = NO_OPERATORS,
     strict: bool = False,
-) -> Compared:
-    """The dump against what the program makes of what is fed: of the sample that the dump's own
-    input is, or else of that input. `strict` is whether the outputs of the model lie in memory as
-    its inner tensors do. Raises GraphError."""
+) -> DumpComparison:
+    """Compare the dump with the program's tensors for the same input: the sample that matches the
+    dump's input, or else the dump's input itself. `strict`: model outputs have the memory layout
+    of inner tensors. Raises GraphError."""
     steps = entry(program)
-    made = {*program.inputs, *(name for step in steps for name in step.outputs)}
-    tensors = {name: tensor for name, tensor in program.tensors.items() if name in made}
+    input_tensors = {*program.inputs, *(name for step in steps for name in step.outputs)}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in input_tensors}
     begin = Program(program.inputs, program.inputs, tensors, steps)
-    first = feeding.chosen(begin, dump.readings)
-    found = _compared(program, dump, first, operators, strict)
-    if found.first is None or found.first.tensor not in made or feeding.is_given:
-        return found
-    if found.causes and found.causes[0].score >= SURE:
-        return found
+    first = feeding.matching_sample(begin, dump.readings)
+    comparison = _comparison(program, dump, first, operators, strict)
+    if (
+        comparison.first is None
+        or comparison.first.tensor not in input_tensors
+        or feeding.is_explicit
+    ):
+        return comparison
+    if comparison.causes and comparison.causes[0].score >= SURE_SCORE:
+        return comparison
     own = feeding.of_dump(begin, dump.readings)
-    return found if own is None else _compared(program, dump, own, operators, strict)
+    return comparison if own is None else _comparison(program, dump, own, operators, strict)
 
 
-def _compared(
+def _comparison(
     program: Program, dump: Dump, feeding: DumpFeeds, operators: Operators, strict: bool
-) -> Compared:
+) -> DumpComparison:
     inner = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
     session = ExactSession(program, operators, watched=inner)
     ours = dict(feeding.feeds) | dict(zip(inner, session.run(inner, feeding.feeds), strict=True))
     shared = conventions(program, ours, dump.readings, strict)
     walk = DumpWalk(program, ReferenceSession(program, operators), ours, dump.readings, shared)
     rows = list(walk.rows())
-    said = (feeding.name, dump.unmatched, dump.inside)
+    facts = (feeding.name, dump.unmatched, dump.inside)
     for index, row in enumerate(rows):
-        is_doubtful = row.status == WITHIN and row.found.worst > BOUND + SLACK
+        is_doubtful = row.status == WITHIN and row.difference.worst > BOUND + SLACK
         if row.status != DIFFERS and not is_doubtful:
             continue
-        row, found = _explained(row, walk, feeding, operators)
-        if is_doubtful and not (found and found[0].score >= SURE and found[0].kind != "rounding"):
+        row, likely = _explained(row, walk, feeding, operators)
+        if is_doubtful and not (
+            likely and likely[0].score >= SURE_SCORE and likely[0].kind != "rounding"
+        ):
             continue
         rows[index] = replace(row, status=DIFFERS)
         alone = _is_isolated(row, rows, program)
-        return Compared(tuple(rows), rows[index], found, *said, alone)
-    return Compared(tuple(rows), None, (), *said)
+        return DumpComparison(tuple(rows), rows[index], likely, *facts, alone)
+    return DumpComparison(tuple(rows), None, (), *facts)
 
 
 def _explained(
     row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators
 ) -> tuple[DumpRow, tuple[LikelyCause, ...]]:
-    """The causes; of the ways to read the tensor, where nothing else tells, by the one that is
-    explained best."""
+    """The row and its causes; of several readings of the tensor, the best explained one."""
     holds = walk.conventions.holds
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
-    found = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
-    return max(found, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
+    candidates = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 
 def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:
@@ -156,8 +161,9 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
-    """What of the tensor, which has our values, is otherwise than in the rest of the dump."""
-    if not row.found.within(BOUND):
+    """A kind and a sentence, if a tensor with our values has another form than the rest of the
+    dump."""
+    if not row.difference.within(BOUND):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
         here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
@@ -169,14 +175,14 @@ def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
 
 
 def _needed(program: Program, tensor: str) -> Program:
-    """What of the program makes the tensor."""
+    """The part of the program that computes the tensor."""
     names, steps = {tensor}, []
     for step in reversed(program.instructions):
         if names & set(step.outputs):
             names.update(step.inputs)
             steps.append(step)
-    made = {*names, *(name for step in steps for name in step.outputs)}
-    tensors = {name: grid for name, grid in program.tensors.items() if name in made}
+    used = {*names, *(name for step in steps for name in step.outputs)}
+    tensors = {name: grid for name, grid in program.tensors.items() if name in used}
     inputs = tuple(name for name in program.inputs if name in names)
     return Program(inputs, (tensor,), tensors, tuple(steps[::-1]))
 
@@ -186,15 +192,15 @@ def _reading(program: Program, tensor: str) -> Iterable[str]:
 
 
 def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> bool:
-    """Whether the dump has what reads the tensor, and it is ours: then the board computed with the
-    right values and wrote others."""
+    """Whether the dump has the tensor's readers and they agree with ours: then the board computed
+    with the right values and dumped others."""
     readers = set(_reading(program, first.tensor))
-    found = [row for row in rows if row.tensor in readers]
-    return bool(found) and all(row.status in ("equal", "within") for row in found)
+    reader_rows = [row for row in rows if row.tensor in readers]
+    return bool(reader_rows) and all(row.status in ("equal", "within") for row in reader_rows)
 
 
 def _codes_of(match: Match, program: Program) -> str:
-    """The tensor of codes where the file has codes of a tensor of real numbers."""
+    """The quantized tensor, if the file has quantized values of a float tensor."""
     tensor = program.tensors[match.tensor]
     if (
         tensor.scale is not None
@@ -209,7 +215,7 @@ def _codes_of(match: Match, program: Program) -> str:
 
 
 def _quantized(name: str, program: Program) -> str | None:
-    """The codes of an input, behind a Transpose or not."""
+    """The quantized tensor of an input, looking through a Transpose."""
     for step in program.instructions:  # in order
         if name in step.inputs:
             name = step.outputs[0]
@@ -219,9 +225,9 @@ def _quantized(name: str, program: Program) -> str | None:
 
 
 def _holds_codes(match: Match, shape: Sequence[int]) -> bool:
-    """Whether the file's numbers are integers, by their type or by the size of the file."""
-    said = (match.described.dtype if match.described else None) or match.label.dtype
+    """Whether the file has integers, by its type or its size."""
+    dtype = (match.described.dtype if match.described else None) or match.label.dtype
     if match.file.suffix in BARE:
-        return np.dtype(said).kind in "iu" if said else match.file.size < 4 * int(np.prod(shape))
+        return np.dtype(dtype).kind in "iu" if dtype else match.file.size < 4 * int(np.prod(shape))
     values = array(match.file)
     return values is not None and values.dtype.kind in "iu"

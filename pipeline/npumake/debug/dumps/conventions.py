@@ -1,7 +1,7 @@
-"""What holds for a whole dump: where its images have their channels, and the sign of its codes.
+"""Conventions of a whole dump: channels first or last, and the form of its values.
 
-The tensors that agree with ours in one way alone are counted. One that then agrees in another way
-only was written otherwise than the rest: that is a divergence, though a reading of it exists.
+Tensors that agree with ours in exactly one reading vote. A tensor that then agrees only in another
+reading was written differently from the rest, which counts as a divergence.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WINDOWS = frozenset(
 )
 MIXING = frozenset(
     {"reshape", "transpose", "slice", "pad", "gather", "onnx", "quantize", "dequantize"}
-)  # of the axes, or of real numbers and codes
+)  # change the axes, or float to quantized and back
 ENTRY = frozenset({"quantize", "dequantize", "rescale", "transpose", "reshape", "onnx"})
 
 
 @dataclass(frozen=True)
 class Conventions:
-    """`last`: images are channels last; None where nothing tells. `forms`: of the forms that a file
-    allows, the one that the dump has. At the borders of the model each tensor may have its own."""
+    """`last`: images are channels last; None if unknown. `forms`: possible forms of a file -> the
+    form that the dump uses. At the `borders` of the model every tensor may differ."""
 
     last: bool | None = None
     forms: Mapping[frozenset[str], str] = field(default_factory=dict)
@@ -47,11 +47,11 @@ class Conventions:
         return (reading.order == LAST[RANK]) == self.last
 
     def has_form(self, name: str, reading: DumpReading) -> bool:
-        known = self.forms.get(self.allowed.get(name, frozenset()))
-        return name in self.borders or known in (None, reading.form)
+        form = self.forms.get(self.allowed.get(name, frozenset()))
+        return name in self.borders or form in (None, reading.form)
 
     def sorted(self, name: str, ways: Sequence[DumpReading]) -> list[DumpReading]:
-        """Those first that are as the rest of the dump is."""
+        """The readings, those that follow the conventions first."""
         return sorted(ways, key=lambda way: not self.holds(name, way))
 
 
@@ -61,62 +61,62 @@ def conventions(
     dump: Mapping[str, Sequence[DumpReading]],
     strict: bool,
 ) -> Conventions:
-    """`strict` is whether the outputs of the model lie as its inner tensors do."""
-    known, borders = _images(program), _borders(program, strict)
+    """The conventions of a dump. `strict`: model outputs follow those of inner tensors."""
+    images, borders = _images(program), _borders(program, strict)
     allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
     forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
     for name, ways in dump.items():
         values, grid = ours[name].astype(np.float64), program.tensors[name]
         agreed = [way for way in ways if difference(values, way.codes, grid).within(BOUND)]
-        found = {way.form for way in agreed}
-        if len(found) == 1 < len(allowed[name]):
-            forms[allowed[name]].update(found)
+        agreed_forms = {way.form for way in agreed}
+        if len(agreed_forms) == 1 < len(allowed[name]):
+            forms[allowed[name]].update(agreed_forms)
         orders = {way.order for way in agreed}
-        if name in known - borders and not _is_flat(grid.shape) and len(orders) == 1:
+        if name in images - borders and not _is_flat(grid.shape) and len(orders) == 1:
             last += 1 if orders == {LAST[RANK]} else -1
     return Conventions(
         None if last == 0 else last > 0,
         {alternatives: votes.most_common(1)[0][0] for alternatives, votes in forms.items()},
-        frozenset(name for name in known if not _is_flat(program.tensors[name].shape)),
+        frozenset(name for name in images if not _is_flat(program.tensors[name].shape)),
         borders,
         allowed,
     )
 
 
 def _is_flat(shape: Sequence[int]) -> bool:
-    """Whether channels first and last are the same bytes."""
+    """Whether channels first and channels last have the same bytes."""
     return len(shape) != RANK or shape[1] == 1 or shape[2] * shape[3] == 1
 
 
 def _images(program: Program) -> frozenset[str]:
-    """The tensors that are N, C, H, W by what makes them: windows, and element by element of those.
-    A compiler lays real numbers out as it likes, so what is quantized from them is none."""
-    found: set[str] = set()
+    """The tensors with N, C, H, W axes by their producers: windowed operators, and elementwise ones
+    behind them. Compilers lay out float tensors freely, so quantize ends the chain."""
+    tensors: set[str] = set()
     for step in program.instructions:
         if step.op in WINDOWS:
-            found.update(step.outputs)
+            tensors.update(step.outputs)
         elif step.op not in MIXING:
             read = [name for name in step.inputs if len(program.tensors[name].shape) == RANK]
-            if read and found.issuperset(read):
-                found.update(step.outputs)
-    return frozenset(name for name in found if len(program.tensors[name].shape) == RANK)
+            if read and tensors.issuperset(read):
+                tensors.update(step.outputs)
+    return frozenset(name for name in tensors if len(program.tensors[name].shape) == RANK)
 
 
 def entry(program: Program) -> tuple[Instruction, ...]:
-    """The steps that bring an input on its grid."""
-    found, steps = set(program.inputs), []
+    """The steps that quantize the model's inputs."""
+    tensors, steps = set(program.inputs), []
     for step in program.instructions:
-        if step.op in ENTRY and len(step.inputs) == 1 and found.issuperset(step.inputs):
-            found.update(step.outputs)
+        if step.op in ENTRY and len(step.inputs) == 1 and tensors.issuperset(step.inputs):
+            tensors.update(step.outputs)
             steps.append(step)
     return tuple(steps)
 
 
 def _borders(program: Program, strict: bool) -> frozenset[str]:
-    """The inputs and what they are quantized to; the outputs and the codes they show."""
-    found = {*program.inputs, *(name for step in entry(program) for name in step.outputs)}
+    """The inputs and outputs, and their quantized tensors."""
+    tensors = {*program.inputs, *(name for step in entry(program) for name in step.outputs)}
     if not strict:
-        found.update(program.outputs)
-        shown = (step for step in program.instructions if step.outputs[0] in program.outputs)
-        found.update(name for step in shown if step.op == "dequantize" for name in step.inputs)
-    return frozenset(found)
+        tensors.update(program.outputs)
+        makers = (step for step in program.instructions if step.outputs[0] in program.outputs)
+        tensors.update(name for step in makers if step.op == "dequantize" for name in step.inputs)
+    return frozenset(tensors)

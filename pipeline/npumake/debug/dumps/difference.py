@@ -1,8 +1,7 @@
-"""How far a tensor of the board is from ours, in codes, and whether that is still agreement.
+"""The difference of a board's tensor from ours in quantized steps ("codes"), and its bound.
 
-A code more or less is how another engine rounds. It is no agreement where a quarter of the elements
-is one code away, or nearly all of them to one side: that is another rounding, or another zero
-point.
+A difference of one code is another engine's rounding, unless a quarter of the elements differ, or
+nearly all in one direction: that is another rounding mode or zero point.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from npumake.bundle.program import Tensor
 from npumake.kernels.measure import agreement
 
 BOUND = 1.0  # codes
-SLACK = 1e-3  # codes, of real numbers
-LEVELS = 1024  # the parts of a float tensor's range that one code is, where it has no grid
-MOST_OFF, FEWEST = 0.25, 16  # share and number of the elements that may be a code away
-ALL, SOME = 0.9, 4  # the same, of those that are so to one side
+SLACK = 1e-3  # codes, for float values
+LEVELS = 1024  # codes per range of a float tensor
+MAX_OFF_SHARE, MIN_OFF = 0.25, 16  # share and number of elements that may differ by a code
+ONE_WAY_SHARE, MIN_ONE_WAY = 0.9, 4  # the same, for differences in one direction
 
 
 @dataclass(frozen=True)
 class CodeDifference:
-    """`worst` is in codes; `share` of the elements that differ by more than half a code; infinite
-    and 1 for NaN where ours is none."""
+    """`worst` is in codes, infinite for NaN where ours is not; `share` is that of the elements that
+    differ by more than half a code."""
 
     worst: float
     share: float
@@ -40,7 +39,7 @@ class CodeDifference:
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDifference:
-    """Of two arrays of codes, or of real numbers where the tensor has no grid."""
+    """The difference of two arrays: quantized values, or floats of a tensor without a grid."""
     with np.errstate(invalid="ignore", over="ignore"):
         apart = (theirs - ours) / unit(ours, grid)
     apart = np.where((theirs == ours) | (np.isnan(theirs) & np.isnan(ours)), 0.0, apart)
@@ -48,8 +47,8 @@ def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDiffer
     off = np.abs(apart) > 0.5
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
     one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
-    is_shifted = (count >= FEWEST and share > MOST_OFF) or (
-        count >= SOME and share >= ALL and one_way
+    is_shifted = (count >= MIN_OFF and share > MAX_OFF_SHARE) or (
+        count >= MIN_ONE_WAY and share >= ONE_WAY_SHARE and one_way
     )
     zero = grid.zero_point if grid.scale is not None else 0
     cosine = agreement(ours - zero, theirs - zero).cosine
@@ -58,7 +57,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDiffer
 
 
 def unit(ours: np.ndarray, grid: Tensor) -> float:
-    """What counts as one code: 1, or a part of the range of real numbers."""
+    """The size of one code: 1, or a fraction of a float tensor's range."""
     if grid.scale is not None:
         return 1.0
     finite = np.abs(ours[np.isfinite(ours)])

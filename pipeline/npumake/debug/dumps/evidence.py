@@ -1,11 +1,11 @@
-"""What is known of the tensor that diverges, and how well a cause explains it.
+"""The data on the tensor that diverges, and the score of a cause.
 
-Let o be our codes, t theirs, and p what a cause predicts of o. With a tolerance e in codes,
+With our values o, the board's t, the prediction p of a cause from o, and a tolerance e in codes,
 
     score = 1 - count(|t - p| > e) / count(|t - o| > e)
 
-1 where the cause explains every element that differs, 0 where it explains none, and less where it
-breaks what agreed. The tolerance is half a code; one code counts a little less.
+The score is 1 if the cause explains every differing element, 0 if none, and negative if it breaks
+agreeing ones. The tolerance is half a code; one code counts a little less.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from npumake.debug.dumps.reading import DumpReading
 from npumake.digest import Json
 
 EXACT, LOOSE = 0.5, 1.0  # codes
-LOOSENESS = 0.97  # what the score of the loose tolerance is worth
-CLAMPED = 0.98  # what the score is worth that leaves clamped elements out
-REAL_CODES = 1e-3  # codes that real numbers may be apart and still the same
+LOOSENESS = 0.97  # factor on scores with the loose tolerance
+CLAMPED = 0.98  # factor on scores without clamped elements
+REAL_CODES = 1e-3  # codes; closer float values are equal
 
 
 @dataclass(frozen=True)
 class LikelyCause:
-    """A likely cause: its kind, the share of the differing elements that it explains, a sentence,
-    and the figures in it."""
+    """A likely cause: its kind, its score, a sentence, and the figures in the sentence."""
 
     kind: str
     score: float
@@ -39,11 +38,10 @@ class LikelyCause:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Both tensors in our shape, as float64 codes. A tensor of real numbers has a grid, too, whose
-    scale is what counts as a code of it. `unlike` is what the reading has otherwise than the rest
-    of the dump: a kind and a sentence. `scales` are those of the program's tensors, the
-    neighbours first. `buffers` are our other tensors, `inputs` what ours would be of other inputs:
-    pairs of a name and codes, made when they are asked for."""
+    """Both tensors in our shape, as float64 values in codes; a float tensor has a grid whose scale
+    is the size of one code. `unlike` is a kind and a sentence on a form unlike the rest of the
+    dump. `scales` are those of the program's tensors, neighbours first. `buffers` yields our other
+    tensors, `inputs` ours for other inputs, as (name, values)."""
 
     ours: np.ndarray
     reading: DumpReading
@@ -60,17 +58,17 @@ class Evidence:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """The codes that the board can hold: all, where it shows others than the type has."""
+        """The range of the board's values; unlimited if it has values outside the type's range."""
         if self.is_float:
             return -np.inf, np.inf
-        known = np.iinfo(self.grid.dtype)
-        low, high = float(known.min), float(known.max)
+        info = np.iinfo(self.grid.dtype)
+        low, high = float(info.min), float(info.max)
         inside = (self.theirs >= low - EXACT) & (self.theirs <= high + EXACT)
         return (low, high) if inside.all() or not self.reading.is_real else (-np.inf, np.inf)
 
     @property
     def is_float(self) -> bool:
-        """Whether ours is no tensor of codes."""
+        """Whether ours is a float tensor."""
         return np.dtype(self.grid.dtype).kind == "f"
 
     @property
@@ -83,7 +81,7 @@ class Evidence:
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Where neither is at an end of the range, so that nothing was cut off."""
+        """Mask of the elements that are clipped in neither tensor."""
         low, high = self.limits
         both = (self.theirs, self.ours)
         inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in both]
@@ -91,12 +89,12 @@ class Evidence:
 
     @property
     def channel_axis(self) -> int:
-        """Of our shape: the second, behind the batch, or the last of a matrix."""
+        """The channel axis of our shape: the second, or the only one."""
         return min(1, self.ours.ndim - 1)
 
     @cached_property
     def in_file(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ours and theirs, flat, as they lie in the file."""
+        """Ours and theirs, flat, in the file's order."""
         order = self.reading.order
         return self.ours.transpose(order).ravel(), self.theirs.transpose(order).ravel()
 
@@ -104,13 +102,16 @@ class Evidence:
         return np.clip(predicted, *self.limits)
 
     def score(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
-        """Of what a cause predicts, in our shape."""
+        """The score of a prediction in our shape."""
         return explained(self.ours, self.theirs, predicted, tolerance)
 
     def score_of_grid(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
-        """The same of another grid. Where ours ends at a clamp, theirs may end at another."""
-        said = {} if self.step is None else self.step.attributes
-        low, high = float(said.get("low", self.limits[0])), float(said.get("high", self.limits[1]))
+        """The score for another grid: where ours is clamped, theirs may be clamped elsewhere."""
+        attributes = {} if self.step is None else self.step.attributes
+        low, high = (
+            float(attributes.get("low", self.limits[0])),
+            float(attributes.get("high", self.limits[1])),
+        )
         freed = np.where(self.ours <= low, np.minimum(predicted, self.theirs), predicted)
         freed = np.where(self.ours >= high, np.maximum(freed, self.theirs), freed)
         strict = self.score(predicted, tolerance)
@@ -120,7 +121,8 @@ class Evidence:
 def explained(
     ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float = EXACT
 ) -> float:
-    """The score above: of arrays of one shape, the better of the exact and the loose one."""
+    """The score (see the module), the better of the exact and the loose tolerance; arrays of one
+    shape."""
     exact = _gain(ours, theirs, predicted, tolerance)
     return max(exact, LOOSENESS * _gain(ours, theirs, predicted, max(tolerance, LOOSE)))
 

@@ -1,7 +1,7 @@
-"""The files of a dump: which there are, and their numbers.
+"""Lists and reads the files of a dump.
 
-A file is untrusted: its size is bounded, it lies inside the folder, and a header takes no more
-memory than the file has bytes.
+Files are untrusted: their size is bounded, they lie inside the folder, and a header cannot request
+more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pathlib import Path
 
 import numpy as np
 
-from npumake.data.formats import Taken, npy
+from npumake.data.formats import InputSpec, npy
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 
-BARE = (".bin", ".raw", ".dat")  # numbers without a header
-TEXT = (".txt", ".tensor")  # numbers as digits, as Vivante's tools write them
+BARE = (".bin", ".raw", ".dat")  # raw values without a header
+TEXT = (".txt", ".tensor")  # values as text, as Vivante's tools write them
 SUFFIXES = (".npy", *BARE, *TEXT)
 ARCHIVE = ".npz"
-MOST_FILES = 20_000
-MOST_BYTES = 1 << 28  # of one file
-MOST_FOLDERS = 8  # below each other
-_ANY = Taken((), "")
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 1 << 28  # of one file
+MAX_FOLDER_DEPTH = 8  # below each other
+_ANY = InputSpec((), "")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
 class DumpFile:
-    """A file of the dump, or a member of an archive. `name` is the path inside the dump without
-    the suffix, `/` between folders."""
+    """A file of the dump, or a member of an archive. `name` is its path inside the dump without
+    suffix, with `/` between folders."""
 
     path: Path
     name: str
@@ -43,58 +43,58 @@ class DumpFile:
     member: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         return f"{self.path.name}:{self.member}" if self.member else self.path.name
 
 
 def dump_files(folder: Path) -> list[DumpFile]:
-    """Every file of numbers below the folder, sorted by name.
+    """Every data file below the folder, sorted by name.
 
-    Raises ProjectError for no folder, a link that leads out of it, and too many files.
+    Raises ProjectError for a missing folder, a link that leads out of it, and too many files.
     """
     if not folder.is_dir():
         raise ProjectError("no such folder", str(folder), "--dump takes the folder of the files")
-    found = [each for path in _paths(folder) for each in _opened(path, folder)]
-    if len(found) > MOST_FILES:
-        raise ProjectError(f"more than {MOST_FILES} files", str(folder))
-    return sorted(found, key=lambda each: (each.name, each.suffix))
+    files = [each for path in _paths(folder) for each in _opened(path, folder)]
+    if len(files) > MAX_FILES:
+        raise ProjectError(f"more than {MAX_FILES} files", str(folder))
+    return sorted(files, key=lambda each: (each.name, each.suffix))
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file of the dump. Raises ProjectError where it is too large or unreadable."""
+    """The bytes of a file of the dump. Raises ProjectError if it is too large or unreadable."""
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ProjectError("not a regular file", str(path))
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
+    if len(data) > MAX_FILE_BYTES:
+        raise ProjectError(f"more than {MAX_FILE_BYTES} bytes", str(path))
     return data
 
 
 def array(file: DumpFile) -> np.ndarray | None:
-    """What a file with a header or of digits holds; None for bare numbers.
+    """The array of a file with a header or of text; None for raw values.
 
-    Raises ProjectError for a damaged file, and for values that are no numbers.
+    Raises ProjectError for a damaged file, and for values that are not numbers.
     """
     if file.suffix in BARE:
         return None
     data = _member(file) if file.member else content(file.path)
     if file.suffix in TEXT:
         return _digits(data, file)
-    found = npy(data, str(file.path), Files(), _ANY)
-    if found.dtype.kind not in "biuf":
-        raise ProjectError(f"{found.dtype} is no type of numbers", str(file.path))
-    return found
+    values = npy(data, str(file.path), Files(), _ANY)
+    if values.dtype.kind not in "biuf":
+        raise ProjectError(f"{values.dtype} is not a numeric type", str(file.path))
+    return values
 
 
 def _paths(folder: Path) -> Iterator[Path]:
     root, count = folder.resolve(), 0
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(folders) if depth < MOST_FOLDERS else []
+        folders[:] = sorted(folders) if depth < MAX_FOLDER_DEPTH else []
         for name in sorted(names):
             path = Path(place, name)
             if path.suffix.lower() not in (*SUFFIXES, ARCHIVE):
@@ -102,8 +102,8 @@ def _paths(folder: Path) -> Iterator[Path]:
             if not path.resolve().is_relative_to(root):
                 raise ProjectError("a link that leads out of the dump", str(path), "copy the file")
             count += 1
-            if count > MOST_FILES:
-                raise ProjectError(f"more than {MOST_FILES} files", str(folder))
+            if count > MAX_FILES:
+                raise ProjectError(f"more than {MAX_FILES} files", str(folder))
             if path.is_file():
                 yield path
 
@@ -119,14 +119,14 @@ def _opened(path: Path, folder: Path) -> Iterator[DumpFile]:
             entries = archive.infolist()
     except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(path)) from error
-    for entry in entries[: MOST_FILES + 1]:
+    for entry in entries[: MAX_FILES + 1]:
         member = entry.filename.removesuffix(".npy")
         name = member.lstrip("/")  # as exporters of PyTorch begin the names of tensors
         yield DumpFile(path, name, ".npy", entry.file_size, member)
 
 
 def _member(file: DumpFile) -> bytes:
-    """Of an archive; the rest of it is not read. Raises ProjectError for a damaged one."""
+    """The bytes of one member of an archive. Raises ProjectError for a damaged one."""
     try:
         with zipfile.ZipFile(file.path) as archive:
             names = (f"{file.member}.npy", file.member)
@@ -134,16 +134,16 @@ def _member(file: DumpFile) -> bytes:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ProjectError("a .npz file with an unusual compression", str(file.path))
             with archive.open(entry) as member:
-                data = member.read(MOST_BYTES + 1)
+                data = member.read(MAX_FILE_BYTES + 1)
     except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(file.path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"`{file.member}` has more than {MOST_BYTES} bytes", str(file.path))
+    if len(data) > MAX_FILE_BYTES:
+        raise ProjectError(f"`{file.member}` has more than {MAX_FILE_BYTES} bytes", str(file.path))
     return data
 
 
 def _digits(data: bytes, file: DumpFile) -> np.ndarray:
-    """Numbers between spaces, commas or lines. Raises ProjectError where one is no number."""
+    """Numbers separated by whitespace or commas. Raises ProjectError for anything else."""
     words = data.replace(b",", b" ").split()
     try:
         values = np.array(words, dtype="S32").astype(np.float64) if words else np.empty(0)

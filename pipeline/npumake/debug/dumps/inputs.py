@@ -1,5 +1,5 @@
-"""What ours is fed: a sample of the project, a file, or the input that the dump itself holds; and
-the other inputs that a board may have been fed in its place."""
+"""Our input for a dump: a sample of the project, a file, or the dump's own input; and other inputs
+that the board may have had instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from npumake.bundle.program import Program, Tensor
-from npumake.data.formats import Taken, npy
+from npumake.data.formats import InputSpec, npy
 from npumake.data.samples import Samples
 from npumake.debug.dumps.difference import BOUND, difference
 from npumake.debug.dumps.files import content
@@ -20,70 +20,72 @@ from npumake.engine.reference import ReferenceSession
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MOST_SAMPLES = 32  # that are tried for the one that the board was fed
+MAX_SAMPLES = 32  # tried as the board's input
 
 
 @dataclass(frozen=True)
 class DumpFeeds:
-    """`name` says which sample `feeds` is. `is_given`: the user named it, so the dump's own input
-    must be the same."""
+    """`name` describes the sample `feeds`. `is_explicit`: the user chose it, so the dump's own
+    input must match."""
 
     name: str
     feeds: Feeds
     samples: Samples
-    is_given: bool = False
+    is_explicit: bool = False
 
-    def chosen(self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]) -> DumpFeeds:
-        """The sample that the dump's own input is; this one where the user named it, and where none
-        is like it. `entry` brings the inputs on their grids."""
-        held = [name for name in entry.tensors if name in dump]
-        if self.is_given or not held:
+    def matching_sample(
+        self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
+    ) -> DumpFeeds:
+        """The sample that matches the dump's own input; unchanged if the user chose one or none
+        matches. `entry` quantizes the inputs."""
+        tensors = [name for name in entry.tensors if name in dump]
+        if self.is_explicit or not tensors:
             return self
         for name, feeds in numbered(self.samples):
-            if _agrees(entry, feeds, held, dump):
+            if _agrees(entry, feeds, tensors, dump):
                 return replace(self, name=name, feeds=feeds)
         return self
 
     def of_dump(
         self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
     ) -> DumpFeeds | None:
-        """The input that the dump holds; None where it does not hold every one."""
-        held = [name for name in entry.tensors if name in dump]
+        """The dump's own input; None unless it has every input."""
+        tensors = [name for name in entry.tensors if name in dump]
         feeds = dict(self.feeds)
-        for name in held:
+        for name in tensors:
             source = name if name in feeds else _source(entry, name)
             for way in dump[name]:
-                for feed in _fed(way, entry.tensors[name], feeds[source]):
+                for feed in _real_inputs(way, entry.tensors[name], feeds[source]):
                     if _agrees(entry, {**feeds, source: feed}, [name], dump):
                         feeds[source] = feed
-        known = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
-        name = "the input that the dump holds, which is no sample of the project"
-        return replace(self, name=name, feeds=feeds) if held and known else None
+        is_new = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
+        name = "the dump's own input, which is no sample of the project"
+        return replace(self, name=name, feeds=feeds) if tensors and is_new else None
 
 
-def feeding_of(samples: Samples, wanted: str | None) -> DumpFeeds:
+def feeding_of(samples: Samples, selector: str | None) -> DumpFeeds:
     """A sample by its name or number, the first by default. Raises ProjectError."""
     if not len(samples):
         raise ProjectError("the project has no samples", None, "--input FILE.npy")
-    if wanted is None:
+    if selector is None:
         return DumpFeeds(f"sample 0, {samples.names[0]}", samples.read(0), samples)
-    if wanted in samples.names:
-        index = samples.names.index(wanted)
-    elif wanted.isdecimal() and int(wanted) < len(samples):
-        index = int(wanted)
+    if selector in samples.names:
+        index = samples.names.index(selector)
+    elif selector.isdecimal() and int(selector) < len(samples):
+        index = int(selector)
     else:
-        hint = did_you_mean(wanted, samples.names)
-        raise ProjectError(f"no sample `{wanted}`, there are {len(samples)}", "--sample", hint)
+        hint = did_you_mean(selector, samples.names)
+        raise ProjectError(f"no sample `{selector}`, there are {len(samples)}", "--sample", hint)
     return DumpFeeds(f"sample {index}, {samples.names[index]}", samples.read(index), samples, True)
 
 
-def fed_by_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
-    """A .npy for each input; the leading 1 may be missing, and real numbers may be of another
-    precision. Raises ProjectError for what does not fit."""
+def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
+    """Feeds from one .npy per input; the batch axis of 1 may be missing, floats may have another
+    precision. Raises ProjectError for files that do not fit."""
     feeds = {}
     for name, path in files.items():
         grid = program.tensors[name]
-        values = npy(content(path), str(path), Files(), Taken(grid.shape, grid.dtype))
+        values = npy(content(path), str(path), Files(), InputSpec(grid.shape, grid.dtype))
         same_kind = values.dtype.kind == np.dtype(grid.dtype).kind == "f"
         if values.shape not in (grid.shape, grid.shape[1:]) or not (
             same_kind or values.dtype == grid.dtype
@@ -95,8 +97,8 @@ def fed_by_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.nd
 
 
 def ways_to_feed(feeding: DumpFeeds) -> Iterator[tuple[str, Feeds]]:
-    """`KIND:sentence` and feeds: the same sample fed otherwise, then the other samples."""
-    for kind, words, way in WAYS:
+    """`KIND:sentence` and feeds: the same sample preprocessed differently, then other samples."""
+    for kind, words, way in INPUT_CHANGES:
         turned = {name: way(x) for name, x in feeding.feeds.items()}
         fits = all(x.shape == feeding.feeds[name].shape for name, x in turned.items())
         if fits and any(not np.array_equal(x, feeding.feeds[n]) for n, x in turned.items()):
@@ -113,7 +115,7 @@ def _reversed_channels(x: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(x: np.ndarray) -> np.ndarray:
-    """Height and width, of a square picture in either layout."""
+    """Height and width exchanged, in either layout."""
     if x.ndim != 4:
         return x
     first = 2 if x.shape[1] <= x.shape[3] else 1
@@ -121,14 +123,14 @@ def _exchanged(x: np.ndarray) -> np.ndarray:
 
 
 def _reinterpreted(x: np.ndarray) -> np.ndarray:
-    """The memory of channels last, read as channels first, or the other way round."""
+    """The memory of channels last read as channels first, or vice versa."""
     if x.ndim != 4:
         return x
     order = (0, 2, 3, 1) if x.shape[1] <= x.shape[3] else (0, 3, 1, 2)
     return np.ascontiguousarray(x.transpose(order)).reshape(x.shape)
 
 
-WAYS = (
+INPUT_CHANGES = (
     (
         "channel_order",
         "channel order: the board was fed with the channels reversed (RGB and BGR)",
@@ -144,34 +146,34 @@ WAYS = (
 
 
 def numbered(samples: Samples) -> Iterator[tuple[str, Feeds]]:
-    for index in range(min(len(samples), MOST_SAMPLES)):
+    for index in range(min(len(samples), MAX_SAMPLES)):
         yield f"sample {index}, {samples.names[index]}", samples.read(index)
 
 
 def _agrees(
-    entry: Program, feeds: Feeds, held: Sequence[str], dump: Mapping[str, Sequence[DumpReading]]
+    entry: Program, feeds: Feeds, tensors: Sequence[str], dump: Mapping[str, Sequence[DumpReading]]
 ) -> bool:
-    """Whether the dump's inputs are what becomes of the feeds."""
-    made = ReferenceSession(entry).run(held, feeds)
+    """Whether the dump's input tensors match these feeds."""
+    arrays = ReferenceSession(entry).run(tensors, feeds)
     return all(
         any(
             difference(x.astype(np.float64), way.codes, entry.tensors[n]).within(BOUND)
             for way in dump[n]
         )
-        for n, x in zip(held, made, strict=True)
+        for n, x in zip(tensors, arrays, strict=True)
     )
 
 
 def _source(entry: Program, name: str) -> str:
-    """The input that the tensor is made of."""
+    """The model input that the tensor comes from."""
     makers = {step.outputs[0]: step.inputs[0] for step in entry.instructions}
     while name in makers:
         name = makers[name]
     return name
 
 
-def _fed(way: DumpReading, grid: Tensor, like: np.ndarray) -> Iterator[np.ndarray]:
-    """The real numbers of the codes, in each order of axes that has the input's shape."""
+def _real_inputs(way: DumpReading, grid: Tensor, like: np.ndarray) -> Iterator[np.ndarray]:
+    """The dequantized values, in each axis order that has the input's shape."""
     real = way.codes if grid.scale is None else (way.codes - grid.zero_point) * grid.scale
     for order in orders(real.ndim):
         if real.transpose(order).shape == like.shape:

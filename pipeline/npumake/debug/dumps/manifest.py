@@ -1,7 +1,7 @@
-"""A description beside the files: `name,shape,dtype,layout,scale,zero_point` as JSON or CSV.
+"""A manifest of a dump: `name,shape,dtype,layout,scale,zero_point` as JSON or CSV.
 
-JSON is a list of objects, or an object by name, or one of these under `tensors`. CSV has a header;
-a shape is `1x64x56x56`. Only `name` is needed; `file` names the file where it is called otherwise.
+JSON is a list of objects, an object by name, or one of these under `tensors`. CSV has a header; a
+shape is `1x64x56x56`. Only `name` is required; `file` names the file if it differs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from npumake.debug.dumps.naming import TYPES
 from npumake.errors import ProjectError, did_you_mean
 
 FILES = ("manifest.json", "tensors.json", "dump.json", "manifest.csv", "tensors.csv", "dump.csv")
-MOST_BYTES = 1 << 24
-MOST_DIMENSIONS = 16
+MAX_BYTES = 1 << 24
+MAX_RANK = 16
 LAYOUTS = ("NCHW", "NHWC", "NCL", "NLC", "NCDHW", "NDHWC")
 KEYS = ("name", "file", "shape", "dtype", "layout", "scale", "zero_point")
 
 
 @dataclass(frozen=True)
 class TensorDescription:
-    """What the manifest says of one tensor. Real value = scale * (code - zero_point)."""
+    """The manifest's entry for one tensor. Float value = scale * (code - zero_point)."""
 
     name: str
     shape: tuple[int, ...] | None = None
@@ -39,21 +39,21 @@ class TensorDescription:
 
 
 def manifest(folder: Path) -> dict[str, TensorDescription]:
-    """By file, without suffix, or else by name. Raises ProjectError for one that is damaged."""
-    found = [folder / name for name in FILES if (folder / name).is_file()]
-    for path in found:
+    """Entries by file without suffix, or else by name. Raises ProjectError for a damaged one."""
+    paths = [folder / name for name in FILES if (folder / name).is_file()]
+    for path in paths:
         if not path.resolve().is_relative_to(folder.resolve()):
             raise ProjectError("a link that leads out of the dump", str(path), "copy the file")
-    if len(found) > 1:
-        raise ProjectError(f"two manifests: {found[0].name} and {found[1].name}", str(folder))
-    return dict(_described(found[0])) if found else {}
+    if len(paths) > 1:
+        raise ProjectError(f"two manifests: {paths[0].name} and {paths[1].name}", str(folder))
+    return dict(_described(paths[0])) if paths else {}
 
 
 def _described(path: Path) -> Iterator[tuple[str, TensorDescription]]:
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ProjectError(f"more than {MAX_BYTES} bytes", str(path))
     try:
         text = data.decode()
         rows = list(csv.DictReader(io.StringIO(text)) if path.suffix == ".csv" else _rows(text))
@@ -94,36 +94,36 @@ def _description(row: Mapping[str, Any], path: Path) -> TensorDescription:
         raise ProjectError(f"`{name}`: {error}", str(path)) from error
 
 
-def _shape(said: Any) -> tuple[int, ...] | None:
-    if said is None or said == "":
+def _shape(entry: Any) -> tuple[int, ...] | None:
+    if entry is None or entry == "":
         return None
-    sizes = re.findall(r"\d+", said) if isinstance(said, str) else said
+    sizes = re.findall(r"\d+", entry) if isinstance(entry, str) else entry
     shape = tuple(int(size) for size in sizes)
-    if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 1:
-        raise ValueError(f"no shape: {said}")
+    if len(shape) > MAX_RANK or min(shape, default=1) < 1:
+        raise ValueError(f"no shape: {entry}")
     return shape
 
 
-def _dtype(said: Any) -> str | None:
-    if said is None or said == "":
+def _dtype(entry: Any) -> str | None:
+    if entry is None or entry == "":
         return None
-    if str(said).lower() not in TYPES:
-        raise ValueError(f"unknown type `{said}`, {did_you_mean(str(said), TYPES)}")
-    return TYPES[str(said).lower()]
+    if str(entry).lower() not in TYPES:
+        raise ValueError(f"unknown type `{entry}`, {did_you_mean(str(entry), TYPES)}")
+    return TYPES[str(entry).lower()]
 
 
-def _layout(said: Any) -> str | None:
-    if said is None or said == "":
+def _layout(entry: Any) -> str | None:
+    if entry is None or entry == "":
         return None
-    if str(said).upper() not in LAYOUTS:
-        raise ValueError(f"unknown layout `{said}`, {did_you_mean(str(said), LAYOUTS)}")
-    return str(said).upper()
+    if str(entry).upper() not in LAYOUTS:
+        raise ValueError(f"unknown layout `{entry}`, {did_you_mean(str(entry), LAYOUTS)}")
+    return str(entry).upper()
 
 
-def _scale(said: Any) -> float | None:
-    if said is None or said == "":
+def _scale(entry: Any) -> float | None:
+    if entry is None or entry == "":
         return None
-    scale = float(said)
+    scale = float(entry)
     if not (math.isfinite(scale) and scale > 0.0):
-        raise ValueError(f"a scale of {said}")
+        raise ValueError(f"a scale of {entry}")
     return scale

@@ -1,7 +1,7 @@
-"""Which tensor of the program a file is of: by our name, by the trained model's, by the index.
+"""Matches files with tensors of the program: by our name, by the trained model's, or by index.
 
-The characters that a file name cannot hold are often replaced, so two names are the same when they
-are so without case and punctuation. What that makes ambiguous is an error, never a guess.
+File names often replace special characters, so names match without case and punctuation. Ambiguous
+names are an error.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from npumake.debug.dumps.naming import Label, label
 from npumake.errors import ProjectError, did_you_mean
 
 SUFFIXES = ("_activated_quantized", "_quantized", "_activated", "_dequantized")
-CUT = 200  # characters of a file name, from which on it may be the beginning of a longer one
+CUT = 200  # characters; longer file names may be truncated
 _MORE = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
 
 
 @dataclass(frozen=True)
 class Match:
-    """A file, what its name says, what the manifest says, and the tensor that it is of."""
+    """A file, its label from the name, its entry in the manifest, and its tensor."""
 
     file: DumpFile
     label: Label
@@ -37,38 +37,38 @@ class Match:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of the tensors of a program: as they are, and by every name of their nodes.
-    `inside` are tensors of the trained model that a fused node computes and does not hand out."""
+    """The names of a program's tensors: their own, and aliases by the names of their nodes.
+    `inside` are tensors of the trained model that exist only inside a fused node."""
 
     program: Program
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
 
     def tensor(self, names: Iterable[str]) -> str | None:
-        """Raises ProjectError for a name of several tensors."""
+        """The tensor with one of these names. Raises ProjectError for an ambiguous name."""
         for name in names:
             if name in self.program.tensors:
                 return name
         for name in names:
-            found = self.aliases.get(folded(name), ())
-            if len(found) > 1:
-                what = f"`{name}` may be {' or '.join(f'`{each}`' for each in found)}"
+            tensors = self.aliases.get(folded(name), ())
+            if len(tensors) > 1:
+                what = f"`{name}` may be {' or '.join(f'`{each}`' for each in tensors)}"
                 raise ProjectError(what, None, "name the tensor in a manifest.json")
-            if found:
-                return found[0]
+            if tensors:
+                return tensors[0]
         return None
 
     def is_inside(self, name: str) -> bool:
-        """Whether it is of a tensor that a fused node does not hand out."""
+        """Whether the name is of a tensor inside a fused node."""
         return any(folded(each) in self.inside for each in label(name).names)
 
     def cut(self, name: str) -> str | None:
-        """The only tensor whose name begins so, where the file's name may have been cut off."""
+        """The only tensor whose name begins so, if the file's name may be truncated."""
         if len(name) < CUT:
             return None
         begin = folded(name)
-        found = [each for each in self.program.tensors if folded(each).startswith(begin)]
-        return found[0] if len(found) == 1 else None
+        tensors = [each for each in self.program.tensors if folded(each).startswith(begin)]
+        return tensors[0] if len(tensors) == 1 else None
 
 
 def folded(name: str) -> str:
@@ -76,7 +76,8 @@ def folded(name: str) -> str:
 
 
 def names_of(program: Program, trained: Mapping[str, Sequence[str]] | None = None) -> Names:
-    """`trained` are the tensors that each node of the trained model makes, by node, in order."""
+    """The names of a program's tensors; `trained` maps nodes of the trained model to their
+    outputs, in order."""
     order = {name: index for index, name in enumerate(trained or {})}
     exact, weak = defaultdict[str, set[str]](set), dict[str, str]()
     inside: dict[str, str] = {}
@@ -101,28 +102,28 @@ def matched(
     names: Names,
     folder: Path,
 ) -> tuple[list[Match], list[str]]:
-    """One file a tensor, and the files of no tensor. Raises ProjectError where a name is ambiguous
-    and where no file is of the model."""
-    found, others = defaultdict[str, list[Match]](list), list[str]()
+    """One file per tensor, and the files without a tensor. Raises ProjectError for an ambiguous
+    name, and if no file matches."""
+    by_tensor, others = defaultdict[str, list[Match]](list), list[str]()
     files = list(files)
     shared = os.path.commonpath([os.path.dirname(each.name) for each in files]) if files else ""
     for file in files:
-        said = label(file.name)
+        label_ = label(file.name)
         below = file.name[len(shared) :].lstrip("/")
-        told = described.get(file.name) or described.get(below)
-        tensor = _tensor(said, told, names, below)
+        description = described.get(file.name) or described.get(below)
+        tensor = _tensor(label_, description, names, below)
         if tensor is None:
             others.append(file.name)
         else:
-            found[tensor].append(Match(file, said, told, tensor))
-    if not found:
-        raise ProjectError("no file is called like a tensor", str(folder), _nearest(others, names))
-    return [_only(each) for each in found.values()], others
+            by_tensor[tensor].append(Match(file, label_, description, tensor))
+    if not by_tensor:
+        raise ProjectError("no file name matches a tensor", str(folder), _nearest(others, names))
+    return [_only(each) for each in by_tensor.values()], others
 
 
 def _own_names(step: Instruction) -> Iterator[str]:
-    """Every name of what the step makes but the tensor's own. What only changes the form of a
-    tensor leaves the name to the step that computes it."""
+    """The aliases of a step's output. Quantize and dequantize leave the node's names to the step
+    that computes the tensor."""
     plain = step.outputs[0]
     for suffix in SUFFIXES:
         if plain.endswith(suffix):
@@ -133,42 +134,49 @@ def _own_names(step: Instruction) -> Iterator[str]:
         yield from reversed(step.origin)
 
 
-def _tensor(said: Label, told: TensorDescription | None, names: Names, below: str) -> str | None:
-    """`below` is the name without the folder that all files of the dump are in."""
-    known = [*(() if told is None else (told.name,)), *said.names, *label(below).names]
-    found = names.tensor([*known, *_plainer(known)])
-    if found is not None:
-        return found
-    places = names.program.outputs if said.role == "output" else names.program.inputs
-    if said.role and said.index is not None and said.index < len(places):
-        return places[said.index]
-    return next((cut for name in known if (cut := names.cut(name))), None)
+def _tensor(
+    label_: Label, description: TensorDescription | None, names: Names, below: str
+) -> str | None:
+    """The tensor of a file; `below` is its name without the dump's common folder."""
+    candidates = [
+        *(() if description is None else (description.name,)),
+        *label_.names,
+        *label(below).names,
+    ]
+    tensor = names.tensor([*candidates, *_plainer(candidates)])
+    if tensor is not None:
+        return tensor
+    places = names.program.outputs if label_.role == "output" else names.program.inputs
+    if label_.role and label_.index is not None and label_.index < len(places):
+        return places[label_.index]
+    return next((cut for name in candidates if (cut := names.cut(name))), None)
 
 
 def _plainer(names: Iterable[str]) -> Iterator[str]:
-    """Without a number before the name or an index behind it."""
+    """Names without a number in front or an index behind."""
     return (_MORE.sub("", name) for name in names)
 
 
 def _only(matches: Sequence[Match]) -> Match:
     first, *others = sorted(matches, key=lambda each: each.label.rank)
     if others and others[0].label.rank == first.label.rank:
-        what = f"two files for `{first.tensor}`: {first.file.shown} and {others[0].file.shown}"
+        both = f"{first.file.display_name} and {others[0].file.display_name}"
+        what = f"two files for `{first.tensor}`: {both}"
         raise ProjectError(what, str(first.file.path), "leave one of them in the folder")
     return first
 
 
 def _nearest(others: Sequence[str], names: Names) -> str:
-    """The name of the dump and the name of ours that are most alike."""
+    """A hint with the most similar pair of a dump's and our name."""
     if not others:
         return "a dump has .npy, .npz, .bin, .raw, .dat, .txt or .tensor files"
-    known = {folded(name): name for name in names.program.tensors}
+    by_folded = {folded(name): name for name in names.program.tensors}
     pairs = [
-        (difflib.SequenceMatcher(None, folded(name), near).ratio(), name, known[near])
+        (difflib.SequenceMatcher(None, folded(name), near).ratio(), name, by_folded[near])
         for name in others[:64]
-        for near in difflib.get_close_matches(folded(name), known, n=1, cutoff=0.6)
+        for near in difflib.get_close_matches(folded(name), by_folded, n=1, cutoff=0.6)
     ]
     if not pairs:
         return did_you_mean(others[0], names.program.tensors)
     _, name, near = max(pairs)
-    return f"is `{name}` meant to be `{near}`? a manifest.json may say so"
+    return f"is `{name}` meant to be `{near}`? a manifest.json can map it"

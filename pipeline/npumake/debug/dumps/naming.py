@@ -1,6 +1,6 @@
-"""What the name of a dump's file says: of which tensor, its place, its shape and its type.
+"""Parses file names of a dump: tensor name, index, shape and type.
 
-PATTERNS is the table of the layouts, the most specific first:
+PATTERNS is the table of the naming schemes, most specific first:
 
     model_infer_output_0_disp.bin                     hrt_model_exec infer --enable_dump
     layer-3-Conv-conv1-output-0-conv1_out.bin         hrt_model_exec --dump_intermediate
@@ -26,14 +26,14 @@ TYPES = {
     **{"float": "float32", "half": "float16", "double": "float64"},
 }
 _TYPE = "|".join(sorted(TYPES, key=len, reverse=True))
-LONGEST = 1024  # characters of a name that is looked into
+MAX_NAME_CHARACTERS = 1024  # longer names are not parsed
 _DIMS = r"\d+(?:[x_,-]\d+)*"
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a name says. `role` is `output` or `input` where the place `index` is the model's;
-    `rank` orders files that hold the same tensor: the lowest is taken."""
+    """A parsed name. `role` is `output` or `input` if `index` counts those of the model. Of files
+    with the same tensor, the lowest `rank` is taken."""
 
     names: tuple[str, ...]
     role: str = ""
@@ -44,14 +44,14 @@ class Label:
 
 
 def label(name: str) -> Label:
-    """Of a path inside the dump, without its suffix."""
-    if len(name) > LONGEST:
+    """The label of a path inside the dump, without its suffix."""
+    if len(name) > MAX_NAME_CHARACTERS:
         return Label((name,))
     last = name.rpartition("/")[2]
     for pattern in PATTERNS:
-        found = re.fullmatch(pattern, last)
-        if found is not None:
-            return _read(found.groupdict(), name)
+        match = re.fullmatch(pattern, last)
+        if match is not None:
+            return _read(match.groupdict(), name)
     return _tail(name)
 
 
@@ -65,38 +65,38 @@ PATTERNS = (
 )
 
 
-def _read(said: dict[str, str | None], name: str) -> Label:
-    names = [said[key] for key in ("name", "node") if said.get(key)]
-    shape = said.get("dims") or said.get("reversed")
+def _read(groups: dict[str, str | None], name: str) -> Label:
+    names = [groups[key] for key in ("name", "node") if groups.get(key)]
+    shape = groups.get("dims") or groups.get("reversed")
     sizes = None if shape is None else tuple(map(int, shape.split("_")))
-    if said.get("reversed") and sizes is not None:
+    if groups.get("reversed") and sizes is not None:
         sizes = sizes[::-1]
-    role = (said.get("role") or "").rstrip("s")
-    index = said.get("index")
+    role = (groups.get("role") or "").rstrip("s")
+    index = groups.get("index")
     if index is not None and not role:
         role = "output"
     role = {"in": "input", "out": "output"}.get(role, role)
-    known = tuple(each.removesuffix(".data") for each in names if each is not None)
-    rank = 2 if said.get("side") == "input" else 1 if said.get("side") else 0
+    names_ = tuple(each.removesuffix(".data") for each in names if each is not None)
+    rank = 2 if groups.get("side") == "input" else 1 if groups.get("side") else 0
     if rank == 2:
-        known = known[:1]  # the node is that which reads the tensor
+        names_ = names_[:1]  # the node is the tensor's reader
     place = None if index is None else int(index)
-    return Label((name, *known), role, place, sizes, None, rank)
+    return Label((name, *names_), role, place, sizes, None, rank)
 
 
 def _tail(name: str) -> Label:
-    """The shape and the type at the end of the name, in either order; what is before is a name as
-    well as the whole."""
+    """Shape and type at the end of the name, in either order; both the part before and the whole
+    are names."""
     both = rf"(?P<name>.+?)[_.-](?P<dims>{_DIMS})[_.-](?P<type>{_TYPE})"
     turned = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})[_.-](?P<dims>{_DIMS})"
     dims = r"(?P<name>.+?)[_.-](?P<dims>\d+(?:x\d+)+)"
     kind = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})"
     for pattern in (both, turned, dims, kind):
-        found = re.fullmatch(pattern, name)
-        if found is not None:
-            said = found.groupdict()
-            sizes = said.get("dims")
+        match = re.fullmatch(pattern, name)
+        if match is not None:
+            groups = match.groupdict()
+            sizes = groups.get("dims")
             shape = None if not sizes else tuple(map(int, re.split("[x_,-]", sizes)))
-            dtype = TYPES[said["type"]] if said.get("type") else None
-            return Label((name, said["name"]), shape=shape, dtype=dtype)
+            dtype = TYPES[groups["type"]] if groups.get("type") else None
+            return Label((name, groups["name"]), shape=shape, dtype=dtype)
     return Label((name,))

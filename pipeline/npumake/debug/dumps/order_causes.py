@@ -1,4 +1,4 @@
-"""Causes that leave every value as it is, but not where it belongs."""
+"""Causes that move values without changing them."""
 
 from __future__ import annotations
 
@@ -12,59 +12,58 @@ from npumake.debug.dumps.reading import ALIGNMENTS
 
 AXES = {3: "NCL", 4: "NCHW", 5: "NCDHW"}  # of ours
 BLOCKS = (4, 8, 16, 32)
-MOST_RANK = 5
-FEW = 4  # elements of a channel, or of a row, that tell it from another
-ENOUGH = 32  # elements that are in place, before rows are said to be padded
+MAX_RANK = 5
+MIN_ELEMENTS = 4  # fewer elements do not identify a channel or row
+MIN_ROW_ELEMENTS = 32  # fewer elements do not show padded rows
 
 
-def layout(seen: Evidence) -> LikelyCause | None:
-    """The memory holds the axes in another order than the file's shape, or the rest of the dump,
-    says."""
-    rank = seen.ours.ndim
-    if not 2 <= rank <= MOST_RANK:
+def layout(evidence: Evidence) -> LikelyCause | None:
+    """The memory order of the axes differs from the file's shape or the rest of the dump."""
+    rank = evidence.ours.ndim
+    if not 2 <= rank <= MAX_RANK:
         return None
-    ours, theirs = seen.in_file
+    ours, theirs = evidence.in_file
     best: tuple[float, str] = (0.0, "")
-    for words, flat in _laid_out(seen.ours):
+    for words, flat in _laid_out(evidence.ours):
         if not np.array_equal(flat, ours):
             best = max(best, (explained(ours, theirs, flat), words), key=lambda each: each[0])
     score, words = best
-    said = _letters(seen.reading.order)
+    letters = _letters(evidence.reading.order)
     return LikelyCause(
         "layout",
         score,
-        f"layout: the values are in the order {words}, not {said}",
-        {"order": words, "expected": said},
+        f"layout: the values are in the order {words}, not {letters}",
+        {"order": words, "expected": letters},
     )
 
 
-def turned(seen: Evidence) -> LikelyCause | None:
+def turned(evidence: Evidence) -> LikelyCause | None:
     """Upside down, or left to right."""
-    rank = seen.ours.ndim
+    rank = evidence.ours.ndim
     if rank < 3:
         return None
     axes = {"top to bottom": rank - 2, "left to right": rank - 1}
-    scores = {words: seen.score(np.flip(seen.ours, axis)) for words, axis in axes.items()}
+    scores = {words: evidence.score(np.flip(evidence.ours, axis)) for words, axis in axes.items()}
     words = max(scores, key=scores.__getitem__)
     return LikelyCause(
         "layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words}
     )
 
 
-def channel_order(seen: Evidence) -> LikelyCause | None:
+def channel_order(evidence: Evidence) -> LikelyCause | None:
     """The channels are in another order, such as BGR for RGB."""
-    axis = seen.channel_axis
-    count = seen.ours.shape[axis] if seen.ours.ndim else 1
+    axis = evidence.channel_axis
+    count = evidence.ours.shape[axis] if evidence.ours.ndim else 1
     if count < 2:
         return None
     order = np.arange(count)[::-1]
-    score = seen.score(np.take(seen.ours, order, axis))
+    score = evidence.score(np.take(evidence.ours, order, axis))
     words = "reversed (RGB and BGR)" if count == 3 else "reversed"
-    found = _matching(seen, axis)
-    if found is not None and (other := seen.score(np.take(seen.ours, found, axis))) > score:
-        turn = int(found[0])
-        rolled = np.array_equal(found, (np.arange(count) + turn) % count)
-        score, order = other, found
+    match = _matching(evidence, axis)
+    if match is not None and (other := evidence.score(np.take(evidence.ours, match, axis))) > score:
+        turn = int(match[0])
+        rolled = np.array_equal(match, (np.arange(count) + turn) % count)
+        score, order = other, match
         words = (
             f"rotated by {turn}"
             if rolled
@@ -78,38 +77,39 @@ def channel_order(seen: Evidence) -> LikelyCause | None:
     )
 
 
-def shifted(seen: Evidence) -> LikelyCause | None:
-    """The picture is a pixel or two away, as with padding on the other side."""
-    if seen.ours.ndim != 4 or min(seen.ours.shape[2:]) < 4:
+def shifted(evidence: Evidence) -> LikelyCause | None:
+    """The picture is shifted by a pixel or two, as with padding on the other side."""
+    if evidence.ours.ndim != 4 or min(evidence.ours.shape[2:]) < 4:
         return None
     best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
     for dy, dx in product(range(-2, 3), repeat=2):
         if dy or dx:
             a, b = (
-                _window(x, dy * way, dx * way) for x, way in ((seen.ours, 1), (seen.theirs, -1))
+                _window(x, dy * way, dx * way)
+                for x, way in ((evidence.ours, 1), (evidence.theirs, -1))
             )
             best = max(best, (float((np.abs(a - b) <= 1.0).mean()), (dy, dx)))
     share, (dy, dx) = best
-    if np.abs(seen.ours - seen.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
+    if np.abs(evidence.ours - evidence.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
         return None
     place = f"{dy:+d} rows and {dx:+d} columns"
-    words = f"padding: the picture is {place} away, as with padding on the other side"
+    words = f"padding: the picture is shifted by {place}, as with padding on the other side"
     return LikelyCause(
         "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
     )
 
 
-def stride(seen: Evidence) -> LikelyCause | None:
-    """Rows are padded in the board's memory, and were read as if they were not."""
-    ours, theirs = seen.in_file
-    dims = [seen.ours.shape[axis] for axis in seen.reading.order]
+def stride(evidence: Evidence) -> LikelyCause | None:
+    """Rows are padded in the board's memory, but were dumped as if they were not."""
+    ours, theirs = evidence.in_file
+    dims = [evidence.ours.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
     for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
         for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
             places = (np.arange(ours.size) // row) * length + np.arange(ours.size) % row
-            held = places < ours.size
-            if row >= FEW and held.sum() >= max(ENOUGH, 2 * row):
-                same = float((np.abs(theirs[places[held]] - ours[held]) <= 1.0).mean())
+            inside = places < ours.size
+            if row >= MIN_ELEMENTS and inside.sum() >= max(MIN_ROW_ELEMENTS, 2 * row):
+                same = float((np.abs(theirs[places[inside]] - ours[inside]) <= 1.0).mean())
                 best = max(best, (same, row, length))
     share, row, length = best
     before = float((np.abs(theirs - ours) <= 1.0).mean())
@@ -119,7 +119,7 @@ def stride(seen: Evidence) -> LikelyCause | None:
 
 
 def _laid_out(ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Every order of the axes, flat, and channels in blocks."""
+    """Every axis order, flat, and channels in blocks."""
     for order in permutations(range(ours.ndim)):
         yield _letters(order), ours.transpose(order).ravel()
     if ours.ndim != 4:
@@ -136,23 +136,23 @@ def _letters(order: Sequence[int]) -> str:
     return "".join(names[axis] for axis in order)
 
 
-def _matching(seen: Evidence, axis: int) -> np.ndarray | None:
-    """For each of their channels that of ours which is nearest; None where it is no permutation."""
+def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
+    """For each of their channels the equal one of ours; None unless it is a permutation."""
     ours, theirs = (
-        np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (seen.ours, seen.theirs)
+        np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (evidence.ours, evidence.theirs)
     )
-    if ours.shape[1] < FEW:
+    if ours.shape[1] < MIN_ELEMENTS:
         return None
-    known: dict[bytes, list[int]] = {}
+    channels: dict[bytes, list[int]] = {}
     for index, row in enumerate(np.rint(ours)):
-        known.setdefault(row.tobytes(), []).append(index)
-    found = [(known.get(row.tobytes()) or [-1]) for row in np.rint(theirs)]
-    order = np.array([each.pop(0) if len(each) > 1 else each[0] for each in found])
+        channels.setdefault(row.tobytes(), []).append(index)
+    candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(theirs)]
+    order = np.array([each.pop(0) if len(each) > 1 else each[0] for each in candidates])
     return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
 
 
 def _window(x: np.ndarray, dy: int, dx: int) -> np.ndarray:
-    """Without the rows and columns that move out."""
+    """The picture without the rows and columns that are shifted out."""
     rows = slice(max(dy, 0), x.shape[2] + min(dy, 0))
     columns = slice(max(dx, 0), x.shape[3] + min(dx, 0))
     return x[:, :, rows, columns]

@@ -1,8 +1,8 @@
-"""What the numbers of a file may mean: their type, their order in memory, the grid they are on.
+"""The possible readings of a file: type, memory order and quantization of its values.
 
-A file that says less may be read in more ways. Each way is a Reading: the codes of our grid, in our
-shape. With scale s and zero point z of ours, a real number r is the code r / s + z, which need be
-no whole number; a tensor without a grid stays in real numbers.
+The less a file's header says, the more readings it has. A reading has values on our grid, in our
+shape. With our scale s and zero point z, a float r becomes r / s + z, not necessarily an integer;
+tensors without a grid stay float.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from npumake.errors import ProjectError
 
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)  # elements that rows are padded to
 CODES, REAL, SHIFTED, FLOATS, GRID = "codes", "real", "shifted codes", "codes in floats", "own grid"
-LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # of ours, channels first
-FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # of ours, channels last
+LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # axes of our channels first order
+FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # axes of our channels last order
 
 
 @dataclass(frozen=True)
 class DumpReading:
-    """`codes` are float64 in our shape; `order` is that of the file's axes, file = ours.transpose(
-    order); `raw` are the values as they lie in the file, and `stride` the elements of a padded
-    row, 0 for none."""
+    """`codes` are float64 values on our grid, in our shape; `order` is the file's axis order:
+    file = ours.transpose(order); `raw` are the file's values; `stride` is the length of a padded
+    row in elements, 0 for none."""
 
     codes: np.ndarray
     order: tuple[int, ...]
@@ -40,24 +40,24 @@ class DumpReading:
 
     @property
     def is_real(self) -> bool:
-        """Whether a code need not be whole, nor within the range of its type."""
+        """Whether values may be fractional or outside the type's range."""
         return self.form in (REAL, GRID)
 
 
 class Readings(Mapping[str, Sequence[DumpReading]]):
-    """The ways to read the file of each tensor. A file is read when it is asked for, and only the
-    last one stays in memory."""
+    """The readings of each tensor's file. Files are read lazily, and only the last one stays in
+    memory."""
 
     def __init__(self, matches: Mapping[str, Match], program: Program) -> None:
         self._matches, self._program = matches, program
         self._last: tuple[str, Sequence[DumpReading]] = ("", ())
 
     def __getitem__(self, tensor: str) -> Sequence[DumpReading]:
-        """Raises ProjectError for a damaged file, and for one that does not fit."""
+        """The readings of a tensor's file. Raises ProjectError for a damaged or unfit file."""
         if self._last[0] != tensor:
             with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
-                found = readings(self._matches[tensor], self._program.tensors[tensor])
-            self._last = (tensor, found)
+                ways = readings(self._matches[tensor], self._program.tensors[tensor])
+            self._last = (tensor, ways)
         return self._last[1]
 
     def __contains__(self, tensor: object) -> bool:
@@ -71,29 +71,29 @@ class Readings(Mapping[str, Sequence[DumpReading]]):
 
 
 def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
-    """Every way to read the file, the likeliest first.
+    """Every reading of the file, likeliest first.
 
-    Raises ProjectError for a damaged file, and for one that the tensor's numbers do not fit.
+    Raises ProjectError for a damaged file, and for one that does not fit the tensor's size.
     """
-    found = [
+    ways = [
         DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
         for raw, stride in _arrays(match, tensor)
-        for order, placed in _placed(raw, tensor.shape, match.described)
-        for laid, form in _forms(placed, tensor, match.described)
+        for order, permuted in _axis_orders(raw, tensor.shape, match.described)
+        for laid, form in _forms(permuted, tensor, match.described)
     ]
-    if not found:
+    if not ways:
         raise ProjectError(_misfit(match, tensor), str(match.file.path), _needed(tensor))
-    return found
+    return ways
 
 
 def orders(rank: int) -> list[tuple[int, ...]]:
-    """Those that runtimes keep a tensor in: as ours, channels last, channels first."""
-    found = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
-    return list(dict.fromkeys(order for order in found if order is not None))
+    """The axis orders that runtimes use: as ours, channels last, channels first."""
+    candidates = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
+    return list(dict.fromkeys(order for order in candidates if order is not None))
 
 
 def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
-    """The numbers as they lie in the file, and the elements of a padded row."""
+    """The file's values, and the length of a padded row in elements."""
     values = array(match.file)
     if values is None:
         yield from _bare(match, tensor)
@@ -113,17 +113,17 @@ def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
-    """Numbers without a header, of the type that is said, or of each that the size allows."""
+    """Raw values of the stated type, or of each type that the file's size allows."""
     assert match.file.suffix in BARE
     data, count = content(match.file.path), math.prod(tensor.shape)
-    said = (match.described.dtype if match.described else None) or match.label.dtype
-    types = [np.dtype(said)] if said else _types(tensor)
+    dtype_name = (match.described.dtype if match.described else None) or match.label.dtype
+    types = [np.dtype(dtype_name)] if dtype_name else _types(tensor)
     shape = _shape(match)
     is_exact = False
     for dtype in (each for each in types if len(data) == count * each.itemsize):
         flat = np.frombuffer(data, dtype.newbyteorder("<"))
-        if said or _is_plausible(flat):
-            is_exact |= bool(said) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
+        if dtype_name or _is_plausible(flat):
+            is_exact |= bool(dtype_name) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
             yield flat.reshape(shape) if shape and math.prod(shape) == count else flat, 0
     for dtype in () if is_exact else types:
         if len(data) > count * dtype.itemsize and len(data) % dtype.itemsize == 0:
@@ -134,12 +134,12 @@ def _types(tensor: Tensor) -> list[np.dtype]:
     own = np.dtype(tensor.dtype)
     other = np.dtype(f"{'u' if own.kind == 'i' else ''}int{8 * own.itemsize}")
     names = [own, *([other] if own.itemsize < 4 and own.kind in "iu" else [])]
-    known = (*names, *map(np.dtype, ("float32", "int16", "int8", "int32", "float16")))
-    return list(dict.fromkeys(known))
+    types = (*names, *map(np.dtype, ("float32", "int16", "int8", "int32", "float16")))
+    return list(dict.fromkeys(types))
 
 
 def _is_plausible(flat: np.ndarray) -> bool:
-    """Bytes of integers are no sensible real numbers."""
+    """Whether the values look like floats; bytes of integers rarely do."""
     if flat.dtype.kind != "f":
         return True
     values = np.abs(flat[np.isfinite(flat)].astype(np.float64))
@@ -148,23 +148,23 @@ def _is_plausible(flat: np.ndarray) -> bool:
 
 
 def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.ndarray, int]]:
-    """The tensor in rows, and perhaps columns, that are aligned."""
-    known = set[tuple[int, ...]]()
+    """The tensor out of aligned rows, and possibly aligned columns."""
+    visited = set[tuple[int, ...]]()
     for order in orders(len(shape)):
         dims = _permuted(shape, order)
         for row, column in product((1, *ALIGNMENTS), repeat=2):
             steps = (*(1 for _ in dims[:-2]), *((column, row) if len(dims) > 1 else (row,)))
             padded = tuple(-(-n // a) * a for n, a in zip(dims, steps, strict=True))
-            if math.prod(padded) == flat.size and padded not in known:
-                known.add(padded)
+            if math.prod(padded) == flat.size and padded not in visited:
+                visited.add(padded)
                 yield flat.reshape(padded)[tuple(slice(size) for size in dims)], padded[-1]
 
 
-def _placed(
+def _axis_orders(
     raw: np.ndarray, shape: tuple[int, ...], described: TensorDescription | None
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """The orders of axes that the file's shape allows; all where it says nothing. A layout that the
-    manifest names is the only one."""
+    """The axis orders that the file's shape allows; all if it has none. A layout in the manifest is
+    the only one."""
     rank = len(shape)
     layout = described.layout if described else None
     allowed = orders(rank)
@@ -173,16 +173,22 @@ def _placed(
     flat = raw.ndim <= 1 < rank
     fits = [o for o in allowed if flat or _squeezed(_permuted(shape, o)) == _squeezed(raw.shape)]
     if not fits:
-        known = (_permuted(shape, order) for order in permutations(range(rank)) if rank <= 5)
-        fits = [] if any(_squeezed(dims) == _squeezed(raw.shape) for dims in known) else allowed
+        permutations_ = (
+            _permuted(shape, order) for order in permutations(range(rank)) if rank <= 5
+        )
+        fits = (
+            []
+            if any(_squeezed(dims) == _squeezed(raw.shape) for dims in permutations_)
+            else allowed
+        )
         fits = fits or _turned(raw, shape)
     for order in fits:
         yield order, raw.reshape(_permuted(shape, order))
 
 
 def _turned(raw: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """An order of axes that no runtime has, such as with height and width exchanged: the tensor as
-    the file says, for the causes to explain."""
+    """An unusual axis order by the file's shape, such as height and width exchanged; the causes
+    explain it."""
     return [
         order
         for order in permutations(range(len(shape)))
@@ -193,7 +199,7 @@ def _turned(raw: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 def _forms(
     raw: np.ndarray, tensor: Tensor, described: TensorDescription | None
 ) -> Iterator[tuple[np.ndarray, str]]:
-    """The values as codes of our grid."""
+    """The values on our grid, in each possible form."""
     values = raw.astype(np.float64)
     if tensor.scale is None:
         yield values, REAL
@@ -237,11 +243,11 @@ def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _misfit(match: Match, tensor: Tensor) -> str:
-    held = f"{match.file.size} bytes"
+    content_ = f"{match.file.size} bytes"
     if match.file.suffix not in BARE:
         values = array(match.file)
-        held = "" if values is None else f"{values.dtype}{list(values.shape)}"
-    return f"{held} where `{match.tensor}` is {tensor.dtype}{list(tensor.shape)}"
+        content_ = "" if values is None else f"{values.dtype}{list(values.shape)}"
+    return f"{content_} where `{match.tensor}` is {tensor.dtype}{list(tensor.shape)}"
 
 
 def _needed(tensor: Tensor) -> str:

@@ -1,8 +1,8 @@
-"""The program run along the dump: what each node makes of the tensors that the board gave it.
+"""Runs the program along the dump: each node computes from the board's tensors.
 
-At a tensor that the dump holds, ours is computed from what the board read, as far as that is known,
-and compared; behind it the board's own values are taken. So a node is only blamed for what it does
-itself, and a difference of one code does not grow on its way.
+A tensor in the dump is compared with ours, computed from the board's inputs as far as they are
+known; the nodes behind it continue with the board's values. So a node counts only for its own
+difference, and rounding differences do not accumulate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.debug.dumps.difference import BOUND, CodeDifference, difference
 from npumake.debug.dumps.reading import DumpReading
 from npumake.engine.reference import ReferenceSession
 
-MOST_DEPTH = 7  # nodes without a dump that may each add a code
+MAX_DEPTH = 7  # nodes without a dump; each may add a difference of one code
 EXACT = frozenset({"reshape", "transpose", "slice", "pad", "gather", "dequantize"})  # no rounding
 EQUAL, WITHIN, FOLLOWS, DIFFERS = "equal", "within", "follows", "differs"
 
@@ -27,55 +27,56 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class DumpRow:
-    """A tensor of the dump against ours. `between` are the nodes whose tensors the dump lacks and
-    that lie between it and the tensors that it holds."""
+    """A tensor of the dump against ours. `between` are the nodes, missing in the dump, between this
+    tensor and earlier ones in the dump."""
 
     node: str
     op: str
     tensor: str
     origin: tuple[str, ...]
     status: str
-    found: CodeDifference
+    difference: CodeDifference
     reading: DumpReading
     between: tuple[str, ...] = ()
 
 
 @dataclass
 class DumpWalk:
-    """One pass over the program. `ours` are our own values, `fed` what is read behind the dump."""
+    """One pass over the program. `ours` are our values, `board_values` those that later nodes
+    read."""
 
     program: Program
     session: ReferenceSession
     ours: Values
     dump: Mapping[str, Sequence[DumpReading]]
     conventions: Conventions
-    fed: dict[str, np.ndarray] = field(default_factory=dict)
+    board_values: dict[str, np.ndarray] = field(default_factory=dict)
     depth: dict[str, int] = field(default_factory=dict)
     between: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expected: dict[str, np.ndarray] = field(default_factory=dict)
-    deviates: bool = True  # whether the board may round otherwise, as long as nothing is known
+    deviates: bool = True  # whether the board may round differently, until known
     compared: bool = False
 
     def rows(self) -> Iterator[DumpRow]:
         for name in self.program.inputs:
-            self.fed[name], self.depth[name], self.between[name] = self.ours[name], 0, ()
+            self.board_values[name], self.depth[name], self.between[name] = self.ours[name], 0, ()
             if name in self.dump:
                 yield self._compared(name, None, self.ours[name], 0, ())
         for step in self.program.instructions:
             yield from self._stepped(step)
 
     def _stepped(self, step: Instruction) -> Iterator[DumpRow]:
-        same = all(self.fed[name] is self.ours[name] for name in step.inputs)
-        read = [self.fed[name] for name in step.inputs]
-        known = [self.ours[name] for name in step.outputs]
-        made = known if same else self.session.execute(step, read)
+        same = all(self.board_values[name] is self.ours[name] for name in step.inputs)
+        read = [self.board_values[name] for name in step.inputs]
+        own = [self.ours[name] for name in step.outputs]
+        outputs = own if same else self.session.execute(step, read)
         depth = max((self.depth[name] for name in step.inputs), default=0)
         before = dict.fromkeys(node for name in step.inputs for node in self.between[name])
-        for name, values in zip(step.outputs, made, strict=True):
+        for name, values in zip(step.outputs, outputs, strict=True):
             if name in self.dump:
                 yield self._compared(name, step, np.asarray(values), depth, tuple(before))
             else:
-                self.fed[name] = np.asarray(values)
+                self.board_values[name] = np.asarray(values)
                 self.depth[name] = depth + (step.op not in EXACT)
                 self.between[name] = (*before, step.name)
 
@@ -88,44 +89,49 @@ class DumpWalk:
         between: tuple[str, ...],
     ) -> DumpRow:
         grid = self.program.tensors[name]
-        bound = BOUND + (min(depth, MOST_DEPTH) if self.deviates else 0)
+        bound = BOUND + (min(depth, MAX_DEPTH) if self.deviates else 0)
         reading = self._read(name, (expected, self.ours[name]), grid)
         own, local = (
             difference(each.astype(np.float64), reading.codes, grid)
             for each in (self.ours[name], expected)
         )
-        status, found = _status(own, local, bound)
+        status, code_difference = _status(own, local, bound)
         if not self.conventions.holds(name, reading):
-            status, found = DIFFERS, local
-        self._observe(name, found, status)
+            status, code_difference = DIFFERS, local
+        self._observe(name, code_difference, status)
         self.expected[name] = expected
-        self.fed[name] = self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
+        self.board_values[name] = (
+            self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
+        )
         self.depth[name], self.between[name] = 0, ()
-        if status in (EQUAL, FOLLOWS):  # nobody looks at its numbers again
+        if status in (EQUAL, FOLLOWS):  # its values are not needed again
             reading = replace(reading, codes=np.empty(0), raw=np.empty(0))
         if step is None:
-            return DumpRow(name, "input", name, (), status, found, reading)
-        return DumpRow(step.name, step.op, name, step.origin, status, found, reading, between)
+            return DumpRow(name, "input", name, (), status, code_difference, reading)
+        return DumpRow(
+            step.name, step.op, name, step.origin, status, code_difference, reading, between
+        )
 
-    def _observe(self, name: str, found: CodeDifference, status: str) -> None:
-        """A board that computed a tensor as ours, exactly, is held to that."""
+    def _observe(self, name: str, code_difference: CodeDifference, status: str) -> None:
+        """A board whose first tensor equals ours must stay exact."""
         if name not in self.conventions.borders and status in (EQUAL, WITHIN):
             is_first = not self.compared
-            self.deviates = (self.deviates and not is_first) or found.worst > 0.5
+            self.deviates = (self.deviates and not is_first) or code_difference.worst > 0.5
             self.compared = True
 
     def _read(self, name: str, ours: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
-        """The way of reading that agrees; else the likeliest that is as the rest of the dump."""
-        known = [each.astype(np.float64) for each in ours]
+        """The reading that agrees; else the likeliest one by the dump's conventions."""
+        floats = [each.astype(np.float64) for each in ours]
         ways = self.conventions.sorted(name, self.dump[name])
         for way in ways:
-            if any(difference(each, way.codes, grid).within(BOUND) for each in known):
+            if any(difference(each, way.codes, grid).within(BOUND) for each in floats):
                 return way
         return ways[0]
 
 
 def _status(own: CodeDifference, local: CodeDifference, bound: float) -> tuple[str, CodeDifference]:
-    """By what ours is, and by what the node makes of the board's own tensors."""
+    """The status by our value (`own`), and by the node's result for the board's inputs
+    (`local`)."""
     if own.within(bound):
         return (EQUAL if own.is_equal else WITHIN), own
     if local.within(bound):
@@ -134,7 +140,7 @@ def _status(own: CodeDifference, local: CodeDifference, bound: float) -> tuple[s
 
 
 def as_values(codes: np.ndarray, grid: Tensor) -> np.ndarray:
-    """What the nodes behind read: whole codes in the range of the type, or real numbers."""
+    """The values for later nodes: integers in the type's range, or floats."""
     if grid.scale is None:
         return codes.astype(grid.dtype)
     limits = np.iinfo(grid.dtype)

@@ -1,4 +1,4 @@
-"""Causes in the bits of a number: too few of them, in another order, or none written at all."""
+"""Causes in the bits of a value: too few, in another order, or not written."""
 
 from __future__ import annotations
 
@@ -9,66 +9,72 @@ import numpy as np
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
 from npumake.debug.dumps.reading import CODES, REAL
 
-SURE = 20.0  # bits: a coincidence of one in a million
-MOST = 0.999  # of the elements lie on a coarse grid, before a grid is called so
+MIN_BITS_OF_EVIDENCE = 20.0  # a chance of one in a million
+MIN_SHARE = 0.999  # of the elements must lie on the coarse grid
 
 
-def width(seen: Evidence) -> LikelyCause | None:
-    """The values lie on a coarser grid: 16 bits computed in 8, or 8 in 4."""
-    if seen.is_float:
+def width(evidence: Evidence) -> LikelyCause | None:
+    """The values are on a coarser grid: 16 bits computed in 8, or 8 in 4."""
+    if evidence.is_float:
         return None
-    for step, bits in _steps(seen.bits):
-        for anchor in {0, seen.zero}:
-            share = _on_grid(seen, step, anchor)
+    for step, bits in _steps(evidence.bits):
+        for anchor in {0, evidence.zero}:
+            share = _on_grid(evidence, step, anchor)
             if share is not None:
-                left = f"{bits} bits of {seen.bits} are left"
+                left = f"{bits} bits of {evidence.bits} are left"
                 words = f"width: all values are multiples of {step:.6g} codes: {left}"
                 return LikelyCause("width", share, words, {"step": step, "bits": bits})
     return None
 
 
-def high_byte(seen: Evidence) -> LikelyCause | None:
-    """The higher bits alone, as numbers of the narrow type."""
-    if seen.is_float or _spread(seen.ours) < 4 * _spread(seen.theirs):
+def high_byte(evidence: Evidence) -> LikelyCause | None:
+    """Only the high bits, as values of the narrow type."""
+    if evidence.is_float or _spread(evidence.ours) < 4 * _spread(evidence.theirs):
         return None
-    for step in _narrowings(seen.bits):
-        apart = np.abs(seen.theirs * step - seen.ours)
+    for step in _narrowings(evidence.bits):
+        apart = np.abs(evidence.theirs * step - evidence.ours)
         share = float((apart <= step).mean())
-        if share > MOST and float(np.log2(step)) * np.unique(seen.theirs).size > SURE / 2:
-            kept = f"{seen.bits // 2} bits of {seen.bits} are left"
-            words = f"width: the values are ours divided by {step:.6g}: {kept}"
-            return LikelyCause("width", share, words, {"step": step, "bits": seen.bits // 2})
+        if (
+            share > MIN_SHARE
+            and float(np.log2(step)) * np.unique(evidence.theirs).size > MIN_BITS_OF_EVIDENCE / 2
+        ):
+            width_left = f"{evidence.bits // 2} bits of {evidence.bits} are left"
+            words = f"width: the values are ours divided by {step:.6g}: {width_left}"
+            return LikelyCause("width", share, words, {"step": step, "bits": evidence.bits // 2})
     return None
 
 
-def low_byte(seen: Evidence) -> LikelyCause | None:
-    """The lower bits alone, with or without a sign; or what saturates in half the bits."""
-    if seen.is_float or seen.reading.form not in (CODES, REAL):
+def low_byte(evidence: Evidence) -> LikelyCause | None:
+    """Only the low bits, signed or unsigned."""
+    if evidence.is_float or evidence.reading.form not in (CODES, REAL):
         return None
-    half = 1 << (seen.bits // 2)
-    whole = np.rint(seen.ours)
+    half = 1 << (evidence.bits // 2)
+    whole = np.rint(evidence.ours)
     low = np.mod(whole, half)
     forms = {
         "the lower half of the bits": low,
         "the lower half of the bits, signed": np.where(low >= half // 2, low - half, low),
     }
-    scores = {words: seen.score(predicted) for words, predicted in forms.items()}
+    scores = {words: evidence.score(predicted) for words, predicted in forms.items()}
     words = max(scores, key=scores.__getitem__)
     return LikelyCause(
-        "width", scores[words], f"width: the values are {words} of ours", {"bits": seen.bits // 2}
+        "width",
+        scores[words],
+        f"width: the values are {words} of ours",
+        {"bits": evidence.bits // 2},
     )
 
 
-def byte_order(seen: Evidence) -> LikelyCause | None:
-    raw = np.asarray(seen.reading.raw)
+def byte_order(evidence: Evidence) -> LikelyCause | None:
+    raw = np.asarray(evidence.reading.raw)
     if raw.dtype.itemsize < 2:
         return None
     swapped = (
         raw.astype(raw.dtype.newbyteorder("="), copy=False).byteswap().astype(np.float64).ravel()
     )
-    if seen.reading.form == REAL:
-        swapped = swapped / (seen.grid.scale or 1.0) + seen.zero
-    ours, theirs = seen.in_file
+    if evidence.reading.form == REAL:
+        swapped = swapped / (evidence.grid.scale or 1.0) + evidence.zero
+    ours, theirs = evidence.in_file
     if swapped.size != ours.size:
         return None
     with np.errstate(invalid="ignore"):
@@ -77,19 +83,19 @@ def byte_order(seen: Evidence) -> LikelyCause | None:
     return LikelyCause(
         "byte_order",
         score,
-        f"byte order: with the bytes of each {raw.dtype.name} turned round they are ours",
+        f"byte order: with the bytes of each {raw.dtype.name} swapped, the values are ours",
         {},
     )
 
 
-def not_written(seen: Evidence) -> LikelyCause | None:
-    """NaN, one value everywhere, or the end of the buffer untouched."""
-    nan = float((~np.isfinite(seen.theirs)).mean())
+def not_written(evidence: Evidence) -> LikelyCause | None:
+    """NaN, one constant value, or an unwritten end of the buffer."""
+    nan = float((~np.isfinite(evidence.theirs)).mean())
     if nan:
         return LikelyCause(
             "uninitialized", 1.0, f"uninitialized: {nan:.1%} are NaN or infinite", {"share": nan}
         )
-    ours, theirs = seen.in_file
+    ours, theirs = evidence.in_file
     if np.ptp(theirs) == 0.0 and np.ptp(ours) > 0.0:
         words = f"uninitialized: every value is {theirs[0]:.6g}"
         return LikelyCause("uninitialized", 1.0, words, {"value": float(theirs[0])})
@@ -99,7 +105,7 @@ def not_written(seen: Evidence) -> LikelyCause | None:
     if (
         written < 0.95 * theirs.size
         and np.ptp(rest) > 0.0
-        and (np.abs(ours - theirs)[:written] <= 1.0).mean() > MOST
+        and (np.abs(ours - theirs)[:written] <= 1.0).mean() > MIN_SHARE
     ):
         words = f"uninitialized: ours up to element {written} of {ours.size}, then {theirs[-1]:.6g}"
         return LikelyCause("uninitialized", 1.0, words, {"written": written})
@@ -107,7 +113,7 @@ def not_written(seen: Evidence) -> LikelyCause | None:
 
 
 def _steps(bits: int) -> Iterator[tuple[float, int]]:
-    """The steps of coarser grids in codes of this width, the coarsest first, and the bits left."""
+    """(step, bits left) of coarser grids in values of this width, coarsest first."""
     half = bits // 2
     full, part = 1 << bits, 1 << half
     for step in ((full / 2 - 1) / (part / 2 - 1), (full - 1) / (part - 1), full / part):
@@ -120,24 +126,28 @@ def _narrowings(bits: int) -> Iterator[float]:
     return (step for step, left in _steps(bits) if left == bits // 2)
 
 
-def _on_grid(seen: Evidence, step: float, anchor: int) -> float | None:
-    """The share of elements within a step of ours, where all of theirs are multiples of it and ours
-    are not; None where that is chance."""
-    slack = 0.01 if float(step).is_integer() and not seen.reading.is_real else 0.5
-    theirs, ours = seen.theirs - anchor, seen.ours - anchor
-    low, high = (end - anchor for end in seen.limits)
+def _on_grid(evidence: Evidence, step: float, anchor: int) -> float | None:
+    """The share of elements within a step of ours, if all of theirs are multiples of the step and
+    ours are not; None if that may be chance."""
+    slack = 0.01 if float(step).is_integer() and not evidence.reading.is_real else 0.5
+    theirs, ours = evidence.theirs - anchor, evidence.ours - anchor
+    low, high = (end - anchor for end in evidence.limits)
     free = (theirs > low) & (theirs < high)
     values, counts = np.unique(theirs[free], return_counts=True)
-    spread = int(counts.sum() - counts.max(initial=0))  # what is not the most frequent value
+    spread = int(counts.sum() - counts.max(initial=0))  # without the most frequent value
     apart = np.abs(theirs - ours) > 0.5
-    if not apart.any() or values.size < 2 or spread * np.log2(step / (2 * slack + 1)) < SURE:
+    if (
+        not apart.any()
+        or values.size < 2
+        or spread * np.log2(step / (2 * slack + 1)) < MIN_BITS_OF_EVIDENCE
+    ):
         return None
     on, own = (
         float((np.abs(x - np.rint(x / step) * step) <= slack).mean())
         for x in (theirs[free], ours[apart])
     )
     near = float((np.abs(theirs - ours) <= step).mean())
-    return near if on >= MOST and own < 0.9 and near > 0.98 else None
+    return near if on >= MIN_SHARE and own < 0.9 and near > 0.98 else None
 
 
 def _spread(values: np.ndarray) -> float:

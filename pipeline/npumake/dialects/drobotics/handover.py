@@ -63,7 +63,7 @@ def _grids(request: HandoverRequest) -> list[str]:
 
 def _norms(request: HandoverRequest) -> dict[str, Json]:
     """One item per input; `None` where it has no such step."""
-    said = [one.said for one in request.inputs.values()]
+    said = [one.section for one in request.inputs.values()]
     steps = [(np.any(one.mean), np.any(np.not_equal(one.scale, 1))) for one in said]
     found = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
     if any(mean for mean, _ in steps):
@@ -76,7 +76,7 @@ def _norms(request: HandoverRequest) -> dict[str, Json]:
 
 
 def _layouts(request: HandoverRequest) -> dict[str, Json]:
-    said = [one.said for one in request.inputs.values()]
+    said = [one.section for one in request.inputs.values()]
     if all(one.fed_layout is None for one in said):
         return {}
     return {"input_layout_rt": ";".join(one.fed_layout or one.layout for one in said)}

@@ -37,7 +37,7 @@ def written(request: HandoverRequest) -> Handed:
     scales = [
         f"inputs.{one.name}: Studio's models are fed 0..255 times 1/255"
         for one in request.inputs.values()
-        if np.any(one.said.mean) or not np.allclose(one.said.scale, UNSIGNED, 1e-5, 0)
+        if np.any(one.section.mean) or not np.allclose(one.section.scale, UNSIGNED, 1e-5, 0)
     ]
     missing = "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own"
     samples = [] if snapshot else [missing]

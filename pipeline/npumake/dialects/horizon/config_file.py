@@ -6,7 +6,7 @@ from pathlib import Path
 
 from npumake.dialects.horizon.entry import TOP
 from npumake.errors import ProjectError
-from npumake.project.document import Document, parse_document, read_source, shown
+from npumake.project.document import Document, parse_document, path_text, read_source
 from npumake.project.scalar import older_meaning
 from npumake.project.vendor import Config, lenient_config
 
@@ -27,7 +27,7 @@ def read_config(file: Path) -> Config:
         raise ProjectError(f"no file `{name.strip()}`", place, hint)
     # JSON may be indented by tabs, which YAML forbids; in a text of JSON there can be none.
     source = read_source(beside).replace(b"\t", b" ")
-    found = parse_document(source, shown(beside), older_meaning, again=True)
+    found = parse_document(source, path_text(beside), older_meaning, again=True)
     data = {**top, group: {**inside, key: found.data}}
     below = {(*TOP, *route): spot for route, spot in found.places.items()}
     places = {**whole.document.places, **below}

@@ -62,7 +62,7 @@ def _norms(request: HandoverRequest) -> dict[str, Json]:
 
 
 def _norm(given: ModelInput, key: str, usual: float) -> str:
-    value = getattr(given.said, key)
+    value = getattr(given.section, key)
     if not np.any(np.not_equal(value, usual)):
         return "None"
     if types(given)[0] == "featuremap":
@@ -77,14 +77,14 @@ def _layouts(request: HandoverRequest) -> list[str]:
     found = []
     for one in request.inputs.values():
         fed = types(one)[1]
-        layout = one.said.fed_layout or one.said.layout
+        layout = one.section.fed_layout or one.section.layout
         if fed in FED_LAYOUTS and FED_LAYOUTS[fed] != layout:
             found.append(f"inputs.{one.name}: {fed} is fed as {FED_LAYOUTS[fed]}, not {layout}")
     return found
 
 
 def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
-    return normalized(values, given.said.mean, given.said.scale, given.said.layout)
+    return normalized(values, given.section.mean, given.section.scale, given.section.layout)
 
 
 HB_COMPILE = Tool(

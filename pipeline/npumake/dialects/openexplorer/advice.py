@@ -28,7 +28,7 @@ SAID = frozenset({"types", "layers", "cpu"})
 PATTERNS = ("*", "...", "->")
 # Texts in our words, and what the two tools' files have for them.
 PHRASES: Phrases = (
-    (r"`quantization\.npu` asks", "`run_on_bpu` or `node_info` asks"),
+    (r"`quantization\.npu` lists it", "`run_on_bpu` or `node_info` lists it"),
     (r"`quantization\.types`", "`node_info`"),
     (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`run_on_cpu: \1`"),
     (r"see `layout` and `type` under `inputs:`", "see `input_layout_train`, `input_type_train`"),

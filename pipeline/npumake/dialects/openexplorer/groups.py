@@ -61,18 +61,18 @@ def input_group(request: HandoverRequest) -> dict[str, Json]:
     group = {
         "input_name": _list(each.name for each in inputs),
         "input_type_train": _list(kind for kind, _ in trained),
-        "input_layout_train": _list(each.said.layout for each in inputs),
+        "input_layout_train": _list(each.section.layout for each in inputs),
         "input_type_rt": _list(runtime_type for _, runtime_type in trained),
         "input_shape": _list("x".join(map(str, each.form.shape)) for each in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }
-    batch = max(each.said.batch for each in inputs)
+    batch = max(each.section.batch for each in inputs)
     return group | ({"input_batch": batch} if batch > 1 else {})
 
 
 def types(model_input: ModelInput) -> tuple[str, str]:
     """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
-    section, route = model_input.said, f"inputs.{model_input.name}"
+    section, route = model_input.section, f"inputs.{model_input.name}"
     if section.preprocess is not None:
         what = "a picture in planes: this vendor's tool has no word for it"
         raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")

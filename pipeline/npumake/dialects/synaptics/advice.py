@@ -18,7 +18,7 @@ PHRASES: Phrases = (
         "leave `dataset` out: a model that is quantized keeps its own scales",
     ),
     (r"choose kl, max or max_percentile .*", "give `dataset` under `quantization:`"),
-    (r"`quantization\.npu` asks", "`delegate` asks"),
+    (r"`quantization\.npu` lists it", "`delegate` lists it"),
     (r"`quantization\.types`", "`data_type`"),
     (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`delegate: {'*': npu, \1: cpu}`"),
     (r"`(types|layers|outputs)` would ignore them", "`data_type` would ignore them"),

@@ -95,7 +95,7 @@ def _renamed(request: HandoverRequest) -> Handed:
 
 
 def _input(request: HandoverRequest, given: ModelInput) -> Json:
-    said, kinds = given.said, ("rgb", "bgr")
+    said, kinds = given.section, ("rgb", "bgr")
     policies = request.sections.security.inputs
     key = entries(policies, request.inputs).get(given.name)
     steps = said.preprocess
@@ -158,7 +158,7 @@ def _delegates(request: HandoverRequest) -> dict[str, Json]:
 
 
 def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
-    return normalized(values, given.said.mean, given.said.scale, given.said.layout)
+    return normalized(values, given.section.mean, given.section.scale, given.section.layout)
 
 
 def _command(files: CommandNames) -> tuple[str, ...]:

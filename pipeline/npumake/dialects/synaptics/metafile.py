@@ -22,11 +22,11 @@ from npumake.project.document import (
     Document,
     Route,
     parse_document,
+    path_text,
     read_document,
     read_source,
-    shown,
 )
-from npumake.project.events import LARGEST
+from npumake.project.events import MAX_FILE_BYTES
 from npumake.project.scalar import older_meaning
 from npumake.project.schema import schema_of
 from npumake.project.vendor import Config
@@ -40,7 +40,7 @@ def read_metafile(file: Path) -> Config:
     elsewhere, and a security file with other keys than its four."""
     source = read_source(file)
     names = {name.decode("utf-8", "replace") for name in _VARIABLE.findall(source)}
-    document = parse_document(_with_values(source, shown(file)), shown(file), older_meaning)
+    document = parse_document(_with_values(source, path_text(file)), path_text(file), older_meaning)
     formats, files = _with_files(document, file.parent)
     secret = _security_file(formats.data, file.parent)
     return Config(formats, (file, *files, *secret), tuple(sorted(names)))
@@ -49,7 +49,7 @@ def read_metafile(file: Path) -> Config:
 def _with_values(source: bytes, path: str) -> bytes:
     values = [os.environ.get(name.decode("utf-8", "replace"), "").encode("utf-8", "replace")
               for name in _VARIABLE.findall(source)]  # fmt: skip
-    if sum(map(len, values)) > LARGEST:
+    if sum(map(len, values)) > MAX_FILE_BYTES:
         raise ProjectError("the variables of the environment make the file too large", Place(path))
     found = iter(values)
     return _VARIABLE.sub(lambda _: next(found), source)
@@ -87,12 +87,12 @@ def _beside(folder: Path, name: str, place: Place) -> Path:
 def _text(file: Path, place: Place) -> str:
     try:
         with file.open("rb") as stream:
-            source = stream.read(LARGEST + 1)
+            source = stream.read(MAX_FILE_BYTES + 1)
         text = source.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ProjectError(f"cannot read `{file.name}`: {error}", place) from None
-    if len(source) > LARGEST:
-        raise ProjectError(f"`{file.name}` is larger than {LARGEST // 1024} KiB", place)
+    if len(source) > MAX_FILE_BYTES:
+        raise ProjectError(f"`{file.name}` is larger than {MAX_FILE_BYTES // 1024} KiB", place)
     return text
 
 

@@ -1,8 +1,7 @@
-"""Caffe 1.0: a .prototxt and its .caffemodel become a Graph.
+"""Caffe 1.0: reads a .prototxt and its .caffemodel into a Graph.
 
-It knows the messages of Caffe's files in their three forms and what each layer computes in the
-test phase. It refuses to guess: a layer it does not know, or weights of another network, are a
-GraphError.
+It supports the three forms of Caffe's files, and computes each layer as in the test phase. An
+unknown layer, or weights of another network, raise GraphError.
 """
 
 from npumake.frontends.caffe.network import LAYERS, read_caffe

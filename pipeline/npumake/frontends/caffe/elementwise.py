@@ -1,8 +1,7 @@
-"""Layers that compute number by number, or normalise.
+"""Elementwise layers and normalizations.
 
-Power  (shift + scale x)^power      Exp  base^(shift + scale x)
-Log    log_base(shift + scale x)    BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob
-MVN    (x - mean) / (sqrt(var) + eps)
+Power  (shift + scale x)^power      Exp  base^(shift + scale x) Log    log_base(shift + scale x)
+BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob MVN    (x - mean) / (sqrt(var) + eps)
 Normalize  scale x / sqrt(sum x² + eps)
 """
 
@@ -19,7 +18,7 @@ from npumake.frontends.caffe.site import LayerSite, Shape
 from npumake.graph import Value, shape
 
 PROD, MAX = (ENUMS["EltwiseOp"].split().index(name) for name in ("PROD", "MAX"))
-_REDUCTIONS = ("ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceMean")  # as ENUMS has them
+_REDUCTIONS = ("ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceMean")  # in the order of ENUMS
 _UNARY = {"AbsVal": "Abs", "BNLL": "Softplus", "Sigmoid": "Sigmoid", "TanH": "Tanh"}
 
 
@@ -29,7 +28,7 @@ def unary(site: LayerSite) -> Value:
 
 
 def identity(site: LayerSite) -> tuple[Value, ...]:
-    """The input itself, once per top: Split, and Dropout once it is trained."""
+    """The input, once per top: Split, and Dropout in the test phase."""
     x = site.bottom()
     return tuple(site.node("Identity", [x], shape(x)) for _ in site.layer.tops)
 
@@ -51,18 +50,18 @@ def relu6(site: LayerSite) -> Value:
 
 
 def random_relu(site: LayerSite) -> Value:
-    """The slope of an RReLU is random in training and its mean in test."""
-    x, given = site.bottom(), site.parameters("rrelu_param")
-    return site.node("LeakyRelu", [x], shape(x), alpha=(given.lower + given.upper) / 2)
+    """The slope is random in training; the test phase uses its mean."""
+    x, param = site.bottom(), site.parameters("rrelu_param")
+    return site.node("LeakyRelu", [x], shape(x), alpha=(param.lower + param.upper) / 2)
 
 
 def concatenated_relu(site: LayerSite) -> Value:
     x = site.bottom()
     axis = site.axis(1, len(shape(x)))
-    made = tuple(2 * size if a == axis else size for a, size in enumerate(shape(x)))
+    out_dims = tuple(2 * size if a == axis else size for a, size in enumerate(shape(x)))
     negative = site.node("Neg", [x], shape(x))
     halves = [site.node("Relu", [half], shape(x)) for half in (x, negative)]
-    return site.node("Concat", halves, made, axis=axis)
+    return site.node("Concat", halves, out_dims, axis=axis)
 
 
 def parametric_relu(site: LayerSite) -> Value:
@@ -82,23 +81,23 @@ def elu(site: LayerSite) -> Value:
 
 
 def power(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("power_param")
-    y = site.scaled(x, given.scale, given.shift)
-    if given.power != 1.0:
-        return site.node("Pow", [y, site.constant("power", given.power)], shape(x))
+    x, param = site.bottom(), site.parameters("power_param")
+    y = site.scaled(x, param.scale, param.shift)
+    if param.power != 1.0:
+        return site.node("Pow", [y, site.constant("power", param.power)], shape(x))
     return y if y is not x else site.node("Identity", [x], shape(x))
 
 
 def exponential(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("exp_param")
-    gain = log(_base(site, given))
-    return site.node("Exp", [site.scaled(x, gain * given.scale, gain * given.shift)], shape(x))
+    x, param = site.bottom(), site.parameters("exp_param")
+    gain = log(_base(site, param))
+    return site.node("Exp", [site.scaled(x, gain * param.scale, gain * param.shift)], shape(x))
 
 
 def logarithm(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("log_param")
-    natural = site.node("Log", [site.scaled(x, given.scale, given.shift)], shape(x))
-    return site.scaled(natural, 1 / log(_base(site, given)))
+    x, param = site.bottom(), site.parameters("log_param")
+    natural = site.node("Log", [site.scaled(x, param.scale, param.shift)], shape(x))
+    return site.scaled(natural, 1 / log(_base(site, param)))
 
 
 def threshold(site: LayerSite) -> Value:
@@ -108,15 +107,15 @@ def threshold(site: LayerSite) -> Value:
 
 
 def eltwise(site: LayerSite) -> Value:
-    xs, given = site.bottoms(2, 1 << 16), site.parameters("eltwise_param")
+    xs, param = site.bottoms(2, 1 << 16), site.parameters("eltwise_param")
     dims = shape(xs[0])
     if any(shape(x) != dims for x in xs):
         raise site.error(f"joins shapes that differ: {', '.join(str(list(shape(x))) for x in xs)}")
-    if given.operation == MAX:
+    if param.operation == MAX:
         return site.node("Max", xs, dims)
-    if given.operation == PROD:
+    if param.operation == PROD:
         return reduce(lambda a, b: site.node("Mul", [a, b], dims), xs)
-    coefficients = tuple(given.coeff) or (1.0,) * len(xs)
+    coefficients = tuple(param.coeff) or (1.0,) * len(xs)
     if len(coefficients) != len(xs):
         raise site.error(f"has {len(coefficients)} coefficients for {len(xs)} blobs")
     if coefficients == (1.0, -1.0):
@@ -126,9 +125,9 @@ def eltwise(site: LayerSite) -> Value:
 
 
 def batch_norm(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("batch_norm_param")
-    if not given.use_global_stats:
-        hint = "remove `use_global_stats: false`: in test the trained statistics are used"
+    x, param = site.bottom(), site.parameters("batch_norm_param")
+    if not param.use_global_stats:
+        hint = "remove `use_global_stats: false`: the test phase uses the trained statistics"
         raise site.error("normalises by the statistics of its batch", hint)
     dims = shape(x)
     if len(dims) < 2:
@@ -143,35 +142,35 @@ def batch_norm(site: LayerSite) -> Value:
         "variance": variance * gain,
     }
     constants = [site.constant(label, values) for label, values in blobs.items()]
-    return site.node("BatchNormalization", [x, *constants], dims, epsilon=given.eps)
+    return site.node("BatchNormalization", [x, *constants], dims, epsilon=param.eps)
 
 
 def scale(site: LayerSite) -> Value:
-    """x times a trained or computed factor, plus a trained bias where there is one."""
-    given = site.parameters("scale_param")
+    """x times a trained or computed factor, plus an optional trained bias."""
+    param = site.parameters("scale_param")
     x, *factor = site.bottoms(1, 2)
     if factor:
         covered = shape(factor[0])
-        trained = site.blobs(covered) if given.bias_term else []
-        y = site.node("Mul", [x, _along(site, factor[0], given.axis)], shape(x))
+        trained = site.blobs(covered) if param.bias_term else []
+        y = site.node("Mul", [x, _along(site, factor[0], param.axis)], shape(x))
     else:
-        covered = _covered(site, given)
-        gain, *trained = site.blobs(*[covered] * (2 if given.bias_term else 1))
-        gain = _spread(site, gain, given.axis)
+        covered = _covered(site, param)
+        gain, *trained = site.blobs(*[covered] * (2 if param.bias_term else 1))
+        gain = _spread(site, gain, param.axis)
         y = site.node("Mul", [x, site.constant("scale", gain)], shape(x))
     for values in trained:
-        spread = _spread(site, values, given.axis)
+        spread = _spread(site, values, param.axis)
         y = site.node("Add", [y, site.constant("bias", spread)], shape(x))
     return y
 
 
 def bias(site: LayerSite) -> Value:
-    given = site.parameters("bias_param")
+    param = site.parameters("bias_param")
     x, *added = site.bottoms(1, 2)
     if added:
-        return site.node("Add", [x, _along(site, added[0], given.axis)], shape(x))
-    (values,) = site.blobs(_covered(site, given))
-    return site.node("Add", [x, site.constant("bias", _spread(site, values, given.axis))], shape(x))
+        return site.node("Add", [x, _along(site, added[0], param.axis)], shape(x))
+    (values,) = site.blobs(_covered(site, param))
+    return site.node("Add", [x, site.constant("bias", _spread(site, values, param.axis))], shape(x))
 
 
 def softmax(site: LayerSite) -> Value:
@@ -181,38 +180,38 @@ def softmax(site: LayerSite) -> Value:
 
 
 def reduction(site: LayerSite) -> Value:
-    """Over `axis` and all behind it, which are gone."""
-    x, given = site.bottom(), site.parameters("reduction_param")
+    """Reduces `axis` and all axes behind it, and drops them."""
+    x, param = site.bottom(), site.parameters("reduction_param")
     rank = len(shape(x))
-    axis = site.axis(given.axis, rank)
-    axes, left, op_type = range(axis, rank), shape(x)[:axis], _REDUCTIONS[given.operation]
-    if op_type == "ReduceSum":  # the only one whose axes are an input at this opset
+    axis = site.axis(param.axis, rank)
+    axes, left, op_type = range(axis, rank), shape(x)[:axis], _REDUCTIONS[param.operation]
+    if op_type == "ReduceSum":  # only ReduceSum has its axes as an input at this opset
         inputs = [x, site.numbers("axes", tuple(axes))]
-        return site.scaled(site.node(op_type, inputs, left, keepdims=0), given.coeff)
+        return site.scaled(site.node(op_type, inputs, left, keepdims=0), param.coeff)
     y = site.node(op_type, [x], left, axes=tuple(axes), keepdims=0)
-    return site.scaled(y, given.coeff)
+    return site.scaled(y, param.coeff)
 
 
 def mean_variance(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("mvn_param")
-    mean = _mean(site, x, given.across_channels)
+    x, param = site.bottom(), site.parameters("mvn_param")
+    mean = _mean(site, x, param.across_channels)
     y = site.node("Sub", [x, mean], shape(x))
-    if not given.normalize_variance:
+    if not param.normalize_variance:
         return y
-    variance = _mean(site, site.node("Mul", [y, y], shape(x)), given.across_channels)
+    variance = _mean(site, site.node("Mul", [y, y], shape(x)), param.across_channels)
     deviation = site.node("Sqrt", [variance], shape(variance))
-    return site.node("Div", [y, site.scaled(deviation, 1.0, given.eps)], shape(x))
+    return site.node("Div", [y, site.scaled(deviation, 1.0, param.eps)], shape(x))
 
 
 def normalize(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("norm_param")
+    x, param = site.bottom(), site.parameters("norm_param")
     n, c, *size = _image(site, x)
-    kept = [n, 1, *(1 if given.across_spatial else i for i in size)]
-    axes = tuple(range(1, len(kept))) if given.across_spatial else (1,)
-    square = site.node("ReduceSumSquare", [x], tuple(kept), axes=axes, keepdims=1)
-    norm = site.node("Sqrt", [site.scaled(square, 1.0, given.eps)], tuple(kept))
+    norm_dims = [n, 1, *(1 if param.across_spatial else i for i in size)]
+    axes = tuple(range(1, len(norm_dims))) if param.across_spatial else (1,)
+    square = site.node("ReduceSumSquare", [x], tuple(norm_dims), axes=axes, keepdims=1)
+    norm = site.node("Sqrt", [site.scaled(square, 1.0, param.eps)], tuple(norm_dims))
     unit = site.node("Div", [x, norm], shape(x))
-    (gain,) = site.blobs((1,) if given.channel_shared else (c,))
+    (gain,) = site.blobs((1,) if param.channel_shared else (c,))
     spread = gain.reshape(1, -1, *(1 for _ in size))
     return site.node("Mul", [unit, site.constant("scale", spread)], shape(x))
 
@@ -230,27 +229,27 @@ def _mean(site: LayerSite, x: Value, across_channels: bool) -> Value:
     return site.node("ReduceMean", [x], dims, axes=axes, keepdims=1)
 
 
-def _base(site: LayerSite, given: Any) -> float:
-    """The base of an exponential or logarithm; -1 stands for e."""
-    if given.base == -1.0:
+def _base(site: LayerSite, param: Any) -> float:
+    """The base of an exponential or logarithm; -1 means e."""
+    if param.base == -1.0:
         return e
-    if given.base <= 0.0 or given.base == 1.0:
-        raise site.error(f"has base {given.base}")
-    return float(given.base)
+    if param.base <= 0.0 or param.base == 1.0:
+        raise site.error(f"has base {param.base}")
+    return float(param.base)
 
 
-def _covered(site: LayerSite, given: Any) -> Shape:
-    """The dimensions that a trained scale or bias has: `num_axes` from `axis` on, -1 for all."""
+def _covered(site: LayerSite, param: Any) -> Shape:
+    """The dimensions of a trained scale or bias: `num_axes` from `axis` on, -1 for all."""
     dims = shape(site.bottom())
-    axis = site.axis(given.axis, len(dims))
-    end = len(dims) if given.num_axes == -1 else axis + given.num_axes
+    axis = site.axis(param.axis, len(dims))
+    end = len(dims) if param.num_axes == -1 else axis + param.num_axes
     if not axis <= end <= len(dims):
-        raise site.error(f"covers {given.num_axes} axes from {axis} on of {len(dims)}")
+        raise site.error(f"covers {param.num_axes} axes from {axis} on of {len(dims)}")
     return dims[axis:end]
 
 
 def _spread_shape(site: LayerSite, covered: Shape, axis: int) -> Shape:
-    """`covered`, lying from `axis` on, with ones behind so that it broadcasts."""
+    """`covered`, aligned at `axis`, with ones behind so that it broadcasts."""
     dims = shape(site.bottoms(1, 2)[0])
     if not covered:
         return ()

@@ -1,10 +1,10 @@
-"""The layers of a network, whichever of Caffe's three forms it is written in.
+"""The layers of a network, from any of Caffe's three forms.
 
     V0       layers { layer { name: "c" type: "conv" kernelsize: 3 } bottom: "x" top: "c" }
     V1       layers { name: "c" type: CONVOLUTION convolution_param { kernel_size: 3 } … }
     current  layer  { name: "c" type: "Convolution" convolution_param { kernel_size: 3 } … }
 
-Only those of the test phase, in the order of the file, which is the order they run in.
+Only layers of the test phase, in file order, which is the execution order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.frontends.caffe.messages import ENUMS, Message, layer_message
 
 TEST = ENUMS["Phase"].split().index("TEST")
 
-# What CamelCase of the words does not give.
+# Exceptions to CamelCase of the words.
 _V1_NAMES = {
     "ABSVAL": "AbsVal",
     "ARGMAX": "ArgMax",
@@ -32,7 +32,7 @@ _V1_NAMES = {
 _WINDOW = {"kernelsize": "kernel_size", "stride": "stride", "pad": "pad"}
 _OUTPUT = {"num_output": "num_output", "biasterm": "bias_term"}
 
-# V0 type → today's, the message its fields belong to, and what they are called there.
+# V0 type → current type, its parameter message, and the current names of its fields.
 _V0: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "bnll": ("BNLL", "", {}),
     "concat": ("Concat", "concat_param", {"concat_dim": "concat_dim"}),
@@ -52,7 +52,7 @@ _V0: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class CaffeLayer:
-    """`message` holds the parameters, in messages called as today: `convolution_param`."""
+    """`message` holds the parameters, in current messages such as `convolution_param`."""
 
     name: str
     type: str
@@ -70,7 +70,9 @@ def layers_of(net: Message, file: str) -> list[CaffeLayer]:
     if any(layer.HasField("layer") for layer in old):
         return _without_padding([_from_v0(layer) for layer in old])
     v1 = [_layer(layer, layer.name, _v1_type(layer.type)) for layer in old]
-    return v1 + [_layer(one, one.name, one.type) for one in net.layer if _is_tested(one)]
+    return v1 + [
+        _layer(message, message.name, message.type) for message in net.layer if _is_tested(message)
+    ]
 
 
 def _is_tested(message: Message) -> bool:
@@ -80,7 +82,7 @@ def _is_tested(message: Message) -> bool:
 
 
 def _holds(rule: Message) -> bool:
-    """Whether the rule holds at level 0 of the test phase, in no particular stage."""
+    """Whether the rule includes level 0 of the test phase, without a stage."""
     return (
         (not rule.HasField("phase") or rule.phase == TEST)
         and (not rule.HasField("min_level") or rule.min_level <= 0)
@@ -110,16 +112,16 @@ def _from_v0(connection: Message) -> CaffeLayer:
 
 
 def _set(message: Message, name: str, value: Any) -> None:
-    if name in _WINDOW.values():  # today one per axis
+    if name in _WINDOW.values():  # per axis in the current form
         getattr(message, name).append(value)
     else:
         setattr(message, name, value)
 
 
 def _without_padding(layers: Iterable[CaffeLayer]) -> list[CaffeLayer]:
-    """V0 padded in a layer of its own, which today's reader is the pad of the next one."""
+    """Merges V0's separate padding layers into the `pad` of the next layer."""
     padded: dict[str, CaffeLayer] = {}
-    kept = []
+    remaining = []
     for layer in layers:
         if layer.type == "padding" and len(layer.bottoms) == len(layer.tops) == 1:
             padded[layer.tops[0]] = layer
@@ -129,5 +131,5 @@ def _without_padding(layers: Iterable[CaffeLayer]) -> list[CaffeLayer]:
             field = "convolution_param" if layer.type == "Convolution" else "pooling_param"
             getattr(layer.message, field).pad[:] = before.message.convolution_param.pad
             layer = CaffeLayer(layer.name, layer.type, before.bottoms, layer.tops, layer.message)
-        kept.append(layer)
-    return kept
+        remaining.append(layer)
+    return remaining

@@ -1,11 +1,11 @@
-"""The messages of Caffe's two files, as far as they are read, and their parsers.
+"""Message definitions of Caffe's two files, and their parsers.
 
-A .prototxt is protobuf text: fields go by name, numbers are ours. Fields that are not listed are
-skipped: fillers, learning rates, engines, and the parameters of layers nobody here knows.
+A .prototxt is protobuf text: fields are matched by name, and the numbers are ours. Unlisted fields
+are skipped: fillers, learning rates, engines, and parameters of unsupported layers.
 
-A .caffemodel is protobuf binary, of which only names and weights are read. There the numbers are
-Caffe's. `data` is declared as bytes: packed floats and bytes are the same on the wire, and so a
-blob is a view of the file and not a Python number per weight.
+A .caffemodel is protobuf binary; only names and weights are read, with Caffe's numbers. `data` is
+declared as bytes, which equals packed floats on the wire, so a blob is a view of the file instead
+of a Python number per weight.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from npumake.errors import GraphError, Place
 
-Message = Any  # the classes are made below, out of reach of a type checker
+Message = Any  # the classes are created below, without static types
 
-MAX_TEXT = 4 << 20  # bytes; the largest published networks take a fifth of it
+MAX_TEXT_BYTES = 4 << 20  # bytes; the largest published networks need a fifth of it
 MAX_DEPTH = 32  # of nested braces; Caffe's own messages nest 5 deep
 
 ENUMS = {
@@ -56,7 +56,7 @@ _WINDOW = """
     uint32 stride_w, uint32* pad, uint32 pad_h, uint32 pad_w
 """
 
-# type[*] name [number] [= default]; the number is counted where it is not given.
+# type[*] name [number] [= default]; numbers default to the position.
 MESSAGES = {
     "Net": """string name, string* input, int64* input_dim, Dims* input_shape, V1Layer* layers,
         Layer* layer""",
@@ -107,7 +107,7 @@ MESSAGES = {
     "Threshold": "float threshold = 0",
     "Upsample": """uint32 scale = 2, uint32 scale_h, uint32 scale_w, uint32 upsample_h,
         uint32 upsample_w""",
-    # What is read of a .caffemodel.
+    # The fields that are read from a .caffemodel.
     "TrainedNet": "V1Trained* layers 2, Trained* layer 100",
     "Trained": "bytes name 1, Blob* blobs 7",
     "V1Trained": "V0Trained layer 1, bytes name 4, Blob* blobs 6",
@@ -127,8 +127,8 @@ _SCALARS = {
 
 def parse_net(data: bytes, name: str) -> Message:
     """The `Net` of a .prototxt. Raises GraphError, with line and column."""
-    if len(data) > MAX_TEXT:
-        raise GraphError(f"the network is longer than {MAX_TEXT >> 20} MiB of text", name)
+    if len(data) > MAX_TEXT_BYTES:
+        raise GraphError(f"the network is longer than {MAX_TEXT_BYTES >> 20} MiB of text", name)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -139,7 +139,7 @@ def parse_net(data: bytes, name: str) -> Message:
         text_format.Parse(text, net, allow_unknown_field=True)
     except text_format.ParseError as error:
         place = Place(name, error.GetLine() or 0, error.GetColumn() or 0)
-        raise GraphError(f"not a Caffe network: {_said(error)}", place) from error
+        raise GraphError(f"not a Caffe network: {_parser_message(error)}", place) from error
     return net
 
 
@@ -156,19 +156,19 @@ def parse_weights(data: bytes, name: str) -> Message:
 
 
 def layer_message() -> Message:
-    """An empty layer of today's form, to upgrade an older one into."""
+    """An empty current-form layer, for upgrading an older one."""
     return _CLASSES["Layer"]()
 
 
-def _said(error: text_format.ParseError) -> str:
-    """What the parser says, without the place, the line it quotes and our names."""
-    said = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
-    quoted = re.sub(r"^'.*': ", "", said)
+def _parser_message(error: text_format.ParseError) -> str:
+    """The parser's message without position, quoted line and internal names."""
+    message = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
+    quoted = re.sub(r"^'.*': ", "", message)
     return quoted.replace(f"{_PACKAGE}.", "")[:200]
 
 
 def _refuse_deep(text: str, name: str) -> None:
-    """The parser recurses: what would exhaust Python's stack is refused before."""
+    """The recursive parser could exhaust Python's stack, so deep nesting is refused first."""
     depth = 0
     for token in _NESTING.finditer(text):
         depth += {"{": 1, "<": 1, "}": -1, ">": -1}.get(token.group(), 0)
@@ -190,8 +190,8 @@ def _classes() -> dict[str, Any]:
             _add_field(message, field, number)
     pool = DescriptorPool()
     pool.Add(file)
-    found = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in MESSAGES}
-    return {name: GetMessageClass(descriptor) for name, descriptor in found.items()}
+    descriptors = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in MESSAGES}
+    return {name: GetMessageClass(descriptor) for name, descriptor in descriptors.items()}
 
 
 def _add_field(message: Message, text: str, counted: int) -> None:

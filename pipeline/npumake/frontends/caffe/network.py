@@ -1,9 +1,9 @@
-"""A Caffe network → Graph: layer by layer, in the order of the file.
+"""Translates a Caffe network to a Graph, layer by layer in file order.
 
-Nodes are called after their layers and tensors after their blobs. A blob that layers rewrite in
-place is several tensors: the last has the name of the blob, as it has for whoever reads it after
-a run; one before it is called `<blob>_before_<the layer that rewrites it>`. Where the blob is an
-input of the network, that keeps the name and the rewritten ones are `<blob>_after_<layer>`.
+Nodes have the names of layers, and tensors those of blobs. A blob that layers rewrite in place
+becomes several tensors. The last keeps the blob's name, and earlier ones are `<blob>_before_<the
+rewriting layer>`. If the blob is a network input, the input keeps the name, and the rewritten ones
+are `<blob>_after_<layer>`.
 """
 
 from __future__ import annotations
@@ -79,14 +79,15 @@ LAYERS: Mapping[str, Converter] = {
     "Upsample": windows.upsampling,
 }
 
-MAX_NAMED = 20  # unknown layers in one message
+MAX_NAMED = 20  # unknown layers listed in one message
 
 
-Version = tuple[str, int]  # a blob, and how often it had been written before
+Version = tuple[str, int]  # a blob, and how many layers wrote it before
 
 
 class LayerInNetwork(NamedTuple):
-    """A layer, with what it reads and makes; `names` are those of the tensors it makes."""
+    """A layer with the blob versions it reads and makes; `names` are the tensor names of the
+    latter."""
 
     layer: CaffeLayer
     reads: tuple[Version, ...]
@@ -100,12 +101,12 @@ def read_caffe(
     weights: Sequence[Beside],
     shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Graph:
-    """The graph of the .prototxt `name` with the weights of a .caffemodel. The inputs named in
-    `shapes` have these, and all behind them what follows, as when Caffe reshapes a network.
+    """The graph of the .prototxt `name` with the weights of a .caffemodel. `shapes` replace input
+    shapes, as when Caffe reshapes a network.
 
-    Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
-    makes or two layers make, shapes that do not fit, and weights that are missing or of another
-    network.
+    Raises GraphError for a damaged file, unknown layer types (all in one error), a blob that no
+    layer or several layers make, shapes that do not fit, and weights that are missing or belong to
+    another network.
     """
     net = parse_net(data, name)
     layers = layers_of(net, name)
@@ -125,28 +126,28 @@ def read_caffe(
         site = LayerSite(
             building, step.layer, tuple(tensors[read] for read in step.reads), trained, name
         )
-        for made, value, called in zip(step.makes, _made(site), step.names, strict=True):
+        for blob, value, called in zip(step.makes, _layer_outputs(site), step.names, strict=True):
             node = step.layer.name or called
-            building.rename(value, called, node, reserved=called == made[0])
-            tensors[made] = value
-    given = (tensors[version] for version in outputs)
-    return building.finished({str(value.name): value for value in given})
+            building.rename(value, called, node, reserved=called == blob[0])
+            tensors[blob] = value
+    results = (tensors[version] for version in outputs)
+    return building.finished({str(value.name): value for value in results})
 
 
 def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
     if len(weights) != 1:
-        what = f"the weights of the network are in one other file, and {len(weights)} are named"
+        what = f"a Caffe network has one file of weights; the project names {len(weights)}"
         raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
     (file,) = weights
     return TrainedBlobs(file.part(0, file.size), file.name)
 
 
-def _made(site: LayerSite) -> tuple[Value, ...]:
-    """What the layer makes, a tensor for each of its tops."""
-    given = LAYERS[site.layer.type](site)
-    values = given if isinstance(given, tuple) else (given,)
+def _layer_outputs(site: LayerSite) -> tuple[Value, ...]:
+    """One tensor per top of the layer."""
+    result = LAYERS[site.layer.type](site)
+    values = result if isinstance(result, tuple) else (result,)
     if len(values) != site.tops:
-        raise site.error(f"makes {len(values)} blobs, and {site.tops} are named")
+        raise site.error(f"makes {len(values)} blobs for {site.tops} tops")
     return values
 
 
@@ -154,10 +155,10 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
     unknown = [x for x in layers if x.type not in LAYERS and x.type != "Input"]
     if not unknown:
         return
-    shown = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
+    listing = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
     more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     raise GraphError(
-        f"not supported: layer {', layer '.join(shown)}{more}",
+        f"not supported: layer {', layer '.join(listing)}{more}",
         file,
         "remove layers that only training needs (data, loss, accuracy) and give the network an "
         "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),
@@ -165,23 +166,23 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
 
 
 def _inputs(net: Message, layers: list[CaffeLayer], file: str) -> list[TensorSpec]:
-    """What the network is fed: `input:` of the net, then its Input layers."""
+    """The network's inputs: `input:` of the net, then its Input layers."""
     if net.input_shape:
-        shapes = [tuple(given.dim) for given in net.input_shape]
+        shapes = [tuple(shape.dim) for shape in net.input_shape]
     else:
         shapes = [tuple(net.input_dim[i : i + 4]) for i in range(0, len(net.input_dim), 4)]
-    found = _paired(tuple(net.input), shapes, file)
+    specs = _paired(tuple(net.input), shapes, file)
     for layer in layers:
         if layer.type == "Input":
-            given = [tuple(one.dim) for one in layer.message.input_param.shape]
-            found += _paired(
-                layer.tops, given * len(layer.tops) if len(given) == 1 else given, file
+            declared = [tuple(shape.dim) for shape in layer.message.input_param.shape]
+            specs += _paired(
+                layer.tops, declared * len(layer.tops) if len(declared) == 1 else declared, file
             )
-    counted = Counter(tensor.name for tensor in found)
+    counted = Counter(tensor.name for tensor in specs)
     for name, count in counted.items():
         if count > 1:
             raise GraphError(f"two inputs of the network are called `{name}`", file)
-    return found
+    return specs
 
 
 def _reshaped(
@@ -205,7 +206,7 @@ def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) ->
 def _versions(
     layers: list[CaffeLayer], inputs: list[str], file: str
 ) -> tuple[list[LayerInNetwork], tuple[Version, ...]]:
-    """The layers over blobs written once, and what nobody reads: the outputs."""
+    """The layers over blob versions, and the unread versions: the outputs."""
     writers = _writers(layers, inputs, file)
     latest = dict.fromkeys(inputs, 0)
     unread: dict[str, None] = {}
@@ -225,7 +226,7 @@ def _versions(
 
 
 def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str, list[str | None]]:
-    """Who writes each blob, in order; an input is written first by nobody."""
+    """The layers that write each blob, in order; the first writer of an input is empty."""
     writers: dict[str, list[str | None]] = {name: [None] for name in inputs}
     for layer in layers:
         for top in layer.tops:
@@ -237,11 +238,11 @@ def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str
     return writers
 
 
-def _refuse_unmade(layer: CaffeLayer, made: Mapping[str, int], file: str) -> None:
+def _refuse_unmade(layer: CaffeLayer, versions: Mapping[str, int], file: str) -> None:
     for bottom in layer.bottoms:
-        if bottom not in made:
+        if bottom not in versions:
             what = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
-            raise GraphError(what, file, did_you_mean(bottom, made) if made else "")
+            raise GraphError(what, file, did_you_mean(bottom, versions) if versions else "")
 
 
 def _name(blob: str, version: int, writers: list[str | None]) -> str:

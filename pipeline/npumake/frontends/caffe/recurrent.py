@@ -3,9 +3,9 @@
     i, f, o = sigmoid, g = tanh of W_x x_t + b + W_h (k_t h_{t-1})
     c_t = f (k_t c_{t-1}) + i g        h_t = o tanh(c_t)
 
-The second blob k (T, N) says where a sequence continues: 0 forgets. Since k scales the state
-before each step, the loop is T nodes of one step where k is given, and one node where it is not.
-ONNX has the gates in the order i, o, f, g.
+The second blob k (T, N) marks continued sequences: 0 resets the state. Since k scales the state
+before each step, the loop unrolls into T one-step nodes where k exists, and is one node otherwise.
+ONNX orders the gates i, o, f, g.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy as np
 from npumake.frontends.caffe.site import LayerSite, Shape
 from npumake.graph import TensorSpec, Value, shape
 
-MAX_STEPS = 1024  # of a loop written out
+MAX_STEPS = 1024  # of an unrolled loop
 
 
 def lstm(site: LayerSite) -> Value:
     x, *continues = site.bottoms(1, 2)
-    given = site.parameters("recurrent_param")
-    if given.expose_hidden:
+    param = site.parameters("recurrent_param")
+    if param.expose_hidden:
         raise site.error("exposes its hidden state, which is not supported")
-    if len(shape(x)) < 3 or not given.num_output:
-        raise site.error(f"has an input of shape {list(shape(x))} and {given.num_output} outputs")
+    if len(shape(x)) < 3 or not param.num_output:
+        raise site.error(f"has an input of shape {list(shape(x))} and {param.num_output} outputs")
     t, n, *rest = shape(x)
-    h, size = given.num_output, prod(rest)
+    h, size = param.num_output, prod(rest)
     weights = _weights(site, h, size)
     steps = site.reshaped(x, (t, n, size))
     if not continues:
@@ -37,7 +37,7 @@ def lstm(site: LayerSite) -> Value:
     if shape(continues[0]) != (t, n):
         raise site.error(f"has continuation marks {list(shape(continues[0]))} for {[t, n]}")
     if t > MAX_STEPS:
-        raise site.error(f"has {t} steps; more than {MAX_STEPS} are not written out")
+        raise site.error(f"has {t} steps; more than {MAX_STEPS} are not unrolled")
     return _written_out(site, steps, continues[0], weights, h)
 
 
@@ -63,14 +63,14 @@ def _written_out(
     t, n, size = shape(x)
     xs = _each(site, x, (1, n, size))
     marks = _each(site, site.reshaped(continues, (t, n, 1)), (1, n, 1))
-    state: tuple[Value, ...] = ()  # zeros at first, whatever the first mark says
-    made = []
+    state: tuple[Value, ...] = ()  # zeros at first, independent of the first mark
+    hidden_states = []
     for step, mark in zip(xs, marks, strict=True):
-        kept = tuple(site.node("Mul", [value, mark], (1, n, h)) for value in state)
-        whole, *state_list = _step(site, step, weights, kept, h)
+        previous = tuple(site.node("Mul", [value, mark], (1, n, h)) for value in state)
+        whole, *state_list = _step(site, step, weights, previous, h)
         state = tuple(state_list)
-        made.append(site.reshaped(whole, (1, n, h)))
-    return site.node("Concat", made, (t, n, h), axis=0)
+        hidden_states.append(site.reshaped(whole, (1, n, h)))
+    return site.node("Concat", hidden_states, (t, n, h), axis=0)
 
 
 def _each(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:
@@ -82,7 +82,7 @@ def _each(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:
 def _step(
     site: LayerSite, x: Value, weights: tuple[Value, ...], state: tuple[Value, ...], h: int
 ) -> tuple[Value, ...]:
-    """(every output, the last, the cell's)."""
+    """(outputs, last hidden state, last cell state)."""
     t, n, _ = shape(x)
     last = (1, n, h)
     outputs = [

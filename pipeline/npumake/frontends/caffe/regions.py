@@ -1,13 +1,13 @@
 """Layers that pool regions of interest: rois is (r, 5), each (batch index, x1, y1, x2, y2).
 
-Position-sensitive, with scale c and p x p bins: the region starts at c round(x1), ends at
-c (round(x2) + 1) and is at least 0.1 wide; bin j of it covers the pixels x with
+Position-sensitive, with scale c and p x p bins: a region starts at c round(x1), ends at c
+(round(x2) + 1) and is at least 0.1 wide; its bin j covers the pixels x with
 
     floor(start + j width / p) <= x < ceil(start + (j + 1) width / p)
 
-and is averaged over the channel of its own, (d p + i) p + j for output d and bin (i, j). (R-FCN.)
-As masks M over rows and columns that is a sum of products: out[r,d,i,j] =
-sum over y, x of My[r,i,y] Mx[r,j,x] F[d,i,j,y,x] / (|My[r,i]| |Mx[r,j]|).
+Each bin averages its own channel, (d p + i) p + j for output d and bin (i, j). (R-FCN.) With masks
+M over rows and columns this is a sum of products: out[r,d,i,j] = sum over y, x of My[r,i,y]
+Mx[r,j,x] F[d,i,j,y,x] / (|My[r,i]| |Mx[r,j]|).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from npumake.graph import Value, shape
 
 def roi_pooling(site: LayerSite) -> Value:
     x, rois = site.bottoms(2)
-    given = site.parameters("roi_pooling_param")
-    rows, bins = _rois(site, x, rois), (given.pooled_h, given.pooled_w)
-    made = (shape(rows)[0], shape(x)[1], *bins)
+    param = site.parameters("roi_pooling_param")
+    rows, bins = _rois(site, x, rois), (param.pooled_h, param.pooled_w)
+    out_dims = (shape(rows)[0], shape(x)[1], *bins)
     return site.node(
-        "MaxRoiPool", [x, rows], made, pooled_shape=bins, spatial_scale=given.spatial_scale
+        "MaxRoiPool", [x, rows], out_dims, pooled_shape=bins, spatial_scale=param.spatial_scale
     )
 
 
 def position_sensitive_pooling(site: LayerSite) -> Value:
     x, rois = site.bottoms(2)
-    given = site.parameters("psroi_pooling_param")
-    rows, p, d = _rois(site, x, rois), given.group_size, given.output_dim
+    param = site.parameters("psroi_pooling_param")
+    rows, p, d = _rois(site, x, rois), param.group_size, param.output_dim
     n, c, h, w = shape(x)
     if n != 1:
         raise site.error(f"pools regions of {n} images; only one is supported")
     if not p or not d or c != d * p * p:
         raise site.error(f"makes {d} channels of {p} x {p} bins from {c}")
     site.check_count((d, p, p, h, w))
-    made = (shape(rows)[0], d, p, p)
+    out_dims = (shape(rows)[0], d, p, p)
     columns = _masks(site, rows, (1, 3), w)
     lines = _masks(site, rows, (2, 4), h)
     features = site.reshaped(x, (d, p, p, h, w))
-    return site.node("Einsum", [lines, features, columns], made, equation="riy,dijyx,rjx->rdij")
+    return site.node("Einsum", [lines, features, columns], out_dims, equation="riy,dijyx,rjx->rdij")
 
 
 def _rois(site: LayerSite, x: Value, rois: Value) -> Value:
@@ -56,9 +56,9 @@ def _rois(site: LayerSite, x: Value, rois: Value) -> Value:
 
 
 def _masks(site: LayerSite, rois: Value, ends: tuple[int, int], size: int) -> Value:
-    """(r, p, size): which of `size` pixels are in each bin, each bin's shares summing to 1."""
-    given = site.parameters("psroi_pooling_param")
-    r, p, scale = shape(rois)[0], given.group_size, given.spatial_scale
+    """(r, p, size): the weight of each pixel in each bin; the weights of a bin sum to 1."""
+    param = site.parameters("psroi_pooling_param")
+    r, p, scale = shape(rois)[0], param.group_size, param.spatial_scale
     first, last = (_column(site, rois, column) for column in ends)
     start = site.scaled(first, scale)
     end = site.scaled(last, scale, scale)
@@ -76,19 +76,21 @@ def _masks(site: LayerSite, rois: Value, ends: tuple[int, int], size: int) -> Va
     pixels = site.constant("pixels", np.arange(size, dtype=np.float32).reshape(1, 1, size))
     above = site.node("Floor", [low], (r, p, 1))
     below = site.node("Ceil", [high], (r, p, 1))
-    made = (r, p, size)
-    outside = site.node("Less", [pixels, above], made, "bool")
-    reached = site.node("Less", [pixels, below], made, "bool")
-    inside = site.node("And", [site.node("Not", [outside], made, "bool"), reached], made, "bool")
+    mask_dims = (r, p, size)
+    outside = site.node("Less", [pixels, above], mask_dims, "bool")
+    reached = site.node("Less", [pixels, below], mask_dims, "bool")
+    inside = site.node(
+        "And", [site.node("Not", [outside], mask_dims, "bool"), reached], mask_dims, "bool"
+    )
     mask = site.cast(inside, "float32")
     covered = site.node("ReduceSum", [mask, site.numbers("axes", [2])], (r, p, 1), keepdims=1)
     # An empty bin is 0, not 0 / 0.
     covered = site.node("Max", [covered, site.constant("one", 1.0)], (r, p, 1))
-    return site.node("Div", [mask, covered], made)
+    return site.node("Div", [mask, covered], mask_dims)
 
 
 def _column(site: LayerSite, rois: Value, column: int) -> Value:
-    """round of one corner of each region, (r, 1, 1); halves go up, as in C."""
+    """One rounded corner coordinate per region, (r, 1, 1); halves round up, as in C."""
     r = shape(rois)[0]
     index = site.numbers("column", [column])
     corner = site.node("Gather", [rois, index], (r, 1), axis=1)

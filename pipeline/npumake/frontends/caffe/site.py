@@ -1,4 +1,4 @@
-"""Site: one layer where it stands, with the tensors it reads and the verbs to write nodes."""
+"""LayerSite: a layer with its input tensors, and the methods to emit nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_AXES = 32
 
 
 class LayerSite:
-    """What a layer's translation sees. `file` is the .prototxt."""
+    """The context of a layer's translation. `file` is the .prototxt."""
 
     def __init__(
         self,
@@ -44,41 +44,42 @@ class LayerSite:
         return GraphError(f"layer `{self.layer.name}` ({self.layer.type}) {what}", self._file, hint)
 
     def parameters(self, name: str) -> Any:
-        """The message called `name`; its defaults where the layer has none."""
+        """The message `name`; its defaults if the layer has none."""
         return getattr(self.layer.message, name)
 
     def bottoms(self, low: int = 1, high: int | None = None) -> tuple[Value, ...]:
-        """What it reads: between `low` and `high` tensors, exactly `low` when `high` is None."""
+        """The input tensors: between `low` and `high` of them, exactly `low` when `high` is
+        None."""
         count, high = len(self._inputs), low if high is None else high
         if not low <= count <= high:
-            wanted = str(low) if low == high else f"{low} to {high}"
-            raise self.error(f"reads {count} blobs, where it takes {wanted}")
+            expected = str(low) if low == high else f"{low} to {high}"
+            raise self.error(f"reads {count} blobs, expected {expected}")
         return self._inputs
 
     def bottom(self) -> Value:
-        """The only tensor it reads."""
+        """The only input tensor."""
         return self.bottoms()[0]
 
     def axis(self, axis: int, rank: int) -> int:
-        """`axis` counted from the front; a negative one counts from the end."""
+        """`axis` as a non-negative index; a negative one counts from the end."""
         if not -rank <= axis < rank:
             raise self.error(f"has axis {axis}, but its input has {rank} dimensions")
         return axis % rank
 
     def blobs(self, *shapes: Shape) -> list[np.ndarray]:
-        """Its trained blobs, which must have these shapes."""
+        """The trained blobs, checked against these shapes."""
         return self._weights.of(self.layer.name, shapes)
 
     # -- writing ---------------------------------------------------------------------------
 
     def constant(self, label: str, values: Any) -> Value:
-        """A constant of float32, or of int64 when it holds integers."""
+        """A float32 constant, or an int64 one for integers."""
         array = np.asarray(values)
         kind = np.int64 if np.issubdtype(array.dtype, np.integer) else np.float32
         return self._building.constant(f"{self.layer.name}_{label}", array.astype(kind))
 
     def numbers(self, label: str, values: Sequence[int]) -> Value:
-        """A constant list of whole numbers: a shape, axes, sizes."""
+        """A constant list of integers: a shape, axes, sizes."""
         return self.constant(label, np.asarray(values, np.int64))
 
     def nodes(
@@ -88,7 +89,8 @@ class LayerSite:
         outputs: Sequence[TensorSpec],
         **attributes: Any,
     ) -> tuple[Value, ...]:
-        """One node with several outputs. Raises GraphError for a tensor no blob can hold."""
+        """One node with several outputs. Raises GraphError for shapes that a blob cannot
+        have."""
         for tensor in outputs:
             self.check_count(tensor.shape)
         named = [t._replace(name=f"{self.layer.name}_{t.name}") for t in outputs]
@@ -112,18 +114,18 @@ class LayerSite:
         if min(dims, default=1) < 1:
             raise self.error(f"makes a blob of shape {list(dims)}: its input is too small")
         if prod(dims) > MAX_COUNT:
-            raise self.error(f"makes a blob of shape {list(dims)}: more than Caffe can hold")
+            raise self.error(f"makes a blob of shape {list(dims)}: more than Caffe supports")
 
-    # -- what many layers are made of --------------------------------------------------------
+    # -- shared by many layers ---------------------------------------------------------------------
 
     def reshaped(self, x: Value, dims: Shape) -> Value:
-        """`x` in another shape; `x` itself when it has it."""
+        """`x` in another shape; `x` itself if it already has it."""
         if shape(x) == dims:
             return x
         return self.node("Reshape", [x, self.numbers("shape", dims)], dims)
 
     def scaled(self, x: Value, scale: float, shift: float = 0.0) -> Value:
-        """scale * x + shift, in as few nodes as that takes."""
+        """scale * x + shift, in as few nodes as possible."""
         if scale != 1.0:
             x = self.node("Mul", [x, self.constant("scale", scale)], shape(x))
         if shift != 0.0:

@@ -1,4 +1,4 @@
-"""Layers that slide a window: convolution, pooling and their inverses.
+"""Layers with a sliding window: convolution, pooling and their inverses.
 
 Along one axis, with input i, kernel k, stride s, pad p, dilation d:
 
@@ -8,8 +8,8 @@ Along one axis, with input i, kernel k, stride s, pad p, dilation d:
                    start in the padding behind the input: (o - 1) s >= i + p
 
 So Pooling may read e = (o - 1) s + k - i - p cells behind the input, more or fewer than p. An
-average divides by the cells of its window within the input and p on either side, not by those
-beyond. (Caffe 1.0: base_conv_layer, pooling_layer, spp_layer.)
+average divides by the window's cells within the input and p on either side; cells beyond do not
+count. (Caffe 1.0: base_conv_layer, pooling_layer, spp_layer.)
 """
 
 from __future__ import annotations
@@ -28,58 +28,58 @@ WITHIN_CHANNEL = ENUMS["NormRegion"].split().index("WITHIN_CHANNEL")
 
 
 def convolution(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("convolution_param")
+    x, param = site.bottom(), site.parameters("convolution_param")
     n, c, *size = _image(site, x)
-    k, s, p, d = (_sizes(site, given, field, len(size)) for field in _CONVOLUTION)
+    k, s, p, d = (_sizes(site, param, field, len(size)) for field in _CONVOLUTION)
     o = tuple(
         (i + 2 * p - (d * (k - 1) + 1)) // s + 1
         for i, k, s, p, d in zip(size, k, s, p, d, strict=True)
     )
-    _check_groups(site, given, c)
-    weight = (given.num_output, c // given.group, *k)
-    return _convolved(site, "Conv", weight, (n, given.num_output, *o), (k, s, p, d))
+    _check_groups(site, param, c)
+    weight = (param.num_output, c // param.group, *k)
+    return _convolved(site, "Conv", weight, (n, param.num_output, *o), (k, s, p, d))
 
 
 def deconvolution(site: LayerSite) -> Value:
-    x, given = site.bottom(), site.parameters("convolution_param")
+    x, param = site.bottom(), site.parameters("convolution_param")
     n, c, *size = _image(site, x)
-    k, s, p, d = (_sizes(site, given, field, len(size)) for field in _CONVOLUTION)
+    k, s, p, d = (_sizes(site, param, field, len(size)) for field in _CONVOLUTION)
     o = tuple(
         s * (i - 1) + d * (k - 1) + 1 - 2 * p
         for i, k, s, p, d in zip(size, k, s, p, d, strict=True)
     )
-    _check_groups(site, given, c)
-    weight = (c, given.num_output // given.group, *k)
-    return _convolved(site, "ConvTranspose", weight, (n, given.num_output, *o), (k, s, p, d))
+    _check_groups(site, param, c)
+    weight = (c, param.num_output // param.group, *k)
+    return _convolved(site, "ConvTranspose", weight, (n, param.num_output, *o), (k, s, p, d))
 
 
 def pooling(site: LayerSite) -> Value | tuple[Value, ...]:
-    """The maximum or average; a second top is where in its channel each maximum was."""
-    x, given = site.bottom(), site.parameters("pooling_param")
-    if given.pool not in (MAX, AVE):
+    """Maximum or average; the second top holds the index of each maximum in its channel."""
+    x, param = site.bottom(), site.parameters("pooling_param")
+    if param.pool not in (MAX, AVE):
         raise site.error("pools stochastically, which is not supported", "use MAX or AVE")
     n, c, *size = _image(site, x)
-    if given.global_pooling and site.tops == 1:
-        op_type = "GlobalMaxPool" if given.pool == MAX else "GlobalAveragePool"
+    if param.global_pooling and site.tops == 1:
+        op_type = "GlobalMaxPool" if param.pool == MAX else "GlobalAveragePool"
         return site.node(op_type, [x], (n, c, *(1 for _ in size)))
-    k = tuple(size) if given.global_pooling else _sizes(site, given, _KERNEL, len(size))
-    s, p = (_sizes(site, given, field, len(size)) for field in (_STRIDE, _PAD))
-    if given.pool == MAX and site.tops == 2:
+    k = tuple(size) if param.global_pooling else _sizes(site, param, _KERNEL, len(size))
+    s, p = (_sizes(site, param, field, len(size)) for field in (_STRIDE, _PAD))
+    if param.pool == MAX and site.tops == 2:
         return _located(site, x, (k, s, p))
-    return _pooled(site, x, given.pool, (k, s, p))
+    return _pooled(site, x, param.pool, (k, s, p))
 
 
 def spatial_pyramid(site: LayerSite) -> Value:
-    """2^l x 2^l bins for each level l, flattened and joined."""
-    x, given = site.bottom(), site.parameters("spp_param")
+    """2^l x 2^l bins for each level l, flattened and concatenated."""
+    x, param = site.bottom(), site.parameters("spp_param")
     n, _, *size = _image(site, x)
-    if not 1 <= given.pyramid_height <= min(size).bit_length():
-        raise site.error(f"has a pyramid_height of {given.pyramid_height} over {size}")
+    if not 1 <= param.pyramid_height <= min(size).bit_length():
+        raise site.error(f"has a pyramid_height of {param.pyramid_height} over {size}")
     levels = []
-    for bins in (2**level for level in range(given.pyramid_height)):
+    for bins in (2**level for level in range(param.pyramid_height)):
         k = tuple(ceil(i / bins) for i in size)
         p = tuple((k * bins - i + 1) // 2 for k, i in zip(k, size, strict=True))
-        pooled = _pooled(site, x, given.pool, (k, k, p))
+        pooled = _pooled(site, x, param.pool, (k, k, p))
         levels.append(pooled)
     if len(levels) == 1:
         return levels[0]
@@ -88,14 +88,14 @@ def spatial_pyramid(site: LayerSite) -> Value:
 
 
 def local_response(site: LayerSite) -> Value:
-    """x / (k + alpha / size * sum of x²)^beta over the channels around each, or around each pixel
-    of a channel, where k is 1."""
-    x, given = site.bottom(), site.parameters("lrn_param")
-    axes, size, alpha, beta = len(_image(site, x)) - 2, given.local_size, given.alpha, given.beta
+    """x / (k + alpha / size * sum of x²)^beta over neighbouring channels, or over neighbouring
+    pixels of a channel with k = 1."""
+    x, param = site.bottom(), site.parameters("lrn_param")
+    axes, size, alpha, beta = len(_image(site, x)) - 2, param.local_size, param.alpha, param.beta
     if size % 2 == 0:
         raise site.error(f"has an even local_size, {size}")
-    if given.norm_region != WITHIN_CHANNEL:
-        return site.node("LRN", [x], shape(x), alpha=alpha, beta=beta, bias=given.k, size=size)
+    if param.norm_region != WITHIN_CHANNEL:
+        return site.node("LRN", [x], shape(x), alpha=alpha, beta=beta, bias=param.k, size=size)
     square = site.node("Mul", [x, x], shape(x))
     sizes = ((size,) * axes, (1,) * axes, (size // 2,) * axes)
     mean = _pooled(site, square, AVE, sizes)
@@ -106,28 +106,29 @@ def local_response(site: LayerSite) -> Value:
 
 
 def upsampling(site: LayerSite) -> Value:
-    """Each pixel repeated; with the mask of a Pooling as second bottom, each put back there."""
+    """Repeats each pixel; with a Pooling mask as second bottom, puts it back where the mask
+    says."""
     x, *mask = site.bottoms(1, 2)
     n, c, *size = _image(site, x)
     if len(size) != 2 or (mask and shape(mask[0]) != shape(x)):
         raise site.error(f"enlarges {', '.join(str(list(shape(blob))) for blob in (x, *mask))}")
     h, w = size
-    given = site.parameters("upsample_param")
-    scales = (given.scale_h or given.scale, given.scale_w or given.scale)
-    sizes = (given.upsample_h or h * scales[0], given.upsample_w or w * scales[1])
-    made = (n, c, *sizes)
+    param = site.parameters("upsample_param")
+    scales = (param.scale_h or param.scale, param.scale_w or param.scale)
+    sizes = (param.upsample_h or h * scales[0], param.upsample_w or w * scales[1])
+    out_dims = (n, c, *sizes)
     if not mask:
         factors = np.divide(sizes, (h, w))
         inputs = [x, None, site.constant("scales", [1.0, 1.0, *factors])]
         return site.node(
             "Resize",
             inputs,
-            made,
+            out_dims,
             mode="nearest",
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
         )
-    site.check_count(made)
+    site.check_count(out_dims)
     # ONNX counts through the whole tensor, Caffe within a channel.
     start = np.arange(n * c, dtype=np.int64).reshape(n, c, 1, 1) * prod(sizes)
     index = site.cast(mask[0], "int64")
@@ -135,15 +136,16 @@ def upsampling(site: LayerSite) -> Value:
     stride = [max(1, size // i) for size, i in zip(sizes, (h, w), strict=True)]
     return site.node(
         "MaxUnpool",
-        [x, index, site.numbers("shape", made)],
-        made,
+        [x, index, site.numbers("shape", out_dims)],
+        out_dims,
         kernel_shape=stride,
         strides=stride,
     )
 
 
 class SizeField(NamedTuple):
-    """How a size is written: `name` for all axes or each, `short`_h and _w; None is no default."""
+    """The spellings of a size: `name` for all axes or each, `short`_h and _w; None: no
+    default."""
 
     name: str
     short: str
@@ -158,18 +160,18 @@ _CONVOLUTION = (_KERNEL, _STRIDE, _PAD, _DILATION)
 
 
 def _image(site: LayerSite, x: Value) -> Shape:
-    """(n, c, h, w), or of as many spatial axes as there are; at least one."""
+    """(n, c, h, w), with any number of spatial axes, at least one."""
     if len(shape(x)) < 3:
         raise site.error(f"slides over an input of shape {list(shape(x))}, which has no image")
     return shape(x)
 
 
-def _sizes(site: LayerSite, given: Any, field: SizeField, axes: int) -> Shape:
+def _sizes(site: LayerSite, param: Any, field: SizeField, axes: int) -> Shape:
     """One number per spatial axis, from `pad: 1`, `pad: 1 pad: 2` or `pad_h: 1 pad_w: 2`."""
     pair = (f"{field.short}_h", f"{field.short}_w")
-    sizes = tuple(getattr(given, field.name))
-    if field.short and any(map(given.HasField, pair)):
-        sizes = tuple(getattr(given, key) for key in pair)
+    sizes = tuple(getattr(param, field.name))
+    if field.short and any(map(param.HasField, pair)):
+        sizes = tuple(getattr(param, key) for key in pair)
     if not sizes and field.default is not None:
         sizes = (field.default,)
     if len(sizes) not in (1, axes) or (field.default != 0 and min(sizes) < 1):
@@ -177,44 +179,44 @@ def _sizes(site: LayerSite, given: Any, field: SizeField, axes: int) -> Shape:
     return sizes if len(sizes) == axes else sizes * axes
 
 
-def _check_groups(site: LayerSite, given: Any, channels: int) -> None:
-    if given.axis not in (1, 1 - len(shape(site.bottom()))):
-        raise site.error(f"has its channels on axis {given.axis}; only axis 1 is supported")
-    group, made = given.group, given.num_output
-    if not made or not group or channels % group or made % group:
-        raise site.error(f"makes {made} channels of {channels} in {group} groups")
+def _check_groups(site: LayerSite, param: Any, channels: int) -> None:
+    if param.axis not in (1, 1 - len(shape(site.bottom()))):
+        raise site.error(f"has its channels on axis {param.axis}; only axis 1 is supported")
+    group, outputs = param.group, param.num_output
+    if not outputs or not group or channels % group or outputs % group:
+        raise site.error(f"makes {outputs} channels of {channels} in {group} groups")
 
 
 def _convolved(
-    site: LayerSite, op_type: str, weight: Shape, made: Shape, sizes: tuple[Shape, ...]
+    site: LayerSite, op_type: str, weight: Shape, out_dims: Shape, sizes: tuple[Shape, ...]
 ) -> Value:
-    x, given = site.bottom(), site.parameters("convolution_param")
+    x, param = site.bottom(), site.parameters("convolution_param")
     k, s, p, d = sizes
-    biases = [(given.num_output,)] if given.bias_term else []
+    biases = [(param.num_output,)] if param.bias_term else []
     labels = ("weight", "bias")
     arrays = site.blobs(weight, *biases)
     return site.node(
         op_type,
         [x, *(site.constant(label, values) for label, values in zip(labels, arrays, strict=False))],
-        made,
+        out_dims,
         kernel_shape=k,
         strides=s,
         pads=(*p, *p),
         dilations=d,
-        group=given.group,
+        group=param.group,
     )
 
 
 def _pooled(site: LayerSite, x: Value, method: int, sizes: tuple[Shape, ...]) -> Value:
-    made, reach = _reach(site, x, sizes)
+    out_dims, reach = _reach(site, x, sizes)
     if method == AVE:
-        return _averaged(site, x, made, (*sizes, reach))
+        return _averaged(site, x, out_dims, (*sizes, reach))
     k, s, p = sizes
-    return site.node("MaxPool", [x], made, kernel_shape=k, strides=s, pads=(*p, *reach))
+    return site.node("MaxPool", [x], out_dims, kernel_shape=k, strides=s, pads=(*p, *reach))
 
 
 def _reach(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Shape, Shape]:
-    """(what is made, how far behind the input it reads: e, or 0)."""
+    """(output shape, cells read behind the input: e, or 0)."""
     k, s, p = sizes
     n, c, *size = shape(x)
     if any(pad >= kernel for pad, kernel in zip(p, k, strict=True)):
@@ -233,13 +235,13 @@ def _pool_axis(i: int, k: int, s: int, p: int) -> tuple[int, int]:
     return o, (o - 1) * s + k - i - p
 
 
-def _averaged(site: LayerSite, x: Value, made: Shape, sizes: tuple[Shape, ...]) -> Value:
+def _averaged(site: LayerSite, x: Value, out_dims: Shape, sizes: tuple[Shape, ...]) -> Value:
     k, s, p, e = sizes
-    if all(e <= p for e, p in zip(e, p, strict=True)):  # no window reaches beyond the padding
+    if all(e <= p for e, p in zip(e, p, strict=True)):  # no window extends beyond the padding
         return site.node(
             "AveragePool",
             [x],
-            made,
+            out_dims,
             kernel_shape=k,
             strides=s,
             pads=(*p, *e),
@@ -252,15 +254,15 @@ def _averaged(site: LayerSite, x: Value, made: Shape, sizes: tuple[Shape, ...]) 
         wide = (n, c, *(i + p + q for i, p, q in zip(size, p, inner, strict=True)))
         x = site.node("Pad", [x, site.numbers("pads", [0, 0, *p, 0, 0, *inner])], wide)
     return site.node(
-        "AveragePool", [x], made, kernel_shape=k, strides=s, pads=(*(0 for _ in k), *beyond)
+        "AveragePool", [x], out_dims, kernel_shape=k, strides=s, pads=(*(0 for _ in k), *beyond)
     )
 
 
 def _located(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Value, ...]:
     k, s, p = sizes
-    made, reach = _reach(site, x, sizes)
-    outputs = [TensorSpec("maxpool", made), TensorSpec("index", made, "int64")]
+    out_dims, reach = _reach(site, x, sizes)
+    outputs = [TensorSpec("maxpool", out_dims), TensorSpec("index", out_dims, "int64")]
     most, index = site.nodes("MaxPool", [x], outputs, kernel_shape=k, strides=s, pads=(*p, *reach))
     plane = site.numbers("plane", [prod(shape(x)[2:])])
-    within = site.node("Mod", [index, plane], made, "int64")
+    within = site.node("Mod", [index, plane], out_dims, "int64")
     return most, site.cast(within, "float32")

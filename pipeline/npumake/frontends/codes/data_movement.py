@@ -1,10 +1,9 @@
-"""Operators of ONNX that move codes as they would move real numbers: DQ in front, Q behind.
+"""ONNX operators that move codes become the same operators on floats: DQ before, Q behind.
 
-In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie
-on one grid, so the pair around the operator rounds nothing. Places (ArgMax) need no Q: what is
-compared keeps its order.
-The grid is that of the Q in front, or of the DQ behind where the codes are
-constant or fed.
+In QOperator form a MaxPool, Transpose or Gather reads codes directly. Both ends share one grid, so
+the added pair rounds nothing. Operators that return indices (ArgMax) need no Q: comparing codes is
+comparing their values. The grid is that of the Q before, or of the DQ behind for constant codes and
+inputs.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ MOVES = frozenset(
     }
 )
 PLACES = frozenset({"ArgMax", "ArgMin"})
-ALL_CODES = frozenset({"Concat"})  # every input is codes; of the others the first
+ALL_CODES = frozenset({"Concat"})  # every input is codes; in other operators only the first
 
 
 def move_reals(graph: Graph) -> None:
-    """Edit in place. Raises GraphError for an operator that computes with codes."""
-    grids = _known(graph)
+    """Edits in place. Raises GraphError for an operator that computes on codes."""
+    grids = _known_grids(graph)
     for node in graph.nodes():
         grid = grids.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if grid is not None and not node.domain and node.op_type in MOVES | PLACES:
@@ -53,35 +52,36 @@ def move_reals(graph: Graph) -> None:
 
 
 def has_moved_codes(graph: Graph) -> bool:
-    """Whether some operator of ONNX moves codes themselves."""
-    made = {value for node in graph.nodes(Q) for value in node.outputs}
+    """Whether an ONNX operator moves codes directly."""
+    quantized = {value for node in graph.nodes(Q) for value in node.outputs}
     read = {node.inputs[0] for node in graph.nodes(DQ) if array(node.inputs[0]) is None}
     return any(
-        not made.isdisjoint(node.inputs) or not read.isdisjoint(node.outputs)
+        not quantized.isdisjoint(node.inputs) or not read.isdisjoint(node.outputs)
         for node in graph.nodes(*MOVES, *PLACES)
     )
 
 
-def _known(graph: Graph) -> dict[Value | None, StoredCodes]:
-    """By tensor of codes its grid, forwards from every Q and back from every DQ."""
-    found: dict[Value | None, StoredCodes] = {}
+def _known_grids(graph: Graph) -> dict[Value | None, StoredCodes]:
+    """The grid of each tensor of codes, propagated forwards from every Q and backwards from every
+    DQ."""
+    grids: dict[Value | None, StoredCodes] = {}
     for node in graph.nodes():
         if node.op_type == Q:
-            _note(found, node.outputs[0], node)
+            _note(grids, node.outputs[0], node)
         elif node.op_type == DQ and array(node.inputs[0]) is None:
-            _note(found, node.inputs[0], node)
-        elif _moves(node) and node.inputs[0] in found:
-            found.update(dict.fromkeys(node.outputs, found[node.inputs[0]]))
+            _note(grids, node.inputs[0], node)
+        elif _moves(node) and node.inputs[0] in grids:
+            grids.update(dict.fromkeys(node.outputs, grids[node.inputs[0]]))
     for node in reversed(graph.nodes()):
-        if _moves(node) and node.outputs[0] in found and node.inputs[0] is not None:
-            found.setdefault(node.inputs[0], found[node.outputs[0]])
-    return found
+        if _moves(node) and node.outputs[0] in grids and node.inputs[0] is not None:
+            grids.setdefault(node.inputs[0], grids[node.outputs[0]])
+    return grids
 
 
-def _note(found: dict[Value | None, StoredCodes], codes: Value | None, pair: Node) -> None:
+def _note(grids: dict[Value | None, StoredCodes], codes: Value | None, pair: Node) -> None:
     scale, zero_point = (*pair.inputs[1:3], None)[:2]
     if codes is not None and scale is not None:
-        found.setdefault(codes, StoredCodes(codes, scale, zero_point))
+        grids.setdefault(codes, StoredCodes(codes, scale, zero_point))
 
 
 def _moves(node: Node) -> bool:
@@ -99,17 +99,17 @@ def _rewrite(
         _fill_with_reals(graph, node, grid)
     if node.op_type in PLACES:
         return
-    for made in node.outputs:
-        if made.uses() or made.is_graph_output():
-            grids.pop(made, None)
-            codes = quantize_result(graph, node, grid.scale, grid.zero_point, made)
+    for output in node.outputs:
+        if output.uses() or output.is_graph_output():
+            grids.pop(output, None)
+            codes = quantize_result(graph, node, grid.scale, grid.zero_point, output)
             grids[codes] = grid._replace(codes=codes)
 
 
 def _fill_with_reals(graph: Graph, node: Node, grid: StoredCodes) -> None:
-    """Codes are filled with a code, 0 where none is said. Raises GraphError for one computed."""
-    given = node.inputs[2] if len(node.inputs) > 2 else None
-    code = np.zeros((), np.int32) if given is None else array(given)
+    """Dequantizes the fill code of a Pad (default 0). Raises GraphError for a computed one."""
+    fill = node.inputs[2] if len(node.inputs) > 2 else None
+    code = np.zeros((), np.int32) if fill is None else array(fill)
     scale, zero_point = array(grid.scale), array(grid.zero_point)
     if code is None or scale is None:
         raise GraphError(f"`{node.name}` (Pad) fills with a code that is computed")

@@ -1,15 +1,15 @@
-"""Models quantized dynamically, whose activations get a scale at every run: floats again.
+"""Dynamically quantized models, whose activations are scaled at every run, become float models.
 
-No chip measures a tensor before it computes with it. The weights keep their 8 bits, as numbers of
-float32; a calibration then finds the ranges of the activations.
+No chip measures a tensor before computing on it. Weights keep their 8-bit values as float32; a
+calibration then determines the activation ranges.
 
     DynamicQuantizeLinear(x)           x itself, as codes of scale 1 and zero point 0
     ConvInteger, MatMulInteger         Conv, MatMul of x and w - zero point
     MatMulIntegerToFloat, DynamicQuantizeMatMul     MatMul with its weight and bias
-    DynamicQuantizeLSTM                LSTM; its weights lie transposed there
+    DynamicQuantizeLSTM                LSTM with transposed weights
 
-A Mul by the scales and a Cast stay where they stand and are absorbed by the passes. Source: ONNX's
-operators and onnxruntime's docs/ContribOperators.md.
+A Mul by the scales and a Cast stay, and the passes absorb them. Source: ONNX's operators and
+onnxruntime's docs/ContribOperators.md.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, attribute, type_number
 from npumake.kernels.affine import per_axis
 
-FED = "DynamicQuantizeLinear"
-HINT = "bring the float model, or one that onnxruntime.quantization.quantize_static made"
+DYNAMIC_QUANTIZER = "DynamicQuantizeLinear"
+HINT = "use the float model, or one that onnxruntime.quantization.quantize_static made"
 Read = Callable[[Graph, Node], None]
 
 
 def in_floats(graph: Graph) -> None:
-    """Edit in place. Raises GraphError where a weight is computed, or codes are read elsewhere."""
-    fed = {node.outputs[0]: node for node in graph.nodes() if node.op_type == FED}
+    """Edits in place. Raises GraphError for a computed weight, and for other readers of the
+    codes."""
+    quantizers = {
+        node.outputs[0]: node for node in graph.nodes() if node.op_type == DYNAMIC_QUANTIZER
+    }
     for node in graph.nodes():
         if node.op_type in DYNAMIC:
             DYNAMIC[node.op_type](graph, node)
-    for codes, node in fed.items():
+    for codes, node in quantizers.items():
         _feed_reals(graph, codes, node)
 
 
 def _feed_reals(graph: Graph, codes: Value, node: Node) -> None:
     x = node.inputs[0]
     if x is None or any(value.is_graph_output() for value in node.outputs):
-        raise GraphError(f"`{node.name}` ({FED}) is an output of the model", hint=HINT)
+        raise GraphError(
+            f"`{node.name}` ({DYNAMIC_QUANTIZER}) is an output of the model", hint=HINT
+        )
     for reader in (use.node for use in codes.uses()):
         what = f"`{reader.name}` ({reader.op_type}) reads codes of no fixed scale"
         raise GraphError(what, hint=HINT)
@@ -56,25 +61,25 @@ def _input(node: Node, index: int) -> Value | None:
 def _weight(
     graph: Graph, node: Node, places: tuple[int, int | None, int | None], axis: int
 ) -> np.ndarray:
-    """scale * (w - zero point) of the inputs at these places, channels along `axis`."""
+    """scale * (w - zero point) of the inputs at these positions, with channels along `axis`."""
     codes, scale, zero_point = (None if place is None else _input(node, place) for place in places)
     values = array(codes)
-    held = [None if value is None else array(value) for value in (scale, zero_point)]
+    constants = [None if value is None else array(value) for value in (scale, zero_point)]
     computed = any(
-        a is None for a, v in zip(held, (scale, zero_point), strict=True) if v is not None
+        a is None for a, v in zip(constants, (scale, zero_point), strict=True) if v is not None
     )
     if values is None or computed:
         raise GraphError(f"`{node.name}` ({node.op_type}) has a weight that is computed", hint=HINT)
     steps = values.astype(np.float32)
-    if held[1] is not None:
-        steps = steps - _along(held[1].astype(np.float32), values.ndim, axis)
-    if held[0] is not None:
-        steps = steps * _along(held[0].astype(np.float32), values.ndim, axis)
+    if constants[1] is not None:
+        steps = steps - _along(constants[1].astype(np.float32), values.ndim, axis)
+    if constants[0] is not None:
+        steps = steps * _along(constants[0].astype(np.float32), values.ndim, axis)
     return np.asarray(steps, np.float32)
 
 
 def _along(values: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    """One number, or one for each channel."""
+    """A scalar, or one value per channel."""
     return values.reshape(()) if values.size == 1 else per_axis(values.reshape(-1), rank, axis)
 
 
@@ -84,22 +89,24 @@ def _constant(graph: Graph, node: Node, index: int, values: np.ndarray) -> Value
     return graph.constant(f"{str(value.name).removesuffix('_quantized')}_real", values)
 
 
-def _fed(maker: Node) -> Value:
-    """What a DynamicQuantizeLinear reads."""
+def _quantizer_input(maker: Node) -> Value:
+    """The input of a DynamicQuantizeLinear."""
     x = maker.inputs[0]
     assert x is not None
     return x
 
 
 def _reals(graph: Graph, node: Node) -> Value:
-    """What the node reads on its left: x itself, or codes less their zero point."""
+    """The node's float input: x itself, or codes minus their zero point."""
     codes, zero_point = node.inputs[0], _input(node, 2)
     maker = None if codes is None else codes.producer()
-    if codes is None or (maker is not None and maker.op_type == FED):
+    if codes is None or (maker is not None and maker.op_type == DYNAMIC_QUANTIZER):
         if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
-            what = f"`{node.name}` ({node.op_type}) reads codes with the zero point of others"
+            what = (
+                f"`{node.name}` ({node.op_type}) reads codes with the zero point of another tensor"
+            )
             raise GraphError(what, hint=HINT)
-        return _fed(maker)
+        return _quantizer_input(maker)
     name, single = str(codes.name), type_number("float32")
     real = graph.insert("Cast", [codes], f"{name}_steps", before=node, to=single)
     if zero_point is None:
@@ -120,18 +127,22 @@ def _matmul_integer(graph: Graph, node: Node) -> None:
 
 
 def _product(graph: Graph, node: Node, op_type: str, weight: Value) -> None:
-    given = {name: attribute(node, name) for name in node.attributes}
-    graph.become(node, op_type, [_reals(graph, node), weight], **given)
+    attributes = {name: attribute(node, name) for name in node.attributes}
+    graph.become(node, op_type, [_reals(graph, node), weight], **attributes)
     graph.forget_shape(node.outputs[0], and_type=True)
 
 
 def _matmul_to_float(graph: Graph, node: Node) -> None:
     maker = node.inputs[0].producer() if node.inputs[0] is not None else None
-    if maker is None or maker.op_type != FED or node.inputs[2] is not maker.outputs[1]:
-        what = f"`{node.name}` ({node.op_type}) reads codes that no {FED} makes"
+    if (
+        maker is None
+        or maker.op_type != DYNAMIC_QUANTIZER
+        or node.inputs[2] is not maker.outputs[1]
+    ):
+        what = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
         raise GraphError(what, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
-    graph.set_inputs(node, {0: _fed(maker)})
+    graph.set_inputs(node, {0: _quantizer_input(maker)})
     _with_bias(graph, node, _constant(graph, node, 1, weight), _input(node, 6))
 
 
@@ -141,24 +152,24 @@ def _dynamic_matmul(graph: Graph, node: Node) -> None:
 
 
 def _with_bias(graph: Graph, node: Node, weight: Value, bias: Value | None) -> None:
-    made, x = node.outputs[0], node.inputs[0]
+    output, x = node.outputs[0], node.inputs[0]
     if bias is None:
         graph.become(node, "MatMul", [x, weight])
         return
-    product = graph.insert("MatMul", [x, weight], f"{made.name}_product", before=node)
+    product = graph.insert("MatMul", [x, weight], f"{output.name}_product", before=node)
     graph.become(node, "Add", [product, bias])
 
 
 def _lstm(graph: Graph, node: Node) -> None:
-    """(directions, inputs, 4 * hidden) there, (directions, 4 * hidden, inputs) here. A scale is of
-    a direction, or of a direction and a column."""
+    """(directions, inputs, 4 * hidden) → (directions, 4 * hidden, inputs). A scale is per
+    direction, or per direction and column."""
     weights = [_gates(node, *places) for places in ((1, 8, 9), (2, 10, 11))]
     w, r = (
         _constant(graph, node, index, np.ascontiguousarray(values.transpose(0, 2, 1)))
         for index, values in enumerate(weights, 1)
     )
-    given = {name: attribute(node, name) for name in node.attributes}
-    graph.become(node, "LSTM", [node.inputs[0], w, r, *node.inputs[3:8]], **given)
+    attributes = {name: attribute(node, name) for name in node.attributes}
+    graph.become(node, "LSTM", [node.inputs[0], w, r, *node.inputs[3:8]], **attributes)
 
 
 def _gates(node: Node, codes: int, scale: int, zero_point: int) -> np.ndarray:

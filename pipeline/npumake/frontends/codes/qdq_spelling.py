@@ -1,10 +1,9 @@
-"""Q/DQ in one spelling: of ONNX's domain, with a zero point, of types that targets have.
+"""Normalizes Q/DQ: ONNX's domain, explicit zero points, types that targets support.
 
-com.microsoft                    ONNX's own operator of that name
-no zero point                    0, of the type of the codes
-4 bits behind a DQ, constant     the same codes in 8 bits: the same numbers
-blocks, float8, 4 bits computed  refused
-16 bits                          opset 21, where they are ONNX's own
+com.microsoft                    ONNX's own operator of that name no zero point
+0, of the type of the codes 4 bits behind a DQ, constant     the same codes in 8 bits blocks,
+float8, 4 bits computed  refused 16 bits                          opset 21, where they are ONNX's
+own
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ NIBBLES = {"int4": "int8", "uint4": "uint8"}
 BYTES = frozenset({"int8", "uint8"})
 WORDS = frozenset({"int16", "uint16"})
 SUMS = frozenset({"int32"})  # of a bias
-SINCE = 20  # the opset from which on 21 changes nothing but types
+SAME_MEANING_OPSET = 20  # opset 21 only adds types to this one
 HINT = "quantize it again with int8 or int16, and one scale for each tensor or channel"
 
 
 def has_strange_pairs(graph: Graph) -> bool:
-    """Whether some Q or DQ is spelled in another way."""
+    """Whether some Q or DQ needs normalizing."""
     return any(_is_strange(node) for node in pairs_of(graph))
 
 
@@ -42,14 +41,15 @@ def pairs_of(graph: Graph) -> list[Node]:
 
 
 def spell(graph: Graph) -> Graph:
-    """Edit in place, or give a copy at a later opset. Raises GraphError for what no target has."""
+    """Edits in place, or returns a copy at a later opset. Raises GraphError for types that no
+    target supports."""
     for node in pairs_of(graph):
         graph.become(node, node.op_type, node.inputs, **_attributes(node))
         _complete(graph, node)
         _widen(graph, node)
     types = {kind for node in pairs_of(graph) if (kind := _type(node)) is not None}
     if types & WORDS:
-        graph = graph if graph.opset >= SINCE else upgraded(graph)
+        graph = graph if graph.opset >= SAME_MEANING_OPSET else upgraded(graph)
         allow_int16(graph)
     return graph
 
@@ -62,7 +62,7 @@ def _is_strange(node: Node) -> bool:
 
 
 def _attributes(node: Node) -> dict[str, int]:
-    """Those that say something. Raises GraphError for blocks."""
+    """The attributes that still matter. Raises GraphError for block scales."""
     if attribute(node, "block_size", 0):
         raise GraphError(f"`{node.name}` has a scale for each block of a tensor", hint=HINT)
     scale = array(node.inputs[1])
@@ -71,7 +71,7 @@ def _attributes(node: Node) -> dict[str, int]:
 
 
 def _type(node: Node) -> str | None:
-    """Of the codes, as far as it is known before shapes are."""
+    """Type of the codes, as far as it is known without inferred shapes."""
     zero_point = node.inputs[2] if len(node.inputs) > 2 else None
     if zero_point is not None and zero_point.dtype is not None:
         return dtype(zero_point)
@@ -86,23 +86,23 @@ def _type(node: Node) -> str | None:
 
 
 def _complete(graph: Graph, node: Node) -> None:
-    """An explicit zero point, of the shape of the scale."""
+    """Adds an explicit zero point of the scale's shape."""
     kind = _type(node)
-    known = NIBBLES.keys() | BYTES | WORDS | SUMS
-    if kind not in known:
+    supported = NIBBLES.keys() | BYTES | WORDS | SUMS
+    if kind not in supported:
         what = f"`{node.name}` makes codes of {kind or 'no known type'}"
         raise GraphError(what, hint=HINT)
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         return
     scale = array(node.inputs[1])
     if scale is None:
-        return  # computed: it is refused where its grid is asked for
+        return  # computed: refused where the grid is read
     zeros = np.zeros(scale.shape, NIBBLES.get(kind, kind))
     graph.set_inputs(node, {2: graph.constant(f"{node.name}_zero_point", zeros)})
 
 
 def _widen(graph: Graph, node: Node) -> None:
-    """A constant of 4 bits is one of 8, with the same scale."""
+    """Stores constant 4-bit codes in 8 bits, with the same scale."""
     value, codes, zero_point = node.inputs[0], array(node.inputs[0]), array(node.inputs[2])
     stored = _type(node) if value is None or value.dtype is None else dtype(value)
     kind = stored if stored in NIBBLES else _type(node)

@@ -1,7 +1,7 @@
-"""Operators that compute in codes become DQ, the float operator and Q.
+"""Operators that compute on codes become DQ, the float operator and Q.
 
-An operand is three inputs in a row: codes, scale, zero point. What is made has the last two. A bias
-of int32 lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
+An operand is three consecutive inputs: codes, scale, zero point; the output has the last two. An
+int32 bias lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
 onnxruntime's docs/ContribOperators.md.
 """
 
@@ -16,23 +16,23 @@ from npumake.errors import GraphError
 from npumake.frontends.codes.pairs import StoredCodes, codes_at, quantize_result, real
 from npumake.graph import Graph, Node, Value, array, attribute, flatten_around
 
-AXES_AS_INPUT = 18  # the opset since which ReduceMean reads its axes
-AXIS_ALONE = 13  # the opset since which a Softmax is of one axis
+AXES_AS_INPUT = 18  # the opset since which ReduceMean has its axes as an input
+AXIS_ALONE = 13  # the opset since which Softmax has a single axis
 
 
 class QOperator(NamedTuple):
-    """The positions of its operands, of the scale of what it makes, and of a bias."""
+    """Positions of the operands, of the output's scale, and of a bias."""
 
     op_type: str
     operands: tuple[int, ...]
-    made: int
+    output: int
     bias: int | None = None
-    plain: tuple[int, ...] = ()  # inputs that are no codes, in front of the operands
-    weight_axis: Callable[[Node], int] = lambda node: 1  # of the second operand's channels
+    plain: tuple[int, ...] = ()  # float inputs before the operands
+    weight_axis: Callable[[Node], int] = lambda node: 1  # channel axis of the second operand
 
 
 def _columns(node: Node) -> int:
-    """The last axis of what a MatMul reads on its right."""
+    """The last axis of a MatMul's right operand."""
     weight = array(node.inputs[3])
     return 1 if weight is None else weight.ndim - 1
 
@@ -57,7 +57,7 @@ QOPERATORS: Mapping[str, QOperator] = {
 
 
 def in_pairs(graph: Graph) -> None:
-    """Edit in place. Raises GraphError for an operator whose operands are laid out otherwise."""
+    """Edits in place. Raises GraphError for channels-last operands."""
     for node in graph.nodes():
         rule = QOPERATORS.get(node.op_type)
         if rule is not None:
@@ -67,10 +67,10 @@ def in_pairs(graph: Graph) -> None:
 def _rewrite(graph: Graph, node: Node, rule: QOperator) -> None:
     if attribute(node, "channels_last", 0):
         what = f"`{node.name}` ({node.op_type}) has its channels last"
-        raise GraphError(what, hint="bring the file that onnxruntime has not optimized yet")
+        raise GraphError(what, hint="use the file before onnxruntime optimized it")
     places = rule.operands or tuple(range(2, len(node.inputs), 3))
     operands = [codes_at(node, index) for index in places]
-    scale, zero_point = (*node.inputs[rule.made : rule.made + 2], None, None)[:2]
+    scale, zero_point = (*node.inputs[rule.output : rule.output + 2], None, None)[:2]
     bias = _bias(graph, node, rule, operands)
     alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
     inputs: list[Value | None] = [node.inputs[index] for index in rule.plain]
@@ -81,14 +81,14 @@ def _rewrite(graph: Graph, node: Node, rule: QOperator) -> None:
         inputs.append(real(graph, operand, node, axis))
     flat, attributes = _flat_axis(node, rule), _attributes(graph, node, rule, inputs)
     graph.become(node, rule.op_type, [*inputs, *bias], **attributes)
-    if scale is not None:  # a QGemm may make real numbers
+    if scale is not None:  # a QGemm may return floats
         quantize_result(graph, node, scale, zero_point)
     if flat is not None:
         flatten_around(graph, node, flat)
 
 
 def _bias(graph: Graph, node: Node, rule: QOperator, operands: list[StoredCodes]) -> list[Value]:
-    """Dequantized, from the products' grid. Raises GraphError where their scales are computed."""
+    """The dequantized bias. Raises GraphError for computed scales."""
     place = rule.bias
     codes = node.inputs[place] if place is not None and place < len(node.inputs) else None
     if codes is None:
@@ -98,8 +98,10 @@ def _bias(graph: Graph, node: Node, rule: QOperator, operands: list[StoredCodes]
         raise GraphError(f"`{node.name}` ({node.op_type}) has a bias, and its scales are computed")
     alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
     s_x, s_w = (np.asarray(scale, np.float64).reshape(-1) for scale in scales)
-    held = alpha * s_x * s_w
-    grid = (held if held.size > 1 else held.reshape(())).astype(np.float32)
+    product_scale = alpha * s_x * s_w
+    grid = (product_scale if product_scale.size > 1 else product_scale.reshape(())).astype(
+        np.float32
+    )
     zeros = np.zeros(grid.shape, np.int32)
     name = str(codes.name)
     step = graph.constant(f"{name}_scale", grid)
@@ -115,18 +117,18 @@ def _scaled(graph: Graph, node: Node, scale: Value, alpha: float) -> Value:
 
 
 def _attributes(graph: Graph, node: Node, rule: QOperator, inputs: list[Value | None]) -> Any:
-    """Those that the float operator has too."""
-    given = {name: attribute(node, name) for name in node.attributes}
+    """The attributes that the float operator shares."""
+    attributes = {name: attribute(node, name) for name in node.attributes}
     for name in ("channels_last", "opset", *(["alpha"] if rule.op_type == "Gemm" else [])):
-        given.pop(name, None)
-    if rule.op_type == "ReduceMean" and "axes" in given and graph.opset >= AXES_AS_INPUT:
-        axes = np.array(given.pop("axes"), np.int64)
+        attributes.pop(name, None)
+    if rule.op_type == "ReduceMean" and "axes" in attributes and graph.opset >= AXES_AS_INPUT:
+        axes = np.array(attributes.pop("axes"), np.int64)
         inputs.append(graph.constant(f"{node.name}_axes", axes))
-    return given
+    return attributes
 
 
 def _flat_axis(node: Node, rule: QOperator) -> int | None:
-    """Before opset 13 a Softmax was of all axes from its own on."""
+    """Before opset 13 Softmax flattened all axes from its own on."""
     if rule.op_type != "Softmax" or attribute(node, "opset", AXIS_ALONE) >= AXIS_ALONE:
         return None
     axis: int = attribute(node, "axis", -1)

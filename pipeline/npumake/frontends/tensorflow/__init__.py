@@ -1,7 +1,7 @@
-"""TensorFlow: a frozen GraphDef (`.pb`) becomes ONNX, by tf2onnx in a process of its own.
+"""TensorFlow: converts a frozen GraphDef (`.pb`) to ONNX, by tf2onnx in a separate process.
 
-`graphdef` reads what the file says of itself, which needs no TensorFlow; `convert` calls the
-converter, which comes with `npumake[tensorflow]`.
+`graphdef` reads the interface without TensorFlow; `convert` runs the converter of
+`npumake[tensorflow]`.
 """
 
 from npumake.frontends.tensorflow.convert import converted
@@ -10,8 +10,8 @@ from npumake.graph import Graph, parse, renumber
 
 
 def read_tensorflow(data: bytes, name: str) -> Graph:
-    """The graph in a frozen TensorFlow file called `name`. Its inputs and outputs are called like
-    the nodes that make them. Raises GraphError."""
+    """The graph of a frozen TensorFlow file called `name`. Inputs and outputs have the names of the
+    nodes that produce them. Raises GraphError."""
     graph = parse(converted(read_graphdef(data, name), name), name)
-    renumber(graph)  # tf2onnx gives other numbers every time
+    renumber(graph)  # tf2onnx numbers names differently every time
     return graph

@@ -1,7 +1,7 @@
-"""GraphDef → ONNX, by tf2onnx in a process of its own.
+"""GraphDef → ONNX, by tf2onnx in a separate process.
 
-TensorFlow takes seconds to load and answers some files by ending the process; here that is an
-error like any other. The version of the converter is in the key (npumake.make.code.CONVERTERS).
+TensorFlow takes seconds to load and aborts on some files; here an abort is an ordinary error. The
+converter's version is part of the cache key (npumake.make.code.CONVERTERS).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from npumake.frontends.tensorflow.graphdef import GraphDef
 from npumake.lifetime.parent import run_supervised
 from npumake.lifetime.temporaries import temporary_folder
 
-OPSET = 13  # well trodden by tf2onnx; `original_float` upgrades it
-GIVEN, MADE = "model.pb", "model.onnx"
-PATIENCE = 900  # seconds
+OPSET = 13  # well tested in tf2onnx; `original_float` upgrades it
+GRAPHDEF_FILE, ONNX_FILE = "model.pb", "model.onnx"
+MAX_SECONDS = 900  # seconds
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
 
 
 def converted(graph: GraphDef, name: str) -> bytes:
-    """The bytes of the ONNX model. Raises GraphError without a converter, or where it refuses."""
+    """The ONNX model. Raises GraphError without a converter, or where it fails."""
     if not (find_spec("tf2onnx") and find_spec("tensorflow")):
         raise GraphError(
             "reading TensorFlow needs its converter, which is not installed",
@@ -32,32 +32,32 @@ def converted(graph: GraphDef, name: str) -> bytes:
             f"{install_line('tf2onnx')}  (1.6 GB), or export the model to ONNX",
         )
     with temporary_folder() as folder:
-        given, made = folder / GIVEN, folder / MADE
-        given.write_bytes(graph.data)
+        source, product = folder / GRAPHDEF_FILE, folder / ONNX_FILE
+        source.write_bytes(graph.data)
         try:
             run = run_supervised(
-                # Not the project's directory, and nothing from it: -P keeps it off the path.
+                # -P keeps the project's directory off the module path.
                 [sys.executable, "-P", "-m", "tf2onnx.convert", *_arguments(graph)],
-                PATIENCE,
+                MAX_SECONDS,
                 folder,
                 {**os.environ, **QUIET, "TMPDIR": str(folder)},
             )
         except subprocess.TimeoutExpired as error:
-            raise GraphError(f"tf2onnx did not end in {PATIENCE} s", name) from error
-        if run.returncode or not made.is_file():
+            raise GraphError(f"tf2onnx did not end in {MAX_SECONDS} s", name) from error
+        if run.returncode or not product.is_file():
             raise GraphError(f"tf2onnx cannot convert the model: {_reason(run.stderr)}", name)
-        return made.read_bytes()
+        return product.read_bytes()
 
 
 def _arguments(graph: GraphDef) -> list[str]:
-    """The files by their bare names: the converter writes into the model where it came from."""
+    """Bare file names: the converter stores its input path in the model."""
 
     def tensors(names: tuple[str, ...]) -> str:
         return ",".join(f"{node}:0" for node in names)
 
     options = {
-        "--graphdef": GIVEN,
-        "--output": MADE,
+        "--graphdef": GRAPHDEF_FILE,
+        "--output": ONNX_FILE,
         "--opset": str(OPSET),
         "--inputs": tensors(graph.inputs),
         "--outputs": tensors(graph.outputs),
@@ -67,8 +67,10 @@ def _arguments(graph: GraphDef) -> list[str]:
     return [f"{option}={value}" for option, value in options.items()]
 
 
-def _reason(said: bytes) -> str:
+def _reason(stderr: bytes) -> str:
     """The last line that names an error, else the last line."""
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()
+    ]
     errors = [line for line in lines if "rror" in line]
-    return (errors or lines or ["it ended without a word"])[-1][:300]
+    return (errors or lines or ["it ended without a message"])[-1][:300]

@@ -1,10 +1,10 @@
-"""A GraphDef, as far as its interface goes: nodes, what they read, the shapes of placeholders.
+"""The interface of a GraphDef: nodes, their inputs, and the shapes of placeholders.
 
-The fields are those of tensorflow/core/framework/graph.proto and the files it imports; all others
-are carried along unread.
+Fields are those of tensorflow/core/framework/graph.proto and its imports; all others are preserved
+unread.
 
-What the world feeds are the placeholders. Where a model begins by decoding a file or computing the
-spectrum of sound, it is fed what these nodes make: they run on a host, and on no NPU.
+Inputs are the placeholders. Where a model starts by decoding a file or computing a spectrogram, the
+inputs are the results of these nodes instead: they run on a host, not on an NPU.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from npumake.errors import GraphError
 
-Message = Any  # made from FIELDS while this is read: nothing knows its attributes before
+Message = Any  # created from FIELDS, without static types
 
-FIELDS = {  # message → its fields: name, number, type; `*` for many
+FIELDS = {  # message → its fields: name, number, type; `*` for repeated
     "Dim": (("size", 1, "int64"),),
     "Shape": (("dim", 2, "Dim*"), ("unknown_rank", 3, "bool")),
     "Tensor": (("shape", 2, "Shape"),),
@@ -60,8 +60,8 @@ NO_RESULT = frozenset({"Assert", "Const", "NoOp", "Placeholder", "PlaceholderWit
 
 @dataclass(frozen=True)
 class GraphDef:
-    """A frozen graph: its bytes, every input with a shape, and the tensors `node:0` it is fed and
-    gives, by the names of these nodes."""
+    """A frozen graph: its bytes with all input shapes, and its inputs and outputs by node name
+    (tensor `node:0`)."""
 
     data: bytes
     inputs: tuple[str, ...]
@@ -69,14 +69,15 @@ class GraphDef:
 
 
 def read_graphdef(data: bytes, name: str) -> GraphDef:
-    """Raises GraphError for a file that is no frozen GraphDef, or hides its inputs or outputs."""
+    """Raises GraphError for a file that is not a frozen GraphDef, or without inputs or
+    outputs."""
     graph = _GRAPH_DEF()
     try:
         graph.ParseFromString(data)
     except DecodeError as error:
         raise GraphError("not a TensorFlow graph: the file is damaged", name) from error
     nodes = {node.name: node for node in graph.node}
-    if not nodes or any(not NAME.fullmatch(given) for given in nodes):
+    if not nodes or any(not NAME.fullmatch(node_name) for node_name in nodes):
         raise GraphError(
             "not a frozen TensorFlow graph: of a SavedModel, or of another format",
             name,
@@ -87,39 +88,42 @@ def read_graphdef(data: bytes, name: str) -> GraphDef:
         raise GraphError(what, name, "write its variables as constants")
     read = {_node(source) for node in graph.node for source in node.input}
     outputs = [n.name for n in graph.node if n.name not in read and n.op not in NO_RESULT]
-    fed = _fed(nodes, outputs, name)
-    inputs = [node.name for node in graph.node if node.name in fed]
+    feeds = _feeds(nodes, outputs, name)
+    inputs = [node.name for node in graph.node if node.name in feeds]
     if not inputs or not outputs:
         raise GraphError("the TensorFlow graph has no input or no output", name)
-    for given in inputs:
-        _complete_shape(nodes, nodes[given])
+    for node_name in inputs:
+        _complete_shape(nodes, nodes[node_name])
     return GraphDef(graph.SerializeToString(), tuple(inputs), tuple(outputs))
 
 
-def _fed(nodes: dict[str, Message], outputs: list[str], name: str) -> set[str]:
-    """The placeholders and host nodes that the outputs depend on, nothing behind a host node."""
-    found, seen, waiting = set(), set(outputs), list(outputs)
+def _feeds(nodes: dict[str, Message], outputs: list[str], name: str) -> set[str]:
+    """The placeholders and host nodes that the outputs depend on, without those behind a host
+    node."""
+    feeds, visited, waiting = set(), set(outputs), list(outputs)
     while waiting:
         node = nodes.get(waiting.pop())
         if node is None:
-            raise GraphError("the TensorFlow graph reads what nothing makes", name)
+            raise GraphError("the TensorFlow graph reads a node that does not exist", name)
         if node.op in PLACEHOLDERS | HOST:
-            found.add(node.name)
+            feeds.add(node.name)
             continue
-        before = {_node(source) for source in node.input} - seen
-        seen |= before
+        before = {_node(source) for source in node.input} - visited
+        visited |= before
         waiting += sorted(before)
-    return found
+    return feeds
 
 
 def _complete_shape(nodes: dict[str, Message], placeholder: Message) -> None:
-    """Old exporters leave the shape of a placeholder out, which now reads as a scalar. A
-    convolution of it says better: (batch, height, width, channels of the filter)."""
-    held = {entry.key: entry.value for entry in placeholder.attr}
-    if placeholder.op not in PLACEHOLDERS or ("shape" in held and held["shape"].shape.dim):
+    """Old exporters omit a placeholder's shape, which now means a scalar. A convolution of it gives
+    (batch, height, width, channels of the filter)."""
+    attributes = {entry.key: entry.value for entry in placeholder.attr}
+    if placeholder.op not in PLACEHOLDERS or (
+        "shape" in attributes and attributes["shape"].shape.dim
+    ):
         return
     for weight in _filters(nodes, placeholder.name):
-        value = held.get("shape") or _attribute(placeholder, "shape")
+        value = attributes.get("shape") or _attribute(placeholder, "shape")
         value.shape.unknown_rank = False
         for size in (-1, -1, -1, weight[2]):
             value.shape.dim.add().size = size
@@ -127,7 +131,7 @@ def _complete_shape(nodes: dict[str, Message], placeholder: Message) -> None:
 
 
 def _filters(nodes: dict[str, Message], name: str) -> Iterator[list[int]]:
-    """The shapes (height, width, inputs, outputs) of constant filters that `name` goes through."""
+    """Shapes (height, width, inputs, outputs) of the constant filters applied to `name`."""
     for node in nodes.values():
         if node.op in CONVOLUTIONS and len(node.input) > 1 and _node(node.input[0]) == name:
             constant = nodes.get(_node(node.input[1]))
@@ -144,7 +148,7 @@ def _attribute(node: Message, key: str) -> Message:
 
 
 def _node(source: str) -> str:
-    """The node of an input: `node`, `node:1`, or `^node`, which is only waited for."""
+    """The node of an input: `node`, `node:1`, or the control input `^node`."""
     return source.removeprefix("^").partition(":")[0]
 
 

@@ -1,11 +1,11 @@
-"""TensorFlow Lite, float and pre-quantized, as a graph: float values, Q/DQ on the file's grids.
+"""TensorFlow Lite, float and quantized, as a float graph with Q/DQ on the file's grids.
 
-    flatbuffer   bytes → tables, every read checked      schema      tables → tensors, operators
-    constants    what is known before it is drawn        operators   the table: operator → drawer
-    draft        the graph being drawn, two layouts
+    flatbuffer   bytes → tables, with bounds checks      schema      tables → tensors, operators
+    constants    folds constants                         operators   operator → translation
+    draft        the graph under construction, in two layouts
 
-The interface is the file's, in float: names, shapes, NHWC. Quantized inputs and outputs are real
-numbers, on either side of their Q/DQ. It refuses to know the project, and trusts no byte.
+The interface is the file's, in float: names, shapes, NHWC. Quantized inputs and outputs are floats
+outside their Q/DQ. This room does not know the project, and trusts no byte.
 """
 
 from npumake.errors import GraphError
@@ -23,23 +23,23 @@ EVERYTHING = Ends()
 
 
 def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
-    """The graph in a .tflite file called `name`, between the `ends`. Raises GraphError."""
+    """The graph of a .tflite file called `name`, between the `ends`. Raises GraphError."""
     try:
         file = read_network(data)
         network = between(folded(without_postprocessor(file)), *ends)
         unknown = {operator.type for operator in network.operators} - OPERATORS.keys()
         if unknown:
-            raise GraphError(f"no frontend knows the operators {', '.join(sorted(unknown))}", name)
+            raise GraphError(f"no support for the operators {', '.join(sorted(unknown))}", name)
         for tensor in network.inputs:
             _refuse_open(tensor)
         draft = GraphDraft(network, room=64 * len(data) + (1 << 20))
-        drawn: dict[tuple[TFLiteTensor, ...], list[str]] = {}
+        nodes_by_outputs: dict[tuple[TFLiteTensor, ...], list[str]] = {}
         for operator in network.operators:
-            before = len(draft.drawn)
+            before = len(draft.node_names)
             OPERATORS[operator.type](draft, operator)
-            drawn[operator.outputs] = draft.drawn[before:]
+            nodes_by_outputs[operator.outputs] = draft.node_names[before:]
         graph = draft.finished(network.outputs)
-        number_operators(graph, [drawn.get(each.outputs, []) for each in file.operators])
+        number_operators(graph, [nodes_by_outputs.get(each.outputs, []) for each in file.operators])
         return graph
     except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", name) from error
@@ -49,10 +49,10 @@ def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
 
 
 def _refuse_open(tensor: TFLiteTensor) -> None:
-    """An axis left open is 1 in the file: right of a batch, but of a picture's size, or of a
-    sound's, all shapes behind it would be wrong. Raises GraphError."""
+    """An open axis is 1 in the file. That is right for a batch; for the size of an image or a sound
+    all later shapes would be wrong. Raises GraphError."""
     beyond = [axis for axis in tensor.left_open if axis and tensor.shape[axis : axis + 1] == (1,)]
     if beyond:
         shape = [-1 if axis in tensor.left_open else n for axis, n in enumerate(tensor.shape)]
         what = f"input `{tensor.name}` leaves its size open: {shape}"
-        raise GraphError(what, hint="convert the model with the size you feed")
+        raise GraphError(what, hint="convert the model with its actual input size")

@@ -1,5 +1,5 @@
-"""What a file computes from its constants alone: weights kept in half precision, in codes or
-without their zeros, and the shapes of tensors. It is constant before anything is drawn.
+"""Folds what a file computes from constants alone: half-precision, quantized or sparse weights, and
+shapes of tensors.
 
     float16, codes → DEQUANTIZE → float32      sparse → DENSIFY → dense      any → SHAPE → integers
 """
@@ -17,31 +17,31 @@ FOLDED = ("DEQUANTIZE", "DENSIFY", "SHAPE")
 
 
 def folded(network: TFLiteModel) -> TFLiteModel:
-    """The network whose operators read such tensors as constants; itself where there are none."""
-    found: dict[TFLiteTensor, TFLiteTensor] = {}
+    """The network with such tensors as constants; the network itself if there are none."""
+    constants: dict[TFLiteTensor, TFLiteTensor] = {}
     left = []
     for operator in network.operators:
-        inputs = tuple(tensor and found.get(tensor, tensor) for tensor in operator.inputs)
+        inputs = tuple(tensor and constants.get(tensor, tensor) for tensor in operator.inputs)
         operator = replace(operator, inputs=inputs)
         values = _values(operator)
         if values is None:
             left.append(operator)
         else:
-            made = operator.output
-            found[made] = replace(made, dtype=values.dtype.name, values=values, grid=None)
-    outputs = tuple(found.get(tensor, tensor) for tensor in network.outputs)
-    return replace(network, outputs=outputs, operators=tuple(left)) if found else network
+            output = operator.output
+            constants[output] = replace(output, dtype=values.dtype.name, values=values, grid=None)
+    outputs = tuple(constants.get(tensor, tensor) for tensor in network.outputs)
+    return replace(network, outputs=outputs, operators=tuple(left)) if constants else network
 
 
 def _values(operator: TFLiteOperator) -> np.ndarray | None:
-    """What it makes, if that is known; of its output's own shape."""
+    """The operator's result, if it is constant and has the output's shape."""
     if operator.type not in FOLDED:
         return None
-    given, made = operator.input(0), operator.output
+    source, output = operator.input(0), operator.output
     if operator.type == "SHAPE":
-        values = np.array(given.shape, made.dtype)
-    elif given.values is None:
+        values = np.array(source.shape, output.dtype)
+    elif source.values is None:
         return None
     else:
-        values = values_of(given if operator.type == "DENSIFY" else real(given))
-    return values if values.shape == made.shape else None
+        values = values_of(source if operator.type == "DENSIFY" else real(source))
+    return values if values.shape == output.shape else None

@@ -1,11 +1,11 @@
-"""The graph while it is drawn: every tensor of the file with its value, in one layout or both.
+"""The graph under construction: every tensor of the file with its value, in one layout or both.
 
-TensorFlow Lite keeps images as NHWC, ONNX as NCHW. The interface and whatever does not care keep
-the file's own layout; a spatial operator reads channels first and gives channels first, with a
-Transpose where the layouts meet (npumake.passes.cancel_transposes takes those that cancel away).
+TensorFlow Lite stores images as NHWC, ONNX as NCHW. The interface and layout-independent operators
+keep the file's layout. Spatial operators read and return channels-first, with a Transpose where
+layouts meet (npumake.passes.cancel_transposes removes pairs).
 
-A tensor of integer codes becomes a float value behind a Q/DQ pair on the file's own grid, right
-behind the node that computes it; a constant of codes stays as it is, behind its DQ.
+A quantized tensor becomes a float value behind a Q/DQ pair on the file's grid, directly after its
+node. Quantized constants stay codes behind a DQ.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from npumake.graph import TensorSpec as Made
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
 LAST = (0, 2, 3, 1)  # NCHW -> NHWC
-CODES = ("int8", "uint8")  # what an activation may be quantized to
+CODES = ("int8", "uint8")  # the supported activation types
 CONSTANT_CODES = (*CODES, "int32")
-RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # the fused activations that kernels know; 0 is none
+RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # fused activations; 0 is none
 CLIPS = {RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 
 
 class GraphDraft:
-    """One reading of a network. `room` bounds what its constants may take, in bytes."""
+    """One translation of a network. `room` bounds the bytes of its constants."""
 
     def __init__(self, network: TFLiteModel, room: int) -> None:
         if len(set(network.inputs)) < len(network.inputs):
@@ -40,7 +40,7 @@ class GraphDraft:
             for tensor in network.inputs
         )
         self.room = room
-        self.drawn: list[str] = []  # the nodes by name, those aside that only change the layout
+        self.node_names: list[str] = []  # node names, without those that only change the layout
         self._own: dict[TFLiteTensor, Value] = {}
         self._first: dict[TFLiteTensor, Value] = {}
         for tensor, value in zip(network.inputs, self._building.inputs, strict=True):
@@ -49,21 +49,21 @@ class GraphDraft:
     # -- reading ---------------------------------------------------------------------------
 
     def own(self, tensor: TFLiteTensor) -> Value:
-        """The value of a tensor in the file's layout."""
+        """The tensor in the file's layout."""
         if tensor not in self._own and tensor in self._first:
-            made = self._first[tensor]
+            value = self._first[tensor]
             name = f"{tensor.name}_nhwc"
-            self._own[tensor] = self._added("Transpose", [made], name, perm=LAST)
+            self._own[tensor] = self._added("Transpose", [value], name, perm=LAST)
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
-            raise MalformedError(f"tensor `{tensor.name}` is read before it is made")
+            raise MalformedError(f"tensor `{tensor.name}` is read before it is computed")
         return self._own.setdefault(tensor, self._constant(tensor))
 
     def first(self, tensor: TFLiteTensor) -> Value:
-        """The value of an image, channels first."""
+        """The image in channels-first layout."""
         if len(tensor.shape) != 4:
-            raise MalformedError("an image operator reads what is no image of rank 4")
+            raise MalformedError("an image operator reads a tensor that is not of rank 4")
         if tensor.values is not None and tensor not in self._own:
             return self._constant(turned(tensor, FIRST))
         if tensor not in self._first:
@@ -72,7 +72,7 @@ class GraphDraft:
         return self._first[tensor]
 
     def parameter(self, name: str, values: Any, dtype: str) -> Value:
-        """A constant the operator brings itself: axes, pads, bounds."""
+        """A constant that the translation adds: axes, pads, bounds."""
         return self._stored(name, np.array(values, dtype))
 
     # -- making ----------------------------------------------------------------------------
@@ -80,40 +80,41 @@ class GraphDraft:
     def node(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        made = self._added(op_type, inputs, name, **attributes)
-        self.drawn.append(str(made.producer().name))  # type: ignore[union-attr]
-        return made
+        value = self._added(op_type, inputs, name, **attributes)
+        self.node_names.append(str(value.producer().name))  # type: ignore[union-attr]
+        return value
 
     def give(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, is the tensor in the file's layout."""
+        """Defines the tensor as `value`, activated and quantized, in the file's layout."""
         self._refuse_second(tensor)
         self._own[tensor] = self._on_grid(tensor, self._activated(tensor, value, activation))
 
     def give_first(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, is the tensor with its channels first."""
+        """Defines the tensor as `value`, activated and quantized, in channels-first
+        layout."""
         self._refuse_second(tensor)
         self._first[tensor] = self._on_grid(tensor, self._activated(tensor, value, activation))
 
     def give_reshaped(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
-        """`value`, activated and on its grid, holds the tensor's numbers in another shape."""
+        """Defines the tensor as `value`, activated, quantized and then reshaped."""
         self._refuse_second(tensor)
-        made = self._on_grid(tensor, self._activated(tensor, value, activation))
-        self._own[tensor] = self.reshaped(made, tensor.shape, f"{tensor.name}_reshaped")
+        flat = self._on_grid(tensor, self._activated(tensor, value, activation))
+        self._own[tensor] = self.reshaped(flat, tensor.shape, f"{tensor.name}_reshaped")
 
     def reshaped(self, value: Value, shape: Sequence[int], name: str) -> Value:
         dims = self.parameter(f"{name}_shape", shape, "int64")
         return self.node("Reshape", [value, dims], name)
 
     def finished(self, outputs: Sequence[TFLiteTensor]) -> Graph:
-        """The graph with these outputs under their names, every shape known. Raises MalformedError
-        where a shape is not what the file says, and GraphError where shapes do not fit."""
+        """The graph with these outputs and all shapes. Raises MalformedError where a shape
+        contradicts the file, GraphError where shapes do not fit."""
         if len(set(outputs)) < len(outputs):
             raise MalformedError("an output is listed twice")
         whole = self._building.finished({tensor.name: self.own(tensor) for tensor in outputs})
-        wanted = {str(value.name): tensor for tensor, value in self._own.items()}
+        tensors = {str(value.name): tensor for tensor, value in self._own.items()}
         for name, value in whole.values().items():
-            if name in wanted and value.shape is not None:
-                _check(wanted[name], tuple(value.shape))
+            if name in tensors and value.shape is not None:
+                _check(tensors[name], tuple(value.shape))
         return whole
 
     # -- inside ----------------------------------------------------------------------------
@@ -121,12 +122,12 @@ class GraphDraft:
     def _added(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        (made,) = self._building.add(op_type, inputs, [name], **attributes)
-        return made
+        (value,) = self._building.add(op_type, inputs, [name], **attributes)
+        return value
 
     def _refuse_second(self, tensor: TFLiteTensor) -> None:
         if tensor in self._own or tensor in self._first or tensor.values is not None:
-            raise MalformedError(f"tensor `{tensor.name}` is made twice")
+            raise MalformedError(f"tensor `{tensor.name}` is computed twice")
 
     def _activated(self, tensor: TFLiteTensor, value: Value, activation: int) -> Value:
         name = f"{tensor.name}_activated"
@@ -140,7 +141,7 @@ class GraphDraft:
         return value
 
     def _on_grid(self, tensor: TFLiteTensor, value: Value) -> Value:
-        """Behind the Q/DQ pair that puts the value on the tensor's grid, if it has one."""
+        """The value behind a Q/DQ pair with the tensor's grid, if it has one."""
         grid = tensor.grid
         if grid is None:
             return value
@@ -155,7 +156,7 @@ class GraphDraft:
         return self._added("DequantizeLinear", [codes, scale, zero_point], f"{name}_dequantized")
 
     def _constant(self, tensor: TFLiteTensor) -> Value:
-        """Codes behind their DQ, half precision as single, anything else as it is."""
+        """Codes behind their DQ, half precision as float32, others unchanged."""
         if tensor.dtype == "float16" or (tensor.grid and tensor.dtype not in CONSTANT_CODES):
             tensor = real(tensor)
         assert tensor.values is not None
@@ -171,12 +172,13 @@ class GraphDraft:
     def _stored(self, name: str, values: np.ndarray) -> Value:
         self.room -= values.nbytes
         if self.room < 0:
-            raise MalformedError("it reads the same weights over and over")
+            raise MalformedError("its constants are used too often to expand")
         return self._building.constant(name, values)
 
 
-def _check(tensor: TFLiteTensor, made: tuple[object, ...]) -> None:
-    if tensor.shape and made != tensor.shape:
+def _check(tensor: TFLiteTensor, computed: tuple[object, ...]) -> None:
+    if tensor.shape and computed != tensor.shape:
         raise MalformedError(
-            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, computed as {list(made)}"
+            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, "
+            f"computed as {list(computed)}"
         )

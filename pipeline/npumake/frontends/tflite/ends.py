@@ -1,7 +1,7 @@
-"""A network that begins or ends at other tensors than its file says.
+"""Starts or ends a network at tensors other than the file's.
 
-A tensor of the file is what its operator gives, activated and with its channels last: neither need
-be a value of the graph, so that the ends are settled before it is drawn.
+A file's tensor includes its fused activation and is channels-last, so it may not be a value of the
+graph. The ends are therefore applied before the translation.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from npumake.frontends.tflite.schema import TFLiteModel, TFLiteOperator, TFLiteT
 
 
 def between(network: TFLiteModel, begin: Sequence[str], end: Sequence[str]) -> TFLiteModel:
-    """The operators that lead from the tensors `begin`, and from the network's own inputs, to
-    those of `end`, or to the network's own outputs. What no operator makes is left out of `begin`;
-    one such name in `end`, and the outputs stay."""
-    made = {
+    """The operators between `begin` or the network's inputs, and `end` or the network's outputs.
+    Names in `begin` that no operator computes are ignored; if one in `end` is unknown, the outputs
+    stay."""
+    tensors = {
         tensor.name: tensor
         for operator in network.operators
         for tensor in operator.outputs
         if tensor.values is None
     }
-    inputs = tuple(dict.fromkeys(made[name] for name in begin if name in made))
-    known = bool(end) and all(name in made for name in end)
-    outputs = tuple(dict.fromkeys(made[name] for name in end)) if known else network.outputs
+    inputs = tuple(dict.fromkeys(tensors[name] for name in begin if name in tensors))
+    all_there = bool(end) and all(name in tensors for name in end)
+    outputs = tuple(dict.fromkeys(tensors[name] for name in end)) if all_there else network.outputs
     if not inputs and outputs == network.outputs:
         return network
-    kept = _needed(network.operators, inputs, outputs)
-    read = {tensor for operator in kept for tensor in operator.inputs}
-    fed = (*network.inputs, *inputs)
+    operators = _needed(network.operators, inputs, outputs)
+    read = {tensor for operator in operators for tensor in operator.inputs}
+    candidates = (*network.inputs, *inputs)
     return replace(
         network,
-        inputs=tuple(tensor for tensor in fed if tensor in read),
+        inputs=tuple(tensor for tensor in candidates if tensor in read),
         outputs=outputs,
-        operators=kept,
+        operators=operators,
     )
 
 
@@ -43,9 +43,9 @@ def _needed(
     inputs: Sequence[TFLiteTensor],
     outputs: Sequence[TFLiteTensor],
 ) -> tuple[TFLiteOperator, ...]:
-    wanted, kept = set(outputs) - set(inputs), list[TFLiteOperator]()
+    needed, used = set(outputs) - set(inputs), list[TFLiteOperator]()
     for operator in reversed(operators):
-        if not wanted.isdisjoint(operator.outputs):
-            kept.append(operator)
-            wanted |= {tensor for tensor in operator.inputs if tensor and tensor not in inputs}
-    return tuple(reversed(kept))
+        if not needed.isdisjoint(operator.outputs):
+            used.append(operator)
+            needed |= {tensor for tensor in operator.inputs if tensor and tensor not in inputs}
+    return tuple(reversed(used))

@@ -1,10 +1,10 @@
-"""FlatBuffers from a stranger: every read is checked against the bytes there are.
+"""Reads untrusted FlatBuffers: every read is bounds-checked.
 
-A table is a position p. The int32 at p says how far before p its vtable lies; the vtable holds
-its own size, the table's size, and per field a uint16: the field's distance from p, 0 where the
-field has its default. Strings, vectors and other tables are found by a uint32 counted from where
-it stands (FlatBuffers, internals). Offsets only point forward, and what is read is either a view
-of the file or smaller than it, so no file takes more time or memory than its size.
+A table is a position p. The int32 at p is the distance back to its vtable. The vtable holds its own
+size, the table's size, and per field a uint16: the field's offset from p, 0 for the default.
+Strings, vectors and tables are referenced by a uint32 relative to its own position (FlatBuffers,
+internals). Offsets only point forward, and every result is a view of the file or smaller, so time
+and memory are bounded by the file's size.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 
 class MalformedError(ValueError):
-    """The bytes are not what the format says."""
+    """The bytes violate the format."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table at `position` of `data`. Fields are read by their number in the schema."""
+    """A table at `position` of `data`. Fields are identified by their number in the schema."""
 
     data: bytes
     position: int
@@ -37,7 +37,7 @@ class Table:
         return default if at is None else _number(f"<{kind}", self.data, at)
 
     def table(self, field: int) -> Table:
-        """The table in a field; one without fields where there is none."""
+        """The table in a field; NO_TABLE if absent."""
         at = self._at(field)
         return NO_TABLE if at is None else Table(self.data, self._target(at))
 
@@ -47,14 +47,14 @@ class Table:
         return [Table(self.data, place) for place in places.tolist()]
 
     def numbers(self, field: int, dtype: str) -> np.ndarray:
-        """The vector in a field, a view of the file; empty where there is none."""
+        """The vector in a field, as a view of the file; empty if absent."""
         return self._vector(field, dtype)[0]
 
     def text(self, field: int) -> str:
         return bytes(self._vector(field, "u1")[0]).decode("utf-8", "replace")
 
     def _at(self, field: int) -> int | None:
-        """Where the field's value stands; None when it is left out."""
+        """Position of the field's value; None if absent."""
         if self is NO_TABLE:
             return None
         vtable = self.position - _number("<i", self.data, self.position)
@@ -68,7 +68,7 @@ class Table:
         return at + int(_number("<I", self.data, at))
 
     def _vector(self, field: int, dtype: str) -> tuple[np.ndarray, int]:
-        """The elements, and where the first stands."""
+        """Number of elements, and the position of the first."""
         at = self._at(field)
         if at is None:
             return np.empty(0, dtype), 0
@@ -83,11 +83,11 @@ NO_TABLE = Table(b"", 0)
 def view(data: bytes, start: int, count: int, dtype: str) -> np.ndarray:
     """`count` numbers from `start` on, read-only. Raises MalformedError beyond the end."""
     if start < 0 or start + count * np.dtype(dtype).itemsize > len(data):
-        raise MalformedError(f"{count} numbers at byte {start} reach beyond its end")
+        raise MalformedError(f"{count} numbers at byte {start} reach beyond the end of the file")
     return np.frombuffer(data, dtype, count, start)
 
 
 def _number(kind: str, data: bytes, at: int) -> Any:
     if at < 0 or at + struct.calcsize(kind) > len(data):
-        raise MalformedError(f"a field at byte {at} lies beyond its end")
+        raise MalformedError(f"a field at byte {at} lies beyond the end of the file")
     return struct.unpack_from(kind, data, at)[0]

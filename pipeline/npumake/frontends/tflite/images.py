@@ -1,6 +1,6 @@
-"""Operators that look at an image: they read and give channels first.
+"""Operators on images: they read and return channels-first.
 
-SAME pads so that out = ceil(in / stride): the odd one at the end,
+SAME pads so that out = ceil(in / stride), with the odd element at the end:
 
     total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - in)
 """
@@ -18,7 +18,7 @@ from npumake.frontends.tflite.tensors import bias_on, integers, real, turned, va
 from npumake.graph import Value
 
 SAME, VALID = 0, 1
-LARGEST = 2**16  # stride, dilation or window: what is larger is damage
+MAX_WINDOW_SIZE = 2**16  # stride, dilation or window; larger ones are damage
 
 
 def conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -40,53 +40,53 @@ def transpose_conv(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def transpose_conv_bias(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """MediaPipe's own: image, weights, bias; its options are int32 padding, width and height of
-    the stride. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc."""
-    given = np.frombuffer(operator.custom, "<i4", len(operator.custom) // 4)
-    if len(given) != 3:
+    """MediaPipe's operator: image, weights, bias. Options are int32: padding, then width and height
+    of the stride. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc."""
+    numbers = np.frombuffer(operator.custom, "<i4", len(operator.custom) // 4)
+    if len(numbers) != 3:
         raise MalformedError(f"{operator.type} has {len(operator.custom)} bytes of options")
-    strides = [_small(int(size)) for size in given[:0:-1]]
+    strides = [_small(int(size)) for size in numbers[:0:-1]]
     _turned_conv(draft, operator, operator.input(0), operator.optional(2), strides, 0)
 
 
 def _turned_conv(
     draft: GraphDraft,
     operator: TFLiteOperator,
-    fed: TFLiteTensor,
+    x: TFLiteTensor,
     bias: TFLiteTensor | None,
     strides: Sequence[int],
     activation: int,
 ) -> None:
-    """Weights (O, H, W, I) -> (I, O, H, W). The output's shape is given, and with it the pads."""
-    made, weight = operator.output, turned(operator.input(1), (3, 0, 1, 2))
+    """Weights (O, H, W, I) -> (I, O, H, W). The output's shape determines the pads."""
+    output, weight = operator.output, turned(operator.input(1), (3, 0, 1, 2))
     excess = [
         (n - 1) * s + k - m
-        for n, s, k, m in zip(_size(fed), strides, weight.shape[2:], _size(made), strict=True)
+        for n, s, k, m in zip(_size(x), strides, weight.shape[2:], _size(output), strict=True)
     ]
     begin = [max(total, 0) // 2 for total in excess]
     end = [max(total, 0) - less for total, less in zip(excess, begin, strict=True)]
     value = draft.node(
         "ConvTranspose",
-        _operands(draft, fed, weight, bias),
-        made.name,
+        _operands(draft, x, weight, bias),
+        output.name,
         strides=strides,
         pads=begin + end,
         output_padding=[max(-total, 0) for total in excess],
     )
-    draft.give_first(made, value, activation)
+    draft.give_first(output, value, activation)
 
 
 def pooled(op_type: str) -> Callable[[GraphDraft, TFLiteOperator], None]:
     def pool(draft: GraphDraft, operator: TFLiteOperator) -> None:
-        options, fed = operator.options, operator.input(0)
+        options, x = operator.options, operator.input(0)
         kernel, strides = _window(options, 3), _strides(options, 1)
         value = draft.node(
             op_type,
-            [draft.first(fed)],
+            [draft.first(x)],
             operator.output.name,
             kernel_shape=kernel,
             strides=strides,
-            pads=_pads(options, _size(fed), kernel, strides, (1, 1)),
+            pads=_pads(options, _size(x), kernel, strides, (1, 1)),
         )
         draft.give_first(operator.output, value, options.scalar(5, "b", 0))
 
@@ -98,18 +98,18 @@ def resized(mode: str, flags: int) -> Callable[[GraphDraft, TFLiteOperator], Non
 
     def resize(draft: GraphDraft, operator: TFLiteOperator) -> None:
         align, half = (operator.options.scalar(flags + n, "?", False) for n in (0, 1))
-        fed, made = operator.input(0), operator.output
-        sizes = [*_whole(fed)[:1], _whole(fed)[3], *integers(operator.input(1))]
+        x, output = operator.input(0), operator.output
+        sizes = [*_whole(x)[:1], _whole(x)[3], *integers(operator.input(1))]
         where = "align_corners" if align else "half_pixel" if half else "asymmetric"
         value = draft.node(
             "Resize",
-            [draft.first(fed), None, None, draft.parameter(f"{made.name}_size", sizes, "int64")],
-            made.name,
+            [draft.first(x), None, None, draft.parameter(f"{output.name}_size", sizes, "int64")],
+            output.name,
             mode=mode,
             coordinate_transformation_mode=where,
             nearest_mode="floor" if where == "asymmetric" else "round_prefer_ceil",
         )
-        draft.give_first(made, value)
+        draft.give_first(output, value)
 
     return resize
 
@@ -126,7 +126,7 @@ def rearranged(op_type: str) -> Callable[[GraphDraft, TFLiteOperator], None]:
 
 
 def pad(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """PAD and PADV2: zeros, or a constant of the operator's own."""
+    """PAD and PADV2: zeros, or a constant fill."""
     filler = operator.optional(2)
     filled = None if filler is None else float(values_of(real(filler)).reshape(-1)[0])
     _padded(draft, operator, "constant", filled)
@@ -139,80 +139,78 @@ def mirror_pad(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def _padded(draft: GraphDraft, operator: TFLiteOperator, mode: str, filled: float | None) -> None:
-    fed, made = operator.input(0), operator.output
-    pads, rank = integers(operator.input(1)), len(fed.shape)
+    x, output = operator.input(0), operator.output
+    pads, rank = integers(operator.input(1)), len(x.shape)
     if len(pads) != 2 * rank:
         raise MalformedError(f"{operator.type} names {len(pads)} pads for rank {rank}")
     order = FIRST if rank == 4 else tuple(range(rank))
     laid = [pads[2 * axis + end] for end in (0, 1) for axis in order]
     inputs = [
-        draft.first(fed) if rank == 4 else draft.own(fed),
-        draft.parameter(f"{made.name}_pads", laid, "int64"),
-        None if filled is None else draft.parameter(f"{made.name}_filled", filled, "float32"),
+        draft.first(x) if rank == 4 else draft.own(x),
+        draft.parameter(f"{output.name}_pads", laid, "int64"),
+        None if filled is None else draft.parameter(f"{output.name}_filled", filled, "float32"),
     ]
-    value = draft.node("Pad", inputs, made.name, mode=mode)
+    value = draft.node("Pad", inputs, output.name, mode=mode)
     give = draft.give_first if rank == 4 else draft.give
-    give(made, value)
+    give(output, value)
 
 
 def _convolved(
     draft: GraphDraft, operator: TFLiteOperator, weight: TFLiteTensor, groups: int, activation: int
 ) -> None:
-    """`activation` is its field of the options; the dilations follow."""
-    fed, made, options = operator.input(0), operator.output, operator.options
+    """`activation` is the index of its option; the dilations follow."""
+    x, output, options = operator.input(0), operator.output, operator.options
     kernel, strides = weight.shape[2:], _strides(options, 1)
     dilations = _window(options, activation + 1)
     value = draft.node(
         "Conv",
-        _operands(draft, fed, weight, operator.optional(2)),
-        made.name,
+        _operands(draft, x, weight, operator.optional(2)),
+        output.name,
         kernel_shape=kernel,
         strides=strides,
         dilations=dilations,
-        pads=_pads(options, _size(fed), kernel, strides, dilations),
+        pads=_pads(options, _size(x), kernel, strides, dilations),
         group=groups,
     )
-    draft.give_first(made, value, options.scalar(activation, "b", 0))
+    draft.give_first(output, value, options.scalar(activation, "b", 0))
 
 
 def _operands(
-    draft: GraphDraft, fed: TFLiteTensor, weight: TFLiteTensor, bias: TFLiteTensor | None
+    draft: GraphDraft, x: TFLiteTensor, weight: TFLiteTensor, bias: TFLiteTensor | None
 ) -> list[Value]:
-    return [draft.first(fed), *weights(draft, fed, weight, bias)]
+    return [draft.first(x), *weights(draft, x, weight, bias)]
 
 
 def weights(
-    draft: GraphDraft, fed: TFLiteTensor, weight: TFLiteTensor, bias: TFLiteTensor | None
+    draft: GraphDraft, x: TFLiteTensor, weight: TFLiteTensor, bias: TFLiteTensor | None
 ) -> list[Value]:
-    """Weight and bias: codes where what they meet are codes, else real numbers."""
-    if fed.grid is None or weight.grid is None:
+    """Weight and bias: codes if the input and the weight are quantized, else floats."""
+    if x.grid is None or weight.grid is None:
         return [draft.own(real(tensor)) for tensor in (weight, bias) if tensor is not None]
-    found = [] if bias is None else [bias_on(bias, fed.grid, weight.grid)]
-    return [draft.own(tensor) for tensor in (weight, *found)]
+    biases = [] if bias is None else [bias_on(bias, x.grid, weight.grid)]
+    return [draft.own(tensor) for tensor in (weight, *biases)]
 
 
-def _groups(fed: TFLiteTensor, weight: TFLiteTensor) -> int:
-    """A convolution whose weights see a part of the channels is grouped."""
-    seen = weight.shape[-1] if weight.shape else 0
-    if len(fed.shape) != 4 or not seen or fed.shape[3] % seen:
-        raise MalformedError(
-            f"the weight `{weight.name}` does not fit the channels of `{fed.name}`"
-        )
-    return fed.shape[3] // seen
+def _groups(x: TFLiteTensor, weight: TFLiteTensor) -> int:
+    """The number of groups, from the channels that a filter reads."""
+    depth = weight.shape[-1] if weight.shape else 0
+    if len(x.shape) != 4 or not depth or x.shape[3] % depth:
+        raise MalformedError(f"the weight `{weight.name}` does not fit the channels of `{x.name}`")
+    return x.shape[3] // depth
 
 
 def _strides(options: Table, field: int) -> list[int]:
-    """Height first; the schema names the width first."""
+    """(height, width); the schema stores the width first."""
     return [_small(options.scalar(field + n, "i", 0)) for n in (1, 0)]
 
 
 def _window(options: Table, field: int) -> list[int]:
-    """Dilations or a pool's window, 1 where they are left out."""
+    """Dilations or a pool's window; 1 if absent."""
     return [_small(options.scalar(field + n, "i", 1)) for n in (1, 0)]
 
 
 def _small(size: int) -> int:
-    if not 0 < size <= LARGEST:
+    if not 0 < size <= MAX_WINDOW_SIZE:
         raise MalformedError(f"a stride, dilation or window of {size}")
     return size
 
@@ -236,7 +234,7 @@ def _pads(
 
 def _whole(tensor: TFLiteTensor) -> tuple[int, ...]:
     if len(tensor.shape) != 4:
-        raise MalformedError(f"tensor `{tensor.name}` is no image of rank 4")
+        raise MalformedError(f"tensor `{tensor.name}` is not an image of rank 4")
     return tensor.shape
 
 

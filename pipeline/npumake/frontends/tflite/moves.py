@@ -1,4 +1,4 @@
-"""Operators that only move values: shapes, slices, pieces put together."""
+"""Operators that only move values: reshapes, slices, concatenations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ END = 2**31 - 1  # beyond every axis
 
 
 def reshape(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says which."""
-    given, made = operator.input(0), operator.output
-    if given.shape and made.shape and math.prod(given.shape) != math.prod(made.shape):
-        raise MalformedError(f"{operator.type} makes {list(made.shape)} of {list(given.shape)}")
-    draft.give(made, draft.reshaped(draft.own(given), made.shape, made.name))
+    """RESHAPE, SQUEEZE and EXPAND_DIMS, from the output's shape."""
+    source, output = operator.input(0), operator.output
+    if source.shape and output.shape and math.prod(source.shape) != math.prod(output.shape):
+        raise MalformedError(
+            f"{operator.type} cannot make {list(output.shape)} of {list(source.shape)}"
+        )
+    draft.give(output, draft.reshaped(draft.own(source), output.shape, output.name))
 
 
 def transpose(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -31,39 +33,39 @@ def transpose(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def concatenation(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    made = operator.output
+    output = operator.output
     read = [draft.own(operator.input(n)) for n in range(len(operator.inputs))]
     axis, fused = operator.options.scalar(0, "i", 0), operator.options.scalar(1, "b", 0)
-    draft.give(made, draft.node("Concat", read, made.name, axis=axis), fused)
+    draft.give(output, draft.node("Concat", read, output.name, axis=axis), fused)
 
 
 def pack(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    made = operator.output
-    axis = operator.options.scalar(1, "i", 0) % max(len(made.shape), 1)
-    shape = [1 if index == axis else size for index, size in enumerate(made.shape)]
+    output = operator.output
+    axis = operator.options.scalar(1, "i", 0) % max(len(output.shape), 1)
+    shape = [1 if index == axis else size for index, size in enumerate(output.shape)]
     read = [
-        draft.reshaped(draft.own(operator.input(n)), shape, f"{made.name}_part")
+        draft.reshaped(draft.own(operator.input(n)), shape, f"{output.name}_part")
         for n in range(len(operator.inputs))
     ]
-    draft.give(made, draft.node("Concat", read, made.name, axis=axis))
+    draft.give(output, draft.node("Concat", read, output.name, axis=axis))
 
 
 def unpack(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    fed = operator.input(0)
-    axis = operator.options.scalar(1, "i", 0) % max(len(fed.shape), 1)
-    for index, made in enumerate(operator.outputs):
-        part = sliced(draft, fed, [(axis, index, index + 1, 1)], f"{made.name}_part")
-        draft.give(made, draft.reshaped(part, made.shape, made.name))
+    x = operator.input(0)
+    axis = operator.options.scalar(1, "i", 0) % max(len(x.shape), 1)
+    for index, output in enumerate(operator.outputs):
+        part = sliced(draft, x, [(axis, index, index + 1, 1)], f"{output.name}_part")
+        draft.give(output, draft.reshaped(part, output.shape, output.name))
 
 
 def split(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """SPLIT names the axis first, SPLIT_V last; the outputs' shapes say where to cut."""
-    axis_at, fed_at = (0, 1) if operator.type == "SPLIT" else (2, 0)
-    fed = operator.input(fed_at)
-    axis, begin = integers(operator.input(axis_at))[0] % max(len(fed.shape), 1), 0
-    for made in operator.outputs:
-        end = begin + (made.shape[axis] if axis < len(made.shape) else 0)
-        draft.give(made, sliced(draft, fed, [(axis, begin, end, 1)], made.name))
+    """SPLIT has the axis first, SPLIT_V last; the outputs' shapes give the cuts."""
+    axis_at, x_at = (0, 1) if operator.type == "SPLIT" else (2, 0)
+    x = operator.input(x_at)
+    axis, begin = integers(operator.input(axis_at))[0] % max(len(x.shape), 1), 0
+    for output in operator.outputs:
+        end = begin + (output.shape[axis] if axis < len(output.shape) else 0)
+        draft.give(output, sliced(draft, x, [(axis, begin, end, 1)], output.name))
         begin = end
 
 
@@ -77,16 +79,16 @@ def slice_(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def strided_slice(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """A bit of a mask stands for an axis: its bound is open, or the axis is taken out."""
-    fed, made = operator.input(0), operator.output
+    """A mask bit per axis: an open bound, or an axis to remove."""
+    x, output = operator.input(0), operator.output
     open_begin, open_end, ellipsis, new, shrunk = (
         operator.options.scalar(field, "i", 0) for field in range(5)
     )
     if ellipsis or new:
         raise MalformedError("STRIDED_SLICE with an ellipsis or a new axis is not supported yet")
-    given = [integers(operator.input(n)) for n in (1, 2, 3)]
+    bounds = [integers(operator.input(n)) for n in (1, 2, 3)]
     spans = []
-    for axis, (begin, end, step) in enumerate(zip(*given, strict=False)):
+    for axis, (begin, end, step) in enumerate(zip(*bounds, strict=False)):
         bit = 1 << axis
         if shrunk & bit:
             begin, end, step = begin, (begin + 1) or END, 1
@@ -95,12 +97,12 @@ def strided_slice(draft: GraphDraft, operator: TFLiteOperator) -> None:
         if open_end & bit and not shrunk & bit:
             end = END if step > 0 else -END
         spans.append((axis, begin, end, step))
-    value = sliced(draft, fed, spans, f"{made.name}_part" if shrunk else made.name)
-    draft.give(made, draft.reshaped(value, made.shape, made.name) if shrunk else value)
+    value = sliced(draft, x, spans, f"{output.name}_part" if shrunk else output.name)
+    draft.give(output, draft.reshaped(value, output.shape, output.name) if shrunk else value)
 
 
 def sliced(
-    draft: GraphDraft, fed: TFLiteTensor, spans: Sequence[tuple[int, int, int, int]], name: str
+    draft: GraphDraft, x: TFLiteTensor, spans: Sequence[tuple[int, int, int, int]], name: str
 ) -> Value:
     """Along each (axis, begin, end, step), as Python slices."""
     columns = zip(*((begin, end, axis, step) for axis, begin, end, step in spans), strict=True)
@@ -109,7 +111,7 @@ def sliced(
         draft.parameter(f"{name}_{role}", column, "int64")
         for role, column in zip(roles, columns, strict=True)
     ]
-    return draft.node("Slice", [draft.own(fed), *parameters], name)
+    return draft.node("Slice", [draft.own(x), *parameters], name)
 
 
 def gather(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -121,42 +123,42 @@ def gather(draft: GraphDraft, operator: TFLiteOperator) -> None:
 
 
 def tile(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    made = operator.output
-    times = draft.parameter(f"{made.name}_times", integers(operator.input(1)), "int64")
-    draft.give(made, draft.node("Tile", [draft.own(operator.input(0)), times], made.name))
+    output = operator.output
+    times = draft.parameter(f"{output.name}_times", integers(operator.input(1)), "int64")
+    draft.give(output, draft.node("Tile", [draft.own(operator.input(0)), times], output.name))
 
 
 def broadcast(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    made = operator.output
-    shape = draft.parameter(f"{made.name}_shape", made.shape, "int64")
-    draft.give(made, draft.node("Expand", [draft.own(operator.input(0)), shape], made.name))
+    output = operator.output
+    shape = draft.parameter(f"{output.name}_shape", output.shape, "int64")
+    draft.give(output, draft.node("Expand", [draft.own(operator.input(0)), shape], output.name))
 
 
 def space_to_batch(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """(N, H * a, W * b, C) -> (a * b * N, H, W, C), zeros around the image first."""
-    fed, made = operator.input(0), operator.output
+    """(N, H * a, W * b, C) -> (a * b * N, H, W, C), after zero padding."""
+    x, output = operator.input(0), operator.output
     (a, b), pads = _blocks(operator)
-    n, h, w, c = (*made.shape, 0, 0, 0, 0)[:4]
+    n, h, w, c = (*output.shape, 0, 0, 0, 0)[:4]
     laid = [0, pads[0], pads[2], 0, 0, pads[1], pads[3], 0]
-    padded = [draft.own(fed), draft.parameter(f"{made.name}_pads", laid, "int64")]
-    value = draft.node("Pad", padded, f"{made.name}_padded")
-    value = draft.reshaped(value, (n // (a * b), h, a, w, b, c), f"{made.name}_blocks")
-    value = draft.node("Transpose", [value], f"{made.name}_sorted", perm=(2, 4, 0, 1, 3, 5))
-    draft.give(made, draft.reshaped(value, made.shape, made.name))
+    padded = [draft.own(x), draft.parameter(f"{output.name}_pads", laid, "int64")]
+    value = draft.node("Pad", padded, f"{output.name}_padded")
+    value = draft.reshaped(value, (n // (a * b), h, a, w, b, c), f"{output.name}_blocks")
+    value = draft.node("Transpose", [value], f"{output.name}_sorted", perm=(2, 4, 0, 1, 3, 5))
+    draft.give(output, draft.reshaped(value, output.shape, output.name))
 
 
 def batch_to_space(draft: GraphDraft, operator: TFLiteOperator) -> None:
-    """(a * b * N, H, W, C) -> (N, H * a, W * b, C), a border of the image taken off."""
-    fed, made = operator.input(0), operator.output
+    """(a * b * N, H, W, C) -> (N, H * a, W * b, C), then cropped."""
+    x, output = operator.input(0), operator.output
     (a, b), crops = _blocks(operator)
-    n, h, w, c = (*fed.shape, 0, 0, 0, 0)[:4]
+    n, h, w, c = (*x.shape, 0, 0, 0, 0)[:4]
     n //= a * b
-    value = draft.reshaped(draft.own(fed), (a, b, n, h, w, c), f"{made.name}_blocks")
-    value = draft.node("Transpose", [value], f"{made.name}_sorted", perm=(2, 3, 0, 4, 1, 5))
-    value = draft.reshaped(value, (n, h * a, w * b, c), f"{made.name}_whole")
+    value = draft.reshaped(draft.own(x), (a, b, n, h, w, c), f"{output.name}_blocks")
+    value = draft.node("Transpose", [value], f"{output.name}_sorted", perm=(2, 3, 0, 4, 1, 5))
+    value = draft.reshaped(value, (n, h * a, w * b, c), f"{output.name}_whole")
     bounds = [[crops[0], crops[2]], [h * a - crops[1], w * b - crops[3]], [1, 2]]
-    spans = [draft.parameter(f"{made.name}_crop", bound, "int64") for bound in bounds]
-    draft.give(made, draft.node("Slice", [value, *spans], made.name))
+    spans = [draft.parameter(f"{output.name}_crop", bound, "int64") for bound in bounds]
+    draft.give(output, draft.node("Slice", [value, *spans], output.name))
 
 
 def _blocks(operator: TFLiteOperator) -> tuple[list[int], list[int]]:

@@ -1,4 +1,4 @@
-"""Operator of TensorFlow Lite → the function that draws it."""
+"""OPERATORS: operator of TensorFlow Lite → its translation."""
 
 from __future__ import annotations
 

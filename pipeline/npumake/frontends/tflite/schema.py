@@ -1,6 +1,6 @@
-"""What a .tflite file says, as plain values: tensors, and operators in the order they run.
+"""The content of a .tflite file as plain values: tensors, and operators in execution order.
 
-The numbers of fields and enumerations are those of TensorFlow's schema.fbs.
+Numbers of fields and enumerations are those of TensorFlow's schema.fbs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table,
 from npumake.frontends.tflite.sparse import filled
 
 IDENTIFIER = b"TFL3"
-MAX_ELEMENTS = 2**31  # of one tensor: more does not fit an NPU, nor a 32-bit index
+MAX_ELEMENTS = 2**31  # of one tensor; more exceeds any NPU, and a 32-bit index
 
-# By the schema's number of the type.
+# By the schema's type number.
 TYPES = {
     0: "float32",
     1: "float16",
@@ -32,10 +32,10 @@ TYPES = {
     15: "uint32",
     16: "uint16",
 }
-# What nothing here computes with.
+# Types that are not supported.
 OTHERS = {5: "text", 8: "complex numbers", 11: "complex numbers", 13: "a resource", 14: "a variant"}
 
-# The operators in the order of the schema's numbers, from 0.
+# Operators in the order of the schema's numbers, from 0.
 _NAMED = """
     ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE
     EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D
@@ -72,8 +72,8 @@ class TFLiteGrid:
 
 @dataclass(frozen=True, eq=False)
 class TFLiteTensor:
-    """Equal to itself only. `values` are those of a constant, `grid` of one of integer codes;
-    along the axes `left_open` whoever runs the model says how much there is."""
+    """Compared by identity. Constants have `values`, quantized tensors a `grid`; the runtime
+    decides the size of the axes in `left_open`."""
 
     name: str
     shape: tuple[int, ...]
@@ -89,14 +89,14 @@ class TFLiteOperator:
     inputs: tuple[TFLiteTensor | None, ...]
     outputs: tuple[TFLiteTensor, ...]
     options: Table
-    custom: bytes = b""  # the options of an operator that is not TensorFlow Lite's own
+    custom: bytes = b""  # options of a custom operator
 
     def input(self, index: int) -> TFLiteTensor:
-        """Raises MalformedError where it is left out."""
-        found = self.optional(index)
-        if found is None:
+        """Raises MalformedError for an omitted input."""
+        tensor = self.optional(index)
+        if tensor is None:
             raise MalformedError(f"{self.type} lacks its input {index}")
-        return found
+        return tensor
 
     def optional(self, index: int) -> TFLiteTensor | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -104,7 +104,7 @@ class TFLiteOperator:
     @property
     def output(self) -> TFLiteTensor:
         if not self.outputs:
-            raise MalformedError(f"{self.type} gives nothing")
+            raise MalformedError(f"{self.type} has no output")
         return self.outputs[0]
 
 
@@ -118,7 +118,7 @@ class TFLiteModel:
 def read_network(data: bytes) -> TFLiteModel:
     """The first subgraph of the file. Raises MalformedError."""
     if data[4:8] != IDENTIFIER:
-        raise MalformedError(f"it does not carry the mark {IDENTIFIER.decode()}")
+        raise MalformedError(f"it lacks the identifier {IDENTIFIER.decode()}")
     model = Table.root(data)
     types = [_operator_type(code) for code in model.tables(1)]
     subgraphs = model.tables(2)
@@ -134,7 +134,7 @@ def read_network(data: bytes) -> TFLiteModel:
 
 
 def _operator_type(code: Table) -> str:
-    """The name of an operator; of one that is not TensorFlow Lite's own, as its author says."""
+    """The operator's name; for a custom operator the name in the file."""
     number = max(code.scalar(0, "b", 0), code.scalar(3, "i", 0))
     name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
     return f"CUSTOM {code.text(1)}" if name == "CUSTOM" else name
@@ -146,8 +146,8 @@ def _operator(
     index = table.scalar(0, "I", 0)
     if index >= len(types):
         raise MalformedError(f"operator code {index} of {len(types)} is missing")
-    given = table.numbers(1, "<i4")
-    inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in given.tolist())
+    input_indices = table.numbers(1, "<i4")
+    inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in input_indices.tolist())
     outputs = _chosen(tensors, table.numbers(2, "<i4"))
     custom = bytes(table.numbers(5, "u1"))
     return TFLiteOperator(types[index], inputs, outputs, table.table(4), custom)
@@ -180,22 +180,24 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> TFLiteTensor:
 
 
 def _named_apart(tensors: Iterable[TFLiteTensor]) -> list[TFLiteTensor]:
-    """The tensors, each of a name of its own: a nameless or repeated one gets its number."""
-    taken, named = {""}, []
+    """The tensors with unique names: unnamed or repeated ones get their index."""
+    names, named = {""}, []
     for index, tensor in enumerate(tensors):
-        free = tensor.name not in taken
+        free = tensor.name not in names
         named.append(tensor if free else replace(tensor, name=f"{tensor.name}#{index}"))
-        taken.add(tensor.name)
+        names.add(tensor.name)
     return named
 
 
 def _values(
     buffer: Table, name: str, shape: tuple[int, ...], dtype: str, sparsity: Table
 ) -> np.ndarray | None:
-    """What the buffer holds; None for an empty one, whose tensor is computed."""
+    """The buffer's content; None for an empty one, whose tensor is computed."""
     content = buffer.numbers(0, "u1")
     if not content.size and (offset := buffer.scalar(1, "Q", 0)) > 1:
-        content = view(buffer.data, offset, buffer.scalar(2, "Q", 0), "u1")  # behind the tables
+        content = view(
+            buffer.data, offset, buffer.scalar(2, "Q", 0), "u1"
+        )  # stored behind the tables
     if not content.size:
         return None
     kind = np.dtype(dtype).newbyteorder("<")
@@ -211,18 +213,18 @@ def _grid(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> TFLite
     if not scale.size or np.dtype(dtype).kind not in "iu":
         return None
     axis = table.scalar(6, "i", 0)
-    wanted = 1
+    count = 1
     if scale.size > 1:
-        wanted = shape[axis] if 0 <= axis < len(shape) else -1
+        count = shape[axis] if 0 <= axis < len(shape) else -1
     limits = np.iinfo(dtype)
     if (
-        scale.size != wanted
-        or zero_point.size not in (0, 1, wanted)
+        scale.size != count
+        or zero_point.size not in (0, 1, count)
         or not (np.isfinite(scale) & (scale > 0)).all()
         or not ((zero_point >= limits.min) & (zero_point <= limits.max)).all()
     ):
-        raise MalformedError(f"the quantization of tensor `{name}` is not one")
-    dims = (wanted,) if wanted > 1 else ()
+        raise MalformedError(f"tensor `{name}` has invalid quantization parameters")
+    dims = (count,) if count > 1 else ()
     zeros = zero_point if zero_point.size else np.zeros(1, np.int64)
-    spread = np.broadcast_to(zeros, (wanted,)).reshape(dims)
+    spread = np.broadcast_to(zeros, (count,)).reshape(dims)
     return TFLiteGrid(scale.reshape(dims).astype(np.float32), spread.astype(dtype), axis)

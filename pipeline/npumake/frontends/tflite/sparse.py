@@ -1,9 +1,9 @@
-"""A constant stored without its zeros: where each of the values that are left stands.
+"""Decodes constants that are stored without their zeros.
 
-The dimensions of the tensor, those of blocks behind them, are walked in the order that the file
-names, level by level. A dense level holds every place of its dimension; a compressed one (CSR)
-those it lists: place k of the level above has `indices[segments[k] : segments[k + 1]]`.
-Source: SparsityParameters of TensorFlow's schema.fbs.
+The dimensions of the tensor, then those of blocks, are traversed in the file's order, level by
+level. A dense level stores every index of its dimension. A compressed one (CSR) lists them: entry k
+of the level above has `indices[segments[k] : segments[k + 1]]`. Source: SparsityParameters of
+TensorFlow's schema.fbs.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table
 
 DENSE, COMPRESSED = 0, 1
 INDICES = {1: "<i4", 2: "<u2", 3: "u1"}  # by their number in the union SparseIndexVector
-LARGEST = 64  # of what a dense tensor takes, in files of its own size
-Places = dict[int, np.ndarray]  # by dimension: where along it each value stands
+MAX_EXPANSION = 64  # limit of the dense tensor's size, as a multiple of the file's
+Places = dict[int, np.ndarray]  # by dimension: the index of each value along it
 
 
 def filled(sparsity: Table, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The tensor of `shape` with these values, flat, and zeros. Raises MalformedError."""
-    if math.prod(shape) * values.itemsize > LARGEST * len(sparsity.data) + (1 << 20):
+    """The dense tensor of `shape`; `values` are flat. Raises MalformedError."""
+    if math.prod(shape) * values.itemsize > MAX_EXPANSION * len(sparsity.data) + (1 << 20):
         raise MalformedError(f"a sparse tensor of {list(shape)} is too large for its file")
-    made = np.zeros(shape, values.dtype)
-    made[_positions(sparsity, shape, len(values))] = values
-    return made
+    dense = np.zeros(shape, values.dtype)
+    dense[_positions(sparsity, shape, len(values))] = values
+    return dense
 
 
 def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.ndarray, ...]:
-    """Along each dimension, where the values stand."""
+    """For each dimension, the indices of the values."""
     order, blocked = (sparsity.numbers(field, "<i4").tolist() for field in (0, 1))
     levels, rank = sparsity.tables(2), len(shape)
     fits = len(levels) == len(order) == rank + len(blocked)
     if not fits or sorted(order) != [*range(len(order))]:
-        raise MalformedError(f"a sparse tensor walks the dimensions {order}, of {rank}")
+        raise MalformedError(f"a sparse tensor of rank {rank} traverses the dimensions {order}")
     places: Places = {}
     slots = 1
-    sizes = {}  # of the dense ones
+    sizes = {}  # of dense levels
     for dimension, level in zip(order, levels, strict=True):
         places, slots = _walked(places, slots, dimension, level, math.prod(shape))
         sizes[dimension] = level.scalar(1, "i", 0)
@@ -47,18 +47,18 @@ def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.nd
         if not 0 <= dimension < rank:
             raise MalformedError(f"a block along the dimension {dimension} of {rank}")
         places[dimension] = places[dimension] * sizes[block] + places[block]
-    found = tuple(places[dimension] for dimension in range(rank))
-    inside = all(((at >= 0) & (at < n)).all() for at, n in zip(found, shape, strict=True))
+    positions = tuple(places[dimension] for dimension in range(rank))
+    inside = all(((at >= 0) & (at < n)).all() for at, n in zip(positions, shape, strict=True))
     if slots != count or not inside:
         raise MalformedError(f"the {count} values of a sparse tensor do not fit {list(shape)}")
-    return found
+    return positions
 
 
 def _walked(
     places: Places, slots: int, dimension: int, level: Table, most: int
 ) -> tuple[Places, int]:
-    """One level further down: the places of the levels above, repeated, and its own; `most` are
-    what the tensor has."""
+    """The next level: indices of the levels above, repeated, and its own. `most` is the tensor's
+    number of elements."""
     if level.scalar(0, "b", DENSE) == DENSE:
         size = level.scalar(1, "i", 0)
         if size < 1 or size * slots > most:
@@ -68,14 +68,14 @@ def _walked(
         segments, own = (_listed(level, field) for field in (2, 4))
         times = np.diff(segments)
         if len(times) != slots or (times < 0).any() or times.sum() != len(own):
-            raise MalformedError("the segments of a sparse tensor are none")
+            raise MalformedError("the segments of a sparse tensor are invalid")
     above = {key: np.repeat(at, times) for key, at in places.items()}
     return above | {dimension: own}, len(own)
 
 
 def _listed(level: Table, field: int) -> np.ndarray:
     dtype = INDICES.get(level.scalar(field, "b", 0))
-    held = level.table(field + 1)
-    if dtype is None or held is NO_TABLE:
-        raise MalformedError("a sparse tensor does not list its places")
-    return held.numbers(0, dtype).astype(np.int64)
+    indices = level.table(field + 1)
+    if dtype is None or indices is NO_TABLE:
+        raise MalformedError("a sparse tensor does not list its indices")
+    return indices.numbers(0, dtype).astype(np.int64)

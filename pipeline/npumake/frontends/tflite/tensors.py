@@ -1,4 +1,4 @@
-"""Constants laid out otherwise: pure functions from tensor to tensor, the grid moved along."""
+"""Pure functions that transform constants together with their grids."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from npumake.kernels import affine
 
 
 def values_of(tensor: TFLiteTensor) -> np.ndarray:
-    """What a constant holds. Raises MalformedError for a tensor that is computed."""
+    """The values of a constant. Raises MalformedError for a computed tensor."""
     if tensor.values is None:
         raise MalformedError(f"tensor `{tensor.name}` must be constant")
     return tensor.values
 
 
 def integers(tensor: TFLiteTensor) -> list[int]:
-    """A constant of shape or position numbers, flat."""
+    """A constant of sizes or indices, flat."""
     values = values_of(tensor)
     if values.dtype.kind not in "iu":
-        raise MalformedError("an operator counts with numbers that are not whole")
+        raise MalformedError("an operator has sizes or indices that are not integers")
     return [int(value) for value in values.reshape(-1)]
 
 
 def turned(tensor: TFLiteTensor, order: Sequence[int]) -> TFLiteTensor:
-    """The constant with its axes in another order."""
+    """The constant with permuted axes."""
     if len(tensor.shape) != len(order):
         raise MalformedError(
             f"tensor `{tensor.name}` has rank {len(tensor.shape)}, not {len(order)}"
@@ -40,7 +40,7 @@ def turned(tensor: TFLiteTensor, order: Sequence[int]) -> TFLiteTensor:
 
 
 def spread(tensor: TFLiteTensor, rank: int) -> TFLiteTensor:
-    """A constant of lower rank with axes of 1 in front, as broadcasting would see it."""
+    """A constant of lower rank with leading axes of 1, as in broadcasting."""
     if tensor.values is None or not 0 < len(tensor.shape) < rank:
         return tensor
     more = rank - len(tensor.shape)
@@ -57,13 +57,13 @@ def real(tensor: TFLiteTensor) -> TFLiteTensor:
     rank, grid = len(tensor.shape), tensor.grid
     laid = (affine.per_axis(part, rank, grid.axis) for part in (grid.scale, grid.zero_point))
     scale, zero_point = laid
-    made = affine.dequantize(values, scale, zero_point)
-    return replace(tensor, dtype="float32", values=made, grid=None)
+    dequantized = affine.dequantize(values, scale, zero_point)
+    return replace(tensor, dtype="float32", values=dequantized, grid=None)
 
 
-def bias_on(bias: TFLiteTensor, fed: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
-    """A bias that names no scale lies on the accumulator's grid: s_x * s_w."""
+def bias_on(bias: TFLiteTensor, x: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
+    """A bias without a scale lies on the accumulator's grid: s_x * s_w."""
     if bias.grid is not None:
         return bias
-    scale = fed.scale * weight.scale
+    scale = x.scale * weight.scale
     return replace(bias, grid=TFLiteGrid(scale, np.zeros(scale.shape, np.int32), 0))

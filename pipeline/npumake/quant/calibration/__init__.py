@@ -1,10 +1,15 @@
-"""Calibration: what the tensors do over the samples, in one pass, and the ranges that follow.
+"""Calibration: collects activation statistics in one pass and derives ranges from them.
 
-    observe     the pass                             statistics    what it leaves behind
-    layout, views, tally, share, reach               how tensors are fetched and counted
-    derived     what follows from other tensors      thresholds    where they saturate, by method
-    saturating  the part of a range that matters     ranges        the range of each tensor
-    scores      answers that may be larger           uneven        channels of unlike sizes
+    observe                  the pass over the samples
+    statistics               histograms and extremes, as an artifact
+    buffer_layout, subsampling, observer_buffer    how tensors are fetched
+    histogram_observer, minmax_observer            how they are counted
+    derived_statistics       statistics that follow from another tensor's
+    thresholds               thresholds by method
+    ranges                   the range of each tensor
+    activation_aware_ranges, saturation_points     ranges cut where their readers saturate
+    output_headroom          wider ranges for Sigmoid and Softmax
+    channel_imbalance        channels of very different sizes
 
-It refuses to judge: whether a range is a good one, only a run of the model can say.
+It does not judge ranges: only a run of the model can.
 """

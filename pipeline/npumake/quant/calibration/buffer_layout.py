@@ -1,14 +1,14 @@
-"""Layout: how the watched tensors lie one behind the other in one buffer, and how it is read.
+"""Buffer layout: how the watched tensors lie in one buffer, and how it is read.
 
-Pieces that are read alike lie together. They are read in blocks that stay in the cache. Of each is
-kept, in every sample, what the extremes of the channels follow from in the end:
+Slices that are read in the same order lie together and are read in blocks that fit the cache. In
+every sample, each slice leaves the values from which channel extremes follow:
 
-    large channels     the extremes of each
-    small channels     every element: a channel of 9 elements costs more to begin than to read
-    channels that lie  the extremes of each of some stretches of pixels of each channel: an image is
-    side by side       folded onto itself, and nothing is taken apart
+    large          the extremes of each channel
+    small          every element: to begin a channel of 9 elements costs more than to read it
+    side by side   the extremes of some stretches of pixels of each channel: the image is folded
+                   onto itself, and no channel is copied
 
-Where a piece tells one side only, least or largest values, it is read for this side only.
+A slice that only serves least or largest values is read for that side alone.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ import numpy.typing as npt
 from npumake.kernels.arrays import Int64
 from npumake.kernels.histogram import BLOCK
 from npumake.quant.calibration.subsampling import (
-    ENOUGH,
+    MIN_COUNTED,
     Shape,
     Side,
     TensorSlice,
     TensorSlices,
-    counted,
+    counted_elements,
 )
 
-CACHED = 32 * BLOCK  # elements of a block: 4 MB. Of fewer, calls cost more than they save
-LINE = 16  # elements of a line of the cache
-SMALL = 128  # elements of a channel, up to which its extremes wait
-# What reading takes of a value, in thousandths of a nanosecond: BEGUN to begin a stretch of pixels,
-# shared by its values, and KEPT behind it, of each that is kept.
-BEGUN, KEPT = 40_000, 300
+MAX_BLOCK_ELEMENTS = 32 * BLOCK  # 4 MB; smaller blocks cost more calls than they save
+CACHE_LINE_ELEMENTS = 16
+MAX_SMALL_CHANNEL = 128  # elements
+# Read costs in thousandths of a nanosecond: to begin a stretch of pixels, shared by its values, and
+# for each value that remains.
+STRETCH_COST, ELEMENT_COST = 40_000, 300
 
 Buffer = npt.NDArray[np.float32]
 Kind = Literal["small", "large", "side by side"]
 
 
 class SampledElements(NamedTuple):
-    """What is kept of a stretch: of each group of channels that lie side by side, `length` values
-    of each. It was `depth` times as much."""
+    """The values that remain of a slice: `length` values per channel of `groups` groups of `block`
+    channels. The slice holds `depth` times as many."""
 
     groups: int
     length: int
@@ -62,7 +62,7 @@ class SampledElements(NamedTuple):
 
 
 class FoldedRows(NamedTuple):
-    """Of each group, `depth` rows of `width` values onto one another."""
+    """For each group, `depth` rows of `width` values are folded onto one another."""
 
     groups: int
     depth: int
@@ -70,66 +70,68 @@ class FoldedRows(NamedTuple):
 
 
 class ReadOrder(NamedTuple):
-    """How a piece is read."""
+    """How a slice is read."""
 
     tells: tuple[Side, ...]
     kind: Kind
-    depth: int = 1  # how often an image is folded onto itself
+    depth: int = 1  # how often the image is folded
 
 
 class BufferSpan(NamedTuple):
-    """Some parts, one behind the other, of tensor number `row`."""
+    """Consecutive parts of tensor number `row`."""
 
     start: int
     size: int
     row: int
-    way: ReadOrder
-    kept: SampledElements
+    order: ReadOrder
+    sampled: SampledElements
 
 
 @dataclass(frozen=True)
 class BufferBlock:
-    """Some elements of the buffer, all read in one way."""
+    """Elements of the buffer that are read in one order."""
 
     span: slice
-    way: ReadOrder
-    parts: Int64  # where each starts among the elements, if they are large
-    folds: tuple[FoldedRows, ...]  # how they are folded, if they lie side by side
-    kept: tuple[SampledElements, ...]
-    tensors: Int64  # where each starts in what is kept
-    rows: tuple[int, ...]  # which tensors these are
+    order: ReadOrder
+    parts: Int64  # start of each channel, for large channels
+    folds: tuple[FoldedRows, ...]  # for channels side by side
+    sampled: tuple[SampledElements, ...]
+    tensors: Int64  # start of each tensor among the sampled values
+    rows: tuple[int, ...]  # tensor numbers
 
 
 class SlicePosition(NamedTuple):
-    """A piece of tensor number `row`, from `start` on in the buffer."""
+    """A slice of tensor number `row` that starts at `start` in the buffer."""
 
     start: int
     row: int
     piece: TensorSlice
-    way: ReadOrder
+    order: ReadOrder
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each tensor's view lies in the buffer, by name: shapes without a zero."""
+    """The place of each tensor's slices in the buffer, by name. No shape has a zero."""
 
     views: Mapping[str, TensorSlices]
 
     @cached_property
-    def placed(self) -> list[SlicePosition]:
-        """The pieces, in the order of the tensors; in the buffer those lie together that are read
-        in one way."""
+    def positions(self) -> list[SlicePosition]:
+        """The slices, in the order of the tensors. In the buffer, slices that are read in one order
+        lie together."""
         views = self.views.values()
-        found = [(row, p, _way(p, v.block)) for row, v in enumerate(views) for p in v.pieces]
-        order = sorted(range(len(found)), key=lambda index: found[index][2])
-        ends = accumulate(found[index][1].elements for index in order)
+        slices = [
+            (row, p, _read_order(p, v.block)) for row, v in enumerate(views) for p in v.pieces
+        ]
+        order = sorted(range(len(slices)), key=lambda index: slices[index][2])
+        ends = accumulate(slices[index][1].elements for index in order)
         starts = dict(zip(order, [0, *ends], strict=False))
-        return [SlicePosition(starts[index], *each) for index, each in enumerate(found)]
+        return [SlicePosition(starts[index], *each) for index, each in enumerate(slices)]
 
     @property
     def starts(self) -> list[int]:
-        """Where each piece starts."""
-        return [each.start for each in self.placed]
+        """The start of each slice."""
+        return [each.start for each in self.positions]
 
     @property
     def elements(self) -> int:
@@ -137,58 +139,57 @@ class Layout:
 
     @cached_property
     def blocks(self) -> list[BufferBlock]:
-        found: list[list[BufferSpan]] = []
-        held = 0  # elements of the last block
+        runs: list[list[BufferSpan]] = []
+        size = 0  # elements of the last block
         for stretch in self._stretches():
-            held += stretch.size
-            if found and found[-1][0].way == stretch.way and held <= CACHED:
-                found[-1].append(stretch)
+            size += stretch.size
+            if runs and runs[-1][0].order == stretch.order and size <= MAX_BLOCK_ELEMENTS:
+                runs[-1].append(stretch)
             else:
-                found.append([stretch])
-                held = stretch.size
-        return [_block(run) for run in found]
+                runs.append([stretch])
+                size = stretch.size
+        return [_block(run) for run in runs]
 
     def _stretches(self) -> Iterator[BufferSpan]:
         views = list(self.views.values())
-        for start, row, piece, way in sorted(self.placed, key=attrgetter("start")):
+        for start, row, piece, order in sorted(self.positions, key=attrgetter("start")):
             block = views[row].block
             each = block * _of_part(piece.shape)
             left = piece.elements // each
             while left:
-                groups = min(left, max(1, CACHED // each))
-                kept = _kept(way, groups, piece, block)
-                yield BufferSpan(start, groups * each, row, way, kept)
+                groups = min(left, max(1, MAX_BLOCK_ELEMENTS // each))
+                sampled = _sampled_elements(order, groups, piece, block)
+                yield BufferSpan(start, groups * each, row, order, sampled)
                 start += groups * each
                 left -= groups
 
     def parts_of(self, side: Side) -> dict[int, list[slice]]:
-        """Where the parts of each tensor that tells this side are, of all that do."""
-        found: dict[int, list[slice]] = defaultdict(list)
+        """By tensor number, the places of its channels among all extremes of this side."""
+        spans: dict[int, list[slice]] = defaultdict(list)
         end = 0
         for block in self.blocks:
-            if side in block.way.tells:
-                for row, kept in zip(block.rows, block.kept, strict=True):
-                    start, end = end, end + kept.groups * kept.block
-                    found[row].append(slice(start, end))
-        return found
+            if side in block.order.tells:
+                for row, sampled in zip(block.rows, block.sampled, strict=True):
+                    start, end = end, end + sampled.groups * sampled.block
+                    spans[row].append(slice(start, end))
+        return spans
 
     def counted(self, enough: int) -> list[Int64]:
-        """The elements of each tensor that are counted, as places in the buffer."""
-        last = {each.row: each.start for each in self.placed}
+        """For each tensor, the buffer positions of the elements that are counted."""
+        last = {each.row: each.start for each in self.positions}
         views = self.views.values()
-        return [last[row] + counted(view, enough) for row, view in enumerate(views)]
+        return [last[row] + counted_elements(view, enough) for row, view in enumerate(views)]
 
 
 def room_for(elements: int) -> Buffer:
-    """Room for them, from the start of a line of the cache on: what is written across two lines
-    takes longer."""
-    room = np.empty(elements + LINE, np.float32)
-    start = -room.ctypes.data // room.itemsize % LINE
+    """An empty buffer that starts on a cache line: a write across two lines takes longer."""
+    room = np.empty(elements + CACHE_LINE_ELEMENTS, np.float32)
+    start = -room.ctypes.data // room.itemsize % CACHE_LINE_ELEMENTS
     return room[start : start + elements]
 
 
 def _parts(piece: Shape) -> int:
-    """How many have extremes of their own: the channels of each image, or one."""
+    """The number of parts with extremes of their own: the channels of each image, or one."""
     return math.prod(piece[:2]) if len(piece) == 4 else 1
 
 
@@ -196,46 +197,50 @@ def _of_part(piece: Shape) -> int:
     return math.prod(piece) // _parts(piece)
 
 
-def _way(piece: TensorSlice, block: int) -> ReadOrder:
+def _read_order(piece: TensorSlice, block: int) -> ReadOrder:
     each = _of_part(piece.shape)
-    if piece.elements <= ENOUGH or each <= SMALL:
+    if piece.elements <= MIN_COUNTED or each <= MAX_SMALL_CHANNEL:
         return ReadOrder(piece.tells, "small")
     if block == 1:
         return ReadOrder(piece.tells, "large")
     return ReadOrder(piece.tells, "side by side", _depth(each, block))
 
 
-def _kept(way: ReadOrder, groups: int, piece: TensorSlice, block: int) -> SampledElements:
+def _sampled_elements(
+    order: ReadOrder, groups: int, piece: TensorSlice, block: int
+) -> SampledElements:
     each = _of_part(piece.shape)
-    lengths = {"small": each, "large": 1, "side by side": each // way.depth}
-    return SampledElements(groups, lengths[way.kind], block, each // lengths[way.kind])
+    lengths = {"small": each, "large": 1, "side by side": each // order.depth}
+    return SampledElements(groups, lengths[order.kind], block, each // lengths[order.kind])
 
 
 @lru_cache
 def _depth(pixels: int, block: int) -> int:
-    """How often an image is folded onto itself, for the least time to read it and what is kept."""
+    """The number of folds with the least time to read the image and its result."""
     small = [d for d in range(1, math.isqrt(pixels) + 1) if pixels % d == 0]
     return min(
         [*small, *(pixels // d for d in reversed(small))],
-        key=lambda d: BEGUN * d / (pixels * block) + KEPT / d,
+        key=lambda d: STRETCH_COST * d / (pixels * block) + ELEMENT_COST / d,
     )
 
 
-def _folds(kept: Iterable[SampledElements]) -> Iterator[FoldedRows]:
-    """Neighbours that are folded alike are folded together."""
-    for (depth, width), alike in groupby(kept, lambda one: (one.depth, one.length * one.block)):
-        yield FoldedRows(sum(one.groups for one in alike), depth, width)
+def _folds(sampled: Iterable[SampledElements]) -> Iterator[FoldedRows]:
+    """Joins neighbours that are folded in the same order."""
+    for (depth, width), run in groupby(
+        sampled, lambda elements: (elements.depth, elements.length * elements.block)
+    ):
+        yield FoldedRows(sum(elements.groups for elements in run), depth, width)
 
 
 def _block(run: list[BufferSpan]) -> BufferBlock:
     first = run[0].start
-    parts = [s.start - first + s.kept.depth * np.arange(s.kept.groups) for s in run]
+    parts = [s.start - first + s.sampled.depth * np.arange(s.sampled.groups) for s in run]
     return BufferBlock(
         slice(first, run[-1].start + run[-1].size),
-        run[0].way,
+        run[0].order,
         np.concatenate(parts),
-        tuple(_folds(s.kept for s in run)),
-        tuple(s.kept for s in run),
-        np.cumsum([0, *(s.kept.size for s in run)])[:-1],
+        tuple(_folds(s.sampled for s in run)),
+        tuple(s.sampled for s in run),
+        np.cumsum([0, *(s.sampled.size for s in run)])[:-1],
         tuple(s.row for s in run),
     )

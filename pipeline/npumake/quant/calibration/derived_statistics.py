@@ -1,14 +1,14 @@
-"""What need not be watched, because it follows from what is: a tensor whose values are known.
+"""Derived statistics: of tensors whose values follow from a watched tensor.
 
-    Concat(a, b)          holds the values of both: histograms and extremes merge
+    Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-for every f of npumake.engine.functions, and so Sigmoid and SiLU. Watching a tensor keeps
-onnxruntime from fusing what makes it with what reads it: two thirds of the tensors of a network of
-SiLUs are left alone. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A watched tensor keeps
+onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
+tensors are not watched. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 
-Extremes of f over an interval [l, h] are those at its ends, and at the one turning point that a
-function of this kind may have, where l <= t <= h.
+The extremes of f over an interval [l, h] are those at its ends and at the one turning point t that
+such a function may have, where l <= t <= h.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from npumake.kernels.histogram import (
 )
 from npumake.quant.calibration.statistics import Extremes, Statistics
 
-# The output holds the values of the input, every one and no other.
+# The output has exactly the values of the input.
 SAME_VALUES = frozenset(
     {
         "DepthToSpace",
@@ -51,8 +51,11 @@ SAME_VALUES = frozenset(
 
 @dataclass(frozen=True)
 class ConcatStatistics:
-    """Concat: the tensors whose values it holds; `channels` where it puts their channels in a
-    row, as far as they are known: not those of images that were joined below each other."""
+    """Concat of `parts`, by name.
+
+    `channels` is true where their channels lie in a row and are known, false for images that are
+    joined below each other.
+    """
 
     parts: tuple[str, ...]
     channels: bool
@@ -60,7 +63,7 @@ class ConcatStatistics:
 
 @dataclass(frozen=True)
 class FunctionStatistics:
-    """f of every value of `source`, or where it is `gated` x * f(x)."""
+    """f of every value of `source`; x * f(x) where it is `gated`."""
 
     source: str
     f: Callable[[Floats], Floats]
@@ -68,11 +71,11 @@ class FunctionStatistics:
 
 
 Derivation = ConcatStatistics | FunctionStatistics
-Turns = list[tuple[float, float]]  # a function turns at x, and is y there
+Turns = list[tuple[float, float]]  # turning points (x, y) of a function
 
 
 class DerivedStatistics(NamedTuple):
-    """The statistics of a tensor, watched or derived."""
+    """The statistics of one tensor, watched or derived."""
 
     tensor: Histogram
     samples: Extremes
@@ -80,19 +83,20 @@ class DerivedStatistics(NamedTuple):
 
 
 def derivations(graph: Graph, names: Collection[str]) -> dict[str, Derivation]:
-    """Those of `names`, tensors of `graph` in its order, that follow from others of them."""
+    """The tensors among `names` whose statistics follow from others of them; `names` are in graph
+    order."""
     values = graph.values()
-    found: dict[str, Derivation] = {}
+    by_name: dict[str, Derivation] = {}
     for name in names:
         maker = producer(values[name])
-        derivation = None if maker is None or maker.domain else _derivation(maker, names, found)
+        derivation = None if maker is None or maker.domain else _derivation(maker, names, by_name)
         if derivation is not None:
-            found[name] = derivation
-    return found
+            by_name[name] = derivation
+    return by_name
 
 
 def _derivation(
-    node: Node, names: Collection[str], found: Mapping[str, Derivation]
+    node: Node, names: Collection[str], derived: Mapping[str, Derivation]
 ) -> Derivation | None:
     if node.op_type == "Concat":
         return _joined(node, names)
@@ -100,11 +104,11 @@ def _derivation(
     if (
         node.op_type in FUNCTIONS
         and read[0] in names
-        and not isinstance(found.get(read[0]), FunctionStatistics)
+        and not isinstance(derived.get(read[0]), FunctionStatistics)
     ):
         return FunctionStatistics(read[0], lambda x: FUNCTIONS[node.op_type](node, x))
     for source, other in (read[:2], read[1::-1]) if node.op_type == "Mul" else ():
-        inner = found.get(other)
+        inner = derived.get(other)
         if isinstance(inner, FunctionStatistics) and inner.source == source and not inner.gated:
             return FunctionStatistics(source, inner.f, gated=True)
     return None
@@ -131,8 +135,8 @@ def _unmoved(value: Value) -> Value:
 def with_derived(
     statistics: Statistics, derived: Mapping[str, Derivation], names: Collection[str]
 ) -> Statistics:
-    """The statistics of all `names`, in that order, from those of the watched ones."""
-    known = {
+    """The statistics of all `names`, in that order, from those of the watched tensors."""
+    entries = {
         name: DerivedStatistics(tensor, statistics.samples[name], statistics.channels.get(name))
         for name, tensor in statistics.tensors.items()
     }
@@ -140,16 +144,16 @@ def with_derived(
     images: dict[str, DerivedStatistics] = {}
     for name, how in derived.items():
         if isinstance(how, ConcatStatistics):
-            known[name] = _join(how, [known[part] for part in how.parts])
+            entries[name] = _join(how, [entries[part] for part in how.parts])
             continue
-        if name not in images:  # nor any other that follows from its source
-            images |= _images(readers[how.source], known[how.source], tables)
-        known[name] = images[name]
-    channels = {name: known[name].channels for name in names}
+        if name not in images:  # all functions of one source are computed together
+            images |= _images(readers[how.source], entries[how.source], tables)
+        entries[name] = images[name]
+    channels = {name: entries[name].channels for name in names}
     return Statistics(
-        {name: known[name].tensor for name in names},
+        {name: entries[name].tensor for name in names},
         {name: extremes for name, extremes in channels.items() if extremes is not None},
-        {name: known[name].samples for name in names},
+        {name: entries[name].samples for name in names},
         statistics.numbers,
         statistics.peaks,
     )
@@ -166,31 +170,32 @@ def _join(how: ConcatStatistics, parts: Sequence[DerivedStatistics]) -> DerivedS
 
 
 def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, FunctionStatistics]]:
-    found: dict[str, dict[str, FunctionStatistics]] = defaultdict(dict)
+    by_source: dict[str, dict[str, FunctionStatistics]] = defaultdict(dict)
     for name, how in derived.items():
         if isinstance(how, FunctionStatistics):
-            found[how.source][name] = how
-    return found
+            by_source[how.source][name] = how
+    return by_source
 
 
 def _tables(derived: Mapping[str, Derivation]) -> dict[str, Int64]:
-    """Empty counts for every mapped tensor: one array, which costs less to ask for than many."""
+    """Empty counts for every function's tensor, as slices of one array: many arrays cost more to
+    allocate."""
     names = [name for name, how in derived.items() if isinstance(how, FunctionStatistics)]
     return dict(zip(names, np.zeros((len(names), 2, BINS), np.int64), strict=True))
 
 
 def centres(h: Histogram) -> Floats:
-    """The values that occur, (n,) in rising order, each the middle of its bin."""
+    """The observed values, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
     below = np.count_nonzero(h.counts[0])
     return np.concatenate([x[:below][::-1], x[below:]])
 
 
 def _middles(h: Histogram) -> tuple[Floats, Int64]:
-    """The middles of the bins that are not empty, within the values there are, and how often each:
-    (n,), first those below zero."""
+    """The middles of the non-empty bins, clipped to the extremes, and their counts: (n,), negative
+    ones first."""
     flat = h.counts.reshape(-1)
-    at = np.flatnonzero(flat != 0)  # of booleans it is three times as fast
+    at = np.flatnonzero(flat != 0)  # three times as fast as on integers
     below = int(np.searchsorted(at, BINS))
     x = ((at & BINS - 1) + 0.5) * 2.0**h.exponent
     np.negative(x[:below], out=x[:below])
@@ -200,25 +205,25 @@ def _middles(h: Histogram) -> tuple[Floats, Int64]:
 def _images(
     hows: Mapping[str, FunctionStatistics], source: DerivedStatistics, tables: Mapping[str, Int64]
 ) -> dict[str, DerivedStatistics]:
-    """What the values of one tensor are mapped to, counted in `tables`: every function is asked
-    once, for the middles of the bins and for all extremes."""
+    """The statistics of all functions of one tensor, counted in `tables`. Each function runs once,
+    over the middles of the bins and all extremes."""
     h, samples, channels = source
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
-    given = samples if channels is None else _behind(samples, channels)
-    asked = np.concatenate([x, given.low, given.high])
+    ends = samples if channels is None else _behind(samples, channels)
+    points = np.concatenate([x, ends.low, ends.high])
     answers: dict[Callable[[Floats], Floats], Floats] = {}
-    found = {}
+    images = {}
     for name, how in hows.items():
         if how.f not in answers:
-            answers[how.f] = how.f(asked)
-        y = asked * answers[how.f] if how.gated else answers[how.f]
+            answers[how.f] = how.f(points)
+        y = points * answers[how.f] if how.gated else answers[how.f]
         tensor, turns = _image(h, x, y[: len(x)], often, tables[name])
-        low, high = _extremes(given, np.split(y[len(x) :], 2), turns)
+        low, high = _extremes(ends, np.split(y[len(x) :], 2), turns)
         own = len(samples.low)
         of_channels = None if channels is None else Extremes(low[own:], high[own:])
-        found[name] = DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
-    return found
+        images[name] = DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
+    return images
 
 
 def _behind(a: Extremes, b: Extremes) -> Extremes:
@@ -228,7 +233,7 @@ def _behind(a: Extremes, b: Extremes) -> Extremes:
 def _image(
     h: Histogram, x: Floats, y: Floats, often: Int64, counts: Int64
 ) -> tuple[Histogram, Turns]:
-    """The histogram of y = f(x) in `counts`, and where f turns: where it is least or largest, but
+    """The histogram of y = f(x) in `counts`, and the turning points: least and largest y that are
     not at an end of x."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
@@ -238,11 +243,11 @@ def _image(
     return Histogram(exponent, counts, low, high, h.count), turns
 
 
-def _extremes(given: Extremes, ends: Sequence[Floats], turns: Turns) -> Extremes:
-    """Those of f over the intervals `given`, from f at their ends and where it turns."""
-    low, high = np.minimum(*ends), np.maximum(*ends)
+def _extremes(intervals: Extremes, images: Sequence[Floats], turns: Turns) -> Extremes:
+    """The extremes of f over `intervals`, from f at their ends and its turning points."""
+    low, high = np.minimum(*images), np.maximum(*images)
     for t, y in turns:
-        inside = (given.low <= t) & (t <= given.high)
+        inside = (intervals.low <= t) & (t <= intervals.high)
         np.minimum(low, y, out=low, where=inside)
         np.maximum(high, y, out=high, where=inside)
     return Extremes(low.astype(np.float32), high.astype(np.float32))

@@ -1,12 +1,11 @@
-"""A range of nothing takes its neighbour's: a tensor that was always zero needs a scale all the
-same, and one that fits what it is computed with.
+"""A tensor that was always zero takes its scale from its neighbours.
 
     y = x + ..., x - ..., Concat        the range of y
     y = x * c + b                       T = max|y| / max|c|, so that b has codes
 
-What reads the tensor decides; where that is nothing as well, what it is made of. An arbitrary
-scale of 1 has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts
-2 * s_in < 2**20 * s_out, and a bias on the grid s_x * s_w is rounded away.
+The reader decides; where its range is empty as well, the producer's inputs do. An arbitrary scale
+of 1 has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
+s_out, and a bias on the grid s_x * s_w is rounded away.
 """
 
 from __future__ import annotations
@@ -18,84 +17,88 @@ import numpy as np
 
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, array
-from npumake.quant.precision.grids import SMALLEST
-from npumake.quant.precision.placement import activations, moves, root
+from npumake.quant.precision.grids import MIN_RANGE
+from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 Interval = tuple[float, float]
 ADDITIVE = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum", "Where"})
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Div", "Gemm", "MatMul", "Mul"})
 
 
-def filled(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Ranges, by observed tensor of the float `graph`, of those of `ranges` that are empty and have
-    a neighbour that is not."""
-    empty = {name for name, (low, high) in ranges.items() if _size((low, high)) < SMALLEST}
+def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+    """The ranges of empty tensors with a non-empty neighbour, by observed tensor of the float
+    `graph`."""
+    empty = {name for name, (low, high) in ranges.items() if _size((low, high)) < MIN_RANGE}
     if not empty:
         return {}
     near = _neighbours(graph, empty)
-    known = {name: each for name, each in ranges.items() if name not in empty}
-    found: dict[str, Interval] = {}
+    known_ranges = {name: each for name, each in ranges.items() if name not in empty}
+    from_neighbours: dict[str, Interval] = {}
     while True:
-        new = {name: _range(nodes, known) for name, nodes in near.items() if name not in found}
-        filled = {name: each for name, each in new.items() if each is not None}
-        if not filled:
-            return found
-        found |= filled
-        known |= filled
+        new = {
+            name: _range(nodes, known_ranges)
+            for name, nodes in near.items()
+            if name not in from_neighbours
+        }
+        resolved = {name: each for name, each in new.items() if each is not None}
+        if not resolved:
+            return from_neighbours
+        from_neighbours |= resolved
+        known_ranges |= resolved
 
 
 class _Near(NamedTuple):
-    """The nodes that read a tensor, and those that make it."""
+    """The nodes that read a tensor, and those that produce it."""
 
     readers: list[Node]
     makers: list[Node]
 
 
 def _neighbours(graph: Graph, empty: set[str]) -> dict[str, _Near]:
-    found = {name: _Near([], []) for name in sorted(empty)}
+    neighbours = {name: _Near([], []) for name in sorted(empty)}
     for node in graph.nodes():
-        if moves(node) or not node.outputs:
+        if is_data_movement(node) or not node.outputs:
             continue
-        for name in {str(root(value).name) for value in activations(node)} & empty:
-            found[name].readers.append(node)
-        made = str(root(result(node)).name)
-        if made in found:
-            found[made].makers.append(node)
-    return found
+        for name in {str(source_tensor(value).name) for value in activations(node)} & empty:
+            neighbours[name].readers.append(node)
+        output = str(source_tensor(result(node)).name)
+        if output in neighbours:
+            neighbours[output].makers.append(node)
+    return neighbours
 
 
-def _range(near: _Near, known: Mapping[str, Interval]) -> Interval | None:
-    found = [each for node in near.readers if (each := _as_read(node, known)) is not None]
-    if found:
-        return min(found, key=_size)
-    made = [each for node in near.makers for each in _read(node, known)]
-    return max(made, key=_size, default=None)
+def _range(near: _Near, ranges: Mapping[str, Interval]) -> Interval | None:
+    inputs = [each for node in near.readers if (each := _as_read(node, ranges)) is not None]
+    if inputs:
+        return min(inputs, key=_size)
+    sources = [each for node in near.makers for each in _read(node, ranges)]
+    return max(sources, key=_size, default=None)
 
 
-def _as_read(node: Node, known: Mapping[str, Interval]) -> Interval | None:
-    made = known.get(str(root(result(node)).name))
-    if made is None:
+def _as_read(node: Node, ranges: Mapping[str, Interval]) -> Interval | None:
+    output = ranges.get(str(source_tensor(result(node)).name))
+    if output is None:
         return None
     if node.op_type in ADDITIVE:
-        return made
+        return output
     if node.op_type not in PRODUCTS:
         return None
-    other = max((_reach(value, known) for value in node.inputs[:2]), default=0.0)
-    top = _size(made) / other if other > 0 else 0.0
-    return (-top, top) if SMALLEST < top < np.finfo(np.float32).max else None
+    other = max((_reach(value, ranges) for value in node.inputs[:2]), default=0.0)
+    top = _size(output) / other if other > 0 else 0.0
+    return (-top, top) if MIN_RANGE < top < np.finfo(np.float32).max else None
 
 
-def _read(node: Node, known: Mapping[str, Interval]) -> Iterator[Interval]:
-    names = (str(root(value).name) for value in activations(node))
-    return (known[name] for name in names if name in known)
+def _read(node: Node, ranges: Mapping[str, Interval]) -> Iterator[Interval]:
+    names = (str(source_tensor(value).name) for value in activations(node))
+    return (ranges[name] for name in names if name in ranges)
 
 
-def _reach(value: Value | None, known: Mapping[str, Interval]) -> float:
+def _reach(value: Value | None, ranges: Mapping[str, Interval]) -> float:
     constant = array(value)
     if constant is not None:
         return float(np.abs(constant).max(initial=0.0))
-    name = "" if value is None else str(root(value).name)
-    return _size(known[name]) if name in known else 0.0
+    name = "" if value is None else str(source_tensor(value).name)
+    return _size(ranges[name]) if name in ranges else 0.0
 
 
 def _size(interval: Interval) -> float:

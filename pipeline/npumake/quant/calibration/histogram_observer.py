@@ -1,17 +1,18 @@
-"""Tally: running statistics of tensors that lie one behind the other in one buffer.
+"""Histogram observer: running statistics of tensors that lie in one buffer.
 
-All of them at once: per sample a handful of NumPy calls, however many tensors there are.
+All tensors are counted together: a handful of NumPy calls per sample, however many tensors there
+are.
 
-    extremes    of every channel, of these for the tensor: exact, as far as views hand them out
-    histogram   of what is handed out (calibration.views) one element out of every k, so that
-                ENOUGH or somewhat more are counted, in samples from number EARLY on ENOUGH / FEWER;
-                each counts for as many as it stands for
+    extremes    of every channel and tensor: exact, as far as the slices hold them
+    histogram   of one element out of k (calibration.subsampling), so that MIN_COUNTED or more are
+                counted, and MIN_COUNTED / LATE_THINNING from sample EARLY_SAMPLES on;
+                each counts for the elements it stands for
 
-What is counted of a sample is decided by its number, and so the same in every shard.
-Which of its k elements a cell gives is spread evenly over the cells (multiples of the golden
-ratio), so that no row or column of an image is always or never seen. Single elements,
-not stretches: neighbours are alike, and say less of the tails.
-The bins follow the largest magnitude so far; widening them loses nothing.
+The sample's number decides which elements are counted, so shards agree. Which of its k elements a
+cell gives is spread evenly over the cells (multiples of the golden ratio): no row or column of an
+image is always or never counted. Single elements are counted, not stretches: neighbours are alike
+and tell less about the tails. The bins follow the largest magnitude so far; widening them loses
+nothing.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ from npumake.kernels.histogram import (
 )
 from npumake.quant.calibration.buffer_layout import Buffer, Layout
 from npumake.quant.calibration.minmax_observer import by_channel, plain
-from npumake.quant.calibration.observer_buffer import ObserverBuffer, Picked, Rows
+from npumake.quant.calibration.observer_buffer import ObserverBuffer, Rows, SampledPlaces
 from npumake.quant.calibration.statistics import Extremes, Statistics
-from npumake.quant.calibration.subsampling import ENOUGH
+from npumake.quant.calibration.subsampling import MIN_COUNTED
 
-EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
-FEWER = 4
+EARLY_SAMPLES = 16  # later samples count LATE_THINNING times fewer values
+LATE_THINNING = 4
 
 
 class NotFiniteError(StageError):
-    """NaN or infinity in a tensor that is observed."""
+    """NaN or infinity in an observed tensor."""
 
 
-class Tally:
-    """Filled sample by sample, from so many threads at once; the order decides nothing."""
+class HistogramObserver:
+    """Takes samples from `at_once` threads; their order changes nothing."""
 
     def __init__(self, layout: Layout, at_once: int) -> None:
         self._layout = layout
@@ -59,23 +60,23 @@ class Tally:
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
-        self._empty = True  # nothing is counted yet
-        self._early = Picked(layout, ENOUGH, at_once)
-        self._late = Picked(layout, ENOUGH // FEWER, at_once)
+        self._empty = True
+        self._early = SampledPlaces(layout, MIN_COUNTED, at_once)
+        self._late = SampledPlaces(layout, MIN_COUNTED // LATE_THINNING, at_once)
         self._shares: list[ObserverBuffer] = []
         self._samples: dict[int, Extremes] = {}
-        self._new: list[Extremes] = []  # of samples that _all does not know yet
+        self._new: list[Extremes] = []  # samples not yet in _all
         self._all = Extremes(np.full(count, np.inf, "f"), np.full(count, -np.inf, "f"))
 
     def share(self) -> ObserverBuffer:
-        """What one thread hands in its samples with."""
+        """A buffer for the samples of one thread."""
         self._shares.append(ObserverBuffer(self._layout, (self._early, self._late)))
         return self._shares[-1]
 
     def add(self, number: int, buffer: Buffer, share: ObserverBuffer) -> None:
-        """The tensors of sample `number`. Raises StageError for NaN and infinity, at times that of
-        a sample before."""
-        picked = self._early if number < EARLY else self._late
+        """Adds the tensors of sample `number`. Raises StageError for NaN and infinity, sometimes
+        one sample late."""
+        picked = self._early if number < EARLY_SAMPLES else self._late
         if share.is_full or share.picked is not picked:
             self._count(share)
             share.picked = picked
@@ -93,27 +94,27 @@ class Tally:
         return self._all
 
     def _count(self, *shares: ObserverBuffer) -> None:
-        """What waits there into its bins, tensor by tensor: its bins serve all samples while they
-        are in the cache."""
-        held = [(share.picked, share.let_go()) for share in shares if not share.is_empty]
-        if not held:  # before the first sample nothing is known
+        """Counts the waiting values tensor by tensor: a tensor's bins stay in the cache for all
+        samples."""
+        pending = [(share.picked, share.let_go()) for share in shares if not share.is_empty]
+        if not pending:  # before the first sample
             return
         with self._lock:
-            known = self._known()
-        with self._counting:  # the other threads go on meanwhile
-            self._widen(exponents(np.maximum(-known.low, known.high)))
-            columns = self._counts, scale_of(self._exponents), known.low >= 0
+            extremes = self._known()
+        with self._counting:  # other threads go on
+            self._widen(exponents(np.maximum(-extremes.low, extremes.high)))
+            columns = self._counts, scale_of(self._exponents), extremes.low >= 0
             for row, bins in enumerate(zip(*columns, strict=True)):
-                for picked, x in held:
+                for picked, x in pending:
                     _fill(x[:, picked.tensors[row]], picked.weights[row], *bins)
 
     def statistics(self) -> Statistics:
-        """Raises StageError for NaN and infinity."""
+        """The statistics over all samples. Raises StageError for NaN and infinity."""
         numbers = sorted(self._samples)
         if not numbers:
             return Statistics({})
         self._count(*self._shares)
-        known = self._known()
+        extremes = self._known()
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (s.reach.of_parts() for s in self._shares if s.reach.used))
         tensors, samples = {}, {}
@@ -122,19 +123,20 @@ class Tally:
             tensors[name] = Histogram(
                 int(self._exponents[row]),
                 self._counts[row],
-                float(known.low[row]),
-                float(known.high[row]),
+                float(extremes.low[row]),
+                float(extremes.high[row]),
                 size * len(numbers),
             )
             samples[name] = Extremes(low[:, row], high[:, row])
         channels = by_channel(self._layout, parts)
         return Statistics(tensors, channels, samples, tuple(numbers))
 
-    def _refuse_infinite(self, known: Extremes) -> None:
-        finite = np.isfinite(known.low) & np.isfinite(known.high)
+    def _refuse_infinite(self, extremes: Extremes) -> None:
+        finite = np.isfinite(extremes.low) & np.isfinite(extremes.high)
         if not finite.all():
             row = int(np.argmin(finite))
-            what = f"the float model gives no finite number: {known.low[row]} .. {known.high[row]}"
+            span = f"{extremes.low[row]} .. {extremes.high[row]}"
+            what = f"the float model gives no finite number: {span}"
             raise NotFiniteError(what, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
@@ -146,13 +148,16 @@ class Tally:
 
 
 def _fill(x: Rows, weight: int, counts: Int64, scale: np.float32, positive: bool) -> None:
-    """Count in `counts`, (2, BINS), the values of one tensor."""
+    """Counts the values of one tensor in `counts`, (2, BINS)."""
     bins = counts[1] if positive else counts.reshape(-1)
     places = (x * scale).astype(np.intp) if positive else codes(x, scale)
-    found = np.bincount(places.ravel())
-    found *= weight
-    bins[: len(found)] += found
+    increments = np.bincount(places.ravel())
+    increments *= weight
+    bins[: len(increments)] += increments
 
 
 def _stacked(some: Sequence[Extremes]) -> Extremes:
-    return Extremes(np.stack([one.low for one in some]), np.stack([one.high for one in some]))
+    return Extremes(
+        np.stack([extremes.low for extremes in some]),
+        np.stack([extremes.high for extremes in some]),
+    )

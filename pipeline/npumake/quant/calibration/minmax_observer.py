@@ -1,6 +1,6 @@
-"""Reach: the extremes of the tensors of the samples that one thread has seen.
+"""Min/max observer: the extremes of the tensors in the samples of one thread.
 
-Extremes of extremes are extremes, so it decides nothing which thread has seen which.
+Extremes of extremes are extremes, so the distribution of samples over threads changes nothing.
 """
 
 from __future__ import annotations
@@ -16,73 +16,77 @@ from npumake.quant.calibration.buffer_layout import Buffer, BufferBlock, Layout
 from npumake.quant.calibration.statistics import Extremes
 from npumake.quant.calibration.subsampling import SIDES, Side
 
-ZERO = np.float32(0)  # added to -0 it makes plain zero
-FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
+ZERO = np.float32(0)  # -0 + 0 is 0
+EXTREME_OF: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
 
-Found = npt.NDArray[np.float32]  # extremes of one side
+SideExtremes = npt.NDArray[np.float32]  # extremes of one side
 
 
 class BlockExtremes(NamedTuple):
-    """What the blocks tell of one side, in a row: the extremes of a stretch each. Sorted by tensor
-    they are runs, which begin at `starts`."""
+    """Where the blocks' extremes of one side lie in one row. Sorted by tensor they form runs that
+    begin at `starts`."""
 
-    blocks: dict[int, slice]  # which are those of a block, by its number
+    blocks: dict[int, slice]  # by block number
     order: Int64
     starts: Int64
-    rows: Int64  # of which tensor each run is
-    before: Found  # of each tensor, before it is looked at
+    rows: Int64  # tensor number of each run
+    before: SideExtremes  # initial value of each tensor
 
 
 class MinMaxObserver:
-    """Filled sample by sample, by one thread."""
+    """Takes samples from one thread."""
 
     def __init__(self, layout: Layout) -> None:
         self._blocks = layout.blocks
-        self._told = {side: _told(layout, side) for side in SIDES}
-        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
-        self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
+        self._layouts = {side: _block_extremes(layout, side) for side in SIDES}
+        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._layouts.items()}
+        self._running: dict[tuple[int, Side], SideExtremes] = {}  # by block, of the sampled values
 
     @property
     def used(self) -> bool:
-        return bool(self._seen)
+        return bool(self._running)
 
     def add(self, buffer: Buffer) -> Extremes:
         """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
         for index, block in enumerate(self._blocks):
             values = buffer[block.span]
-            for side in block.way.tells:
-                each = _each(block, values, FURTHER[side])
-                own = self._own[side][self._told[side].blocks[index]]
-                FURTHER[side].reduceat(each, block.tensors, out=own)
+            for side in block.order.tells:
+                each = _each(block, values, EXTREME_OF[side])
+                own = self._own[side][self._layouts[side].blocks[index]]
+                EXTREME_OF[side].reduceat(each, block.tensors, out=own)
                 self._see((index, side), each)
         return Extremes(*map(self._of_tensors, SIDES))
 
-    def _of_tensors(self, side: Side) -> Found:
-        told = self._told[side]
-        found = told.before.copy()
-        if len(told.rows):
-            found[told.rows] = FURTHER[side].reduceat(self._own[side][told.order], told.starts)
-        return found
+    def _of_tensors(self, side: Side) -> SideExtremes:
+        layout = self._layouts[side]
+        extremes = layout.before.copy()
+        if len(layout.rows):
+            extremes[layout.rows] = EXTREME_OF[side].reduceat(
+                self._own[side][layout.order], layout.starts
+            )
+        return extremes
 
-    def _see(self, place: tuple[int, Side], each: Found) -> None:
-        seen = self._seen.get(place)
-        if seen is None:
-            self._seen[place] = each.copy()
+    def _see(self, place: tuple[int, Side], each: SideExtremes) -> None:
+        running = self._running.get(place)
+        if running is None:
+            self._running[place] = each.copy()
         else:
-            FURTHER[place[1]](seen, each, out=seen)
+            EXTREME_OF[place[1]](running, each, out=running)
 
     def of_parts(self) -> Extremes:
-        """The extremes of every part of the layout that tells them, over all samples."""
+        """The extremes of every part of the layout, over all samples."""
         return plain(Extremes(*map(self._of_parts, SIDES)))
 
-    def _of_parts(self, side: Side) -> Found:
-        places = self._told[side].blocks
-        found = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
-        return np.concatenate([np.empty(0, np.float32), *found])
+    def _of_parts(self, side: Side) -> SideExtremes:
+        places = self._layouts[side].blocks
+        extremes = [
+            _of_parts(self._blocks[i], self._running[i, side], EXTREME_OF[side]) for i in places
+        ]
+        return np.concatenate([np.empty(0, np.float32), *extremes])
 
 
-def _told(layout: Layout, side: Side) -> BlockExtremes:
-    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.way.tells}
+def _block_extremes(layout: Layout, side: Side) -> BlockExtremes:
+    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.order.tells}
     rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
     ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
     places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
@@ -92,46 +96,46 @@ def _told(layout: Layout, side: Side) -> BlockExtremes:
     return BlockExtremes(dict(zip(telling, places, strict=True)), order, starts, tensors, floors)
 
 
-def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> Found:
-    """Of the values of a block, what is kept."""
-    if block.way.kind == "small":
+def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
+    """The sampled values of a block."""
+    if block.order.kind == "small":
         return values
-    if block.way.kind == "large":
+    if block.order.kind == "large":
         return further.reduceat(values, block.parts)
-    found = np.empty(sum(kept.size for kept in block.kept), np.float32)
+    extremes = np.empty(sum(sampled.size for sampled in block.sampled), np.float32)
     start = end = 0
     for groups, depth, width in block.folds:
         whole, own = groups * depth * width, slice(end, end + groups * width)
         rows = values[start : start + whole].reshape(groups, depth, width)
-        further.reduce(rows, 1, out=found[own].reshape(groups, width))
+        further.reduce(rows, 1, out=extremes[own].reshape(groups, width))
         start, end = start + whole, own.stop
-    return found
+    return extremes
 
 
-def _of_parts(block: BufferBlock, seen: Found, further: np.ufunc) -> Found:
-    """The extremes of every part of a block, of what is kept of it."""
-    if block.way.kind == "large":
-        return seen
-    found = []
-    for kept, start in zip(block.kept, block.tensors.tolist(), strict=True):
-        whole = seen[start : start + kept.size].reshape(kept[:3])
-        found.append(further.reduce(whole, 1).ravel())
-    return np.concatenate(found)
+def _of_parts(block: BufferBlock, values: SideExtremes, further: np.ufunc) -> SideExtremes:
+    """The extremes of every part of a block, from its sampled values."""
+    if block.order.kind == "large":
+        return values
+    extremes = []
+    for sampled, start in zip(block.sampled, block.tensors.tolist(), strict=True):
+        whole = values[start : start + sampled.size].reshape(sampled[:3])
+        extremes.append(further.reduce(whole, 1).ravel())
+    return np.concatenate(extremes)
 
 
 def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
-    """The extremes of the channels of each tensor that has some, (channels,)."""
+    """The extremes of the channels of each tensor that has channels, (channels,)."""
     own = {side: layout.parts_of(side) for side in SIDES}
-    found = {}
+    channels = {}
     for row, (name, view) in enumerate(layout.views.items()):
         if len(view.shape) == 4:
             sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
             for index, side in enumerate(SIDES):
                 if row in own[side]:
                     each = np.concatenate([parts[index][place] for place in own[side][row]])
-                    sides[index] = FURTHER[side].reduce(each.reshape(-1, view.shape[1]), 0)
-            found[name] = plain(Extremes(*sides))
-    return found
+                    sides[index] = EXTREME_OF[side].reduce(each.reshape(-1, view.shape[1]), 0)
+            channels[name] = plain(Extremes(*sides))
+    return channels
 
 
 def plain(x: Extremes) -> Extremes:

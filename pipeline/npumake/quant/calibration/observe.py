@@ -1,12 +1,12 @@
-"""Observe: what each tensor does over all samples, in one pass and bounded memory.
+"""Observe: activation statistics of all tensors over all samples, in one pass and bounded memory.
 
-onnxruntime runs the float graph and writes every watched tensor into a buffer, segment by segment
-where there is much to write (engine.watching): what one segment made is read, and its values
-counted (calibration.tally), before the next is written over it. What follows from a watched tensor
-is not watched (calibration.derived). Memory is O(tensors * bins) and a buffer per thread, and
-neither the order of the samples nor the number of threads changes a byte.
+onnxruntime runs the float graph and writes the watched tensors into a buffer, segment by segment
+where there is much to write (engine.observed_session). The values of a segment are counted before
+the next one overwrites them. Derived tensors are not watched (calibration.derived_statistics).
+Memory is O(tensors * bins) and one buffer per thread. Neither the order of the samples nor the
+number of threads changes a byte.
 
-A model whose watched tensors take more than CEILING is watched group by group, in as many passes.
+A model whose watched tensors exceed MAX_WATCHED_BYTES is watched group by group, in several passes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ from npumake.graph import ExtraOutput, Graph
 from npumake.progress import track
 from npumake.quant.calibration.buffer_layout import Layout, room_for
 from npumake.quant.calibration.derived_statistics import derivations, with_derived
-from npumake.quant.calibration.histogram_observer import Tally
-from npumake.quant.calibration.softmax_inputs import BOUND, Probed, probed
+from npumake.quant.calibration.histogram_observer import HistogramObserver
+from npumake.quant.calibration.softmax_inputs import (
+    MAX_WATCHED_VALUE,
+    ProbedGraph,
+    with_peak_probes,
+)
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.calibration.subsampling import TensorSlices, handed_out, view_of
-from npumake.quant.precision.placement import observed
+from npumake.quant.calibration.subsampling import TensorSlices, sampled_outputs, slices_of
+from npumake.quant.precision.placement import observed_tensors
 
-Names = Mapping[str, Sequence[str]]  # those of the pieces of a tensor, by its own
+Names = Mapping[str, Sequence[str]]  # names of a tensor's slices, by tensor
 
-CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
+MAX_WATCHED_BYTES = 1 << 28  # over all threads
 
 
 class Series(Protocol):
-    """Samples that can be gone through again."""
+    """Samples that can be iterated more than once."""
 
     def __iter__(self) -> Iterator[Feeds]: ...
 
@@ -49,69 +53,68 @@ def observe(
     operators: Operators = NO_OPERATORS,
     *,
     first: int = 0,
-    ceiling: int = CEILING,
+    ceiling: int = MAX_WATCHED_BYTES,
 ) -> Statistics:
-    """The statistics of every observed tensor of `graph` over `feeds`, samples from number
-    `first` on.
+    """The statistics of every observed tensor of `graph` over `feeds`; sample numbers start at
+    `first`.
 
-    Raises StageError when the model makes NaN or infinity, which no range can hold, or a tensor
-    without a value, which has none.
+    Raises StageError for NaN or infinity in a tensor, and for a tensor without elements.
     """
-    names = observed(graph)
+    names = observed_tensors(graph)
     derived = derivations(graph, names)
-    probes = probed(graph)
+    probes = with_peak_probes(graph)
     values = probes.graph.values()
     watched = (*(name for name in names if name not in derived), *probes.peaks.values())
-    views = {name: view_of(values[name]) for name in watched}
+    views = {name: slices_of(values[name]) for name in watched}
     for name, view in views.items():
         if not view.elements:
             shape = list(view.shape)
-            hint = "cut it out of the model: nothing is computed with it"
+            hint = "remove it from the model: it has no elements"
             raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
-    found = Statistics({})
+    statistics = Statistics({})
     for group in _groups(views, ceiling):
         for part in _observed(probes, group, feeds, operators, first, ceiling):
-            found = Statistics(
-                {**found.tensors, **part.tensors},
-                {**found.channels, **part.channels},
-                {**found.samples, **part.samples},
+            statistics = Statistics(
+                {**statistics.tensors, **part.tensors},
+                {**statistics.channels, **part.channels},
+                {**statistics.samples, **part.samples},
                 part.numbers,
             )
-    if not found.numbers:
-        return found
-    return with_derived(_with_peaks(found, probes.peaks), derived, names)
+    if not statistics.numbers:
+        return statistics
+    return with_derived(_with_peaks(statistics, probes.peaks), derived, names)
 
 
-def _with_peaks(found: Statistics, probes: Mapping[str, str]) -> Statistics:
-    """Those of the probes become the peaks of their tensors."""
-    lows = {name: found.tensors[probe].low for name, probe in probes.items()}
-    kept = [name for name in found.tensors if name not in set(probes.values())]
+def _with_peaks(statistics: Statistics, probes: Mapping[str, str]) -> Statistics:
+    """Turns the lows of the probes into the peaks of their tensors."""
+    lows = {name: statistics.tensors[probe].low for name, probe in probes.items()}
+    names = [name for name in statistics.tensors if name not in set(probes.values())]
     return Statistics(
-        {name: found.tensors[name] for name in kept},
-        {name: found.channels[name] for name in kept if name in found.channels},
-        {name: found.samples[name] for name in kept},
-        found.numbers,
-        {name: low for name, low in lows.items() if low < BOUND},
+        {name: statistics.tensors[name] for name in names},
+        {name: statistics.channels[name] for name in names if name in statistics.channels},
+        {name: statistics.samples[name] for name in names},
+        statistics.numbers,
+        {name: low for name, low in lows.items() if low < MAX_WATCHED_VALUE},
     )
 
 
 def _groups(views: Mapping[str, TensorSlices], ceiling: int) -> Iterator[dict[str, TensorSlices]]:
-    """The tensors in order, as many at once as the ceiling allows, at least one."""
+    """The tensors in order, in groups within the ceiling of at least one tensor."""
     group: dict[str, TensorSlices] = {}
-    held = 0
+    total = 0
     for name, view in views.items():
         size = 4 * view.elements
-        if group and held + size > ceiling:
+        if group and total + size > ceiling:
             yield group
-            group, held = {}, 0
+            group, total = {}, 0
         group[name] = view
-        held += size
+        total += size
     if group:
         yield group
 
 
 def _observed(
-    probes: Probed,
+    probes: ProbedGraph,
     views: Mapping[str, TensorSlices],
     feeds: Series,
     operators: Operators,
@@ -121,13 +124,13 @@ def _observed(
     elements = sum(view.elements for view in views.values())
     at_once = max(1, min(threads(), ceiling // (4 * elements)))
     graph = probes.graph
-    pieces = {name: _handed_out(probes, name, view) for name, view in views.items()}
+    pieces = {name: _outputs_for(probes, name, view) for name, view in views.items()}
     watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
     names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
-    layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
+    layouts = [_layout(views, names, segment, watched.blocks) for segment in watched.segments]
     starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
     most = max(layout.elements for layout in layouts)
-    tallies = [Tally(layout, at_once) for layout in layouts]
+    tallies = [HistogramObserver(layout, at_once) for layout in layouts]
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
         write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]
@@ -144,24 +147,24 @@ def _observed(
     return (tally.statistics() for tally in tallies)
 
 
-def _handed_out(probes: Probed, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+def _outputs_for(probes: ProbedGraph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
     if len(view.pieces) == 1 and name in probes.bounded:
         return [probes.bounded[name]]
-    return handed_out(probes.graph, name, view)
+    return sampled_outputs(probes.graph, name, view)
 
 
 def _layout(
     views: Mapping[str, TensorSlices],
     names: Names,
-    made: Collection[str],
+    segment: Collection[str],
     blocks: Mapping[str, int],
 ) -> Layout:
-    """Of the tensors whose pieces one segment makes."""
-    own = {name: view for name, view in views.items() if names[name][-1] in made}
+    """The layout of the tensors whose slices one segment produces."""
+    own = {name: view for name, view in views.items() if names[name][-1] in segment}
     return Layout({n: replace(view, block=blocks.get(names[n][-1], 1)) for n, view in own.items()})
 
 
 def _starts(layout: Layout, names: Names) -> Iterator[tuple[str, int]]:
-    """Where each piece starts, by its name."""
+    """The start of each slice, by its name."""
     pieces = (piece for name in layout.views for piece in names[name])
     return zip(pieces, layout.starts, strict=True)

@@ -1,7 +1,7 @@
-"""Share: what one thread has seen of the tensors: extremes, and values that wait to be counted.
+"""Observer buffer: one thread's extremes, and the values that wait to be counted.
 
-Values of many samples are counted together. They wait in one array that is made once: memory that
-is asked for anew costs more, page by page, than what is written to it.
+Values of many samples are counted together. They wait in one array that is allocated once: fresh
+memory costs more, page by page, than the write itself.
 """
 
 from __future__ import annotations
@@ -14,36 +14,40 @@ import numpy.typing as npt
 
 from npumake.quant.calibration.buffer_layout import Buffer, Layout
 from npumake.quant.calibration.minmax_observer import MinMaxObserver
-from npumake.quant.calibration.subsampling import ENOUGH
+from npumake.quant.calibration.subsampling import MIN_COUNTED
 
-# Values that wait in all threads, unless those of a sample in each are more.
-HELD = 32 * ENOUGH  # of a tensor: twice as much memory as its bins
-ROOM = 1 << 23  # of all tensors of a layout: 32 MB
+# Waiting values over all threads; each thread has room for one sample at least.
+MAX_WAITING_PER_TENSOR = 32 * MIN_COUNTED  # twice the memory of its bins
+MAX_WAITING_VALUES = 1 << 23  # all tensors of a layout: 32 MB
 
 Rows = npt.NDArray[np.float32]  # (samples, values)
 
 
-class Picked:
-    """The elements of a sample that are counted, `enough` of each tensor or somewhat more, and of
-    how many samples each of so many threads counts them together."""
+class SampledPlaces:
+    """The elements of a sample that are counted, `enough` of each tensor or somewhat more, and the
+    number of samples that each of `threads` threads counts together."""
 
     def __init__(self, layout: Layout, enough: int, threads: int) -> None:
-        found = layout.counted(enough)
-        ends = np.cumsum([len(places) for places in found]).tolist()
-        self.places = np.concatenate(found)
+        elements = layout.counted(enough)
+        ends = np.cumsum([len(places) for places in elements]).tolist()
+        self.places = np.concatenate(elements)
         self.tensors = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         # Each element counts for as many as it stands for.
         self.weights = [
             round(math.prod(view.shape) / len(places))
-            for view, places in zip(layout.views.values(), found, strict=True)
+            for view, places in zip(layout.views.values(), elements, strict=True)
         ]
-        self.samples = max(1, min(HELD // enough, ROOM // len(self.places)) // threads)
+        self.samples = max(
+            1,
+            min(MAX_WAITING_PER_TENSOR // enough, MAX_WAITING_VALUES // len(self.places))
+            // threads,
+        )
 
 
 class ObserverBuffer:
-    """Filled sample by sample. What waits is all `picked` alike."""
+    """Takes samples from one thread. All waiting values use the places of `picked`."""
 
-    def __init__(self, layout: Layout, ways: Sequence[Picked]) -> None:
+    def __init__(self, layout: Layout, ways: Sequence[SampledPlaces]) -> None:
         self.reach = MinMaxObserver(layout)
         self.picked = ways[0]
         self._room = np.empty(max(way.samples * len(way.places) for way in ways), np.float32)
@@ -58,16 +62,16 @@ class ObserverBuffer:
         return self._held == self.picked.samples
 
     def hold(self, buffer: Buffer) -> None:
-        """What is picked of a sample."""
-        # To `wrap` what lies outside, and nothing does, is how NumPy writes to `out` at once.
+        """Adds the sampled elements of one sample."""
+        # With mode "wrap" NumPy writes to `out` without a copy; no place lies outside.
         row = self._rows(self._held, self._held + 1)[0]
         np.take(buffer, self.picked.places, out=row, mode="wrap")
         self._held += 1
 
     def let_go(self) -> Rows:
-        """What waits, until the next is held."""
-        held, self._held = self._held, 0
-        return self._rows(0, held)
+        """The waiting values, (samples, values). They are valid until the next `hold`."""
+        rows, self._held = self._held, 0
+        return self._rows(0, rows)
 
     def _rows(self, first: int, end: int) -> Rows:
         each = len(self.picked.places)

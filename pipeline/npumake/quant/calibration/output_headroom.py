@@ -1,25 +1,24 @@
-"""Scores: what a Sigmoid answers, or a Softmax makes, may be surer than in any sample.
+"""Output headroom: wider ranges for Sigmoid and Softmax, so that confident outputs are not clipped.
 
-Most of what a detector is shown is background. Its samples tell how far below zero x comes, of
+Most of a detector's calibration data is background. Its samples show how far below zero x comes, of
 
     y = Sigmoid(x)
 
-but hardly how far above: 32 pictures without a large face have no y above 0.56, and on a grid that
-ends there a face that comes later is as unsure. A Sigmoid is alike on both sides of zero, so x may
-come as far above it as it does below, up to FLAT, from where y is 1 but for a PART of a step
-(calibration.saturating):
+but hardly how far above: 32 pictures without a large face have no y above 0.56. A grid that ends
+there clips every confident face. The range of x is therefore mirrored around zero, up to
+FLAT_SIGMOID_INPUT, from where y is 1 within a part of a step (calibration.activation_aware_ranges):
 
-    range of x    l .. max(h, min(-l, FLAT))        range of y    l .. max(h, 1 - l)
+    range of x    l .. max(h, min(-l, FLAT_SIGMOID_INPUT))      range of y    l .. max(h, 1 - l)
 
-A grid with zero in the middle has these codes for x anyway.
+A symmetric grid has these codes for x anyway.
 
-What a Softmax makes of n numbers is 1 / n in the mean. Its grid holds SURE times that, or 1,
-however unsure all samples are:
+The outputs of a Softmax over n values have the mean 1 / n. Its grid holds SOFTMAX_HEADROOM times
+that, or 1, whatever the samples show:
 
-    range of y    l .. max(h, min(1, SURE / n))
+    range of y    l .. max(h, min(1, SOFTMAX_HEADROOM / n))
 
-onnxruntime's integer Softmax counts on it: where its grid ends below 1.72 / n, numbers of 32 bits
-overflow in it, and what should be the largest code is 0.
+onnxruntime's integer Softmax relies on it: where its grid ends below 1.72 / n, 32-bit values
+overflow in it, and the largest code becomes 0.
 """
 
 from __future__ import annotations
@@ -28,35 +27,36 @@ import math
 from collections.abc import Iterator, Mapping
 
 from npumake.graph import Graph, attribute, shape
-from npumake.quant.calibration.activation_aware_ranges import PART, STEPS
-from npumake.quant.precision.placement import activations, answers, root
+from npumake.quant.calibration.activation_aware_ranges import STEP_PARTS, STEPS_8BIT
+from npumake.quant.precision.placement import activations, output_tensors, source_tensor
 
-FLAT = math.log(STEPS * PART)
-SURE = 2.0
+FLAT_SIGMOID_INPUT = math.log(STEPS_8BIT * STEP_PARTS)
+SOFTMAX_HEADROOM = 2.0
 
 Interval = tuple[float, float]
 
 
-def surer(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Those of `ranges`, by observed tensor of the float `graph`, that are to reach further up."""
-    found: dict[str, Interval] = {}
+def with_headroom(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+    """The ranges that widen, by observed tensor of the float `graph`."""
+    widened: dict[str, Interval] = {}
     for name, both, most in _scores(graph):
         if name in ranges:
             low, high = ranges[name]
-            found[name] = low, max(high, min(both - low, most))
+            widened[name] = low, max(high, min(both - low, most))
     for node in graph.nodes("Softmax"):
-        made = node.outputs[0]
-        if (name := str(made.name)) in ranges:
-            (low, high), among = ranges[name], shape(made)[attribute(node, "axis", -1)]
-            found[name] = low, max(high, min(1.0, SURE / max(among, 1)))
-    return found
+        output = node.outputs[0]
+        if (name := str(output.name)) in ranges:
+            (low, high), among = ranges[name], shape(output)[attribute(node, "axis", -1)]
+            widened[name] = low, max(high, min(1.0, SOFTMAX_HEADROOM / max(among, 1)))
+    return widened
 
 
 def _scores(graph: Graph) -> Iterator[tuple[str, float, float]]:
-    """x and y by name, what each adds up to with its mirror image, and what is enough of it."""
-    answered = answers(graph)
+    """By name, x and y of each output Sigmoid, the sum of a bound and its mirror image, and the
+    upper limit."""
+    answered = output_tensors(graph)
     for node in graph.nodes():
         if node.op_type == "Sigmoid" and str(node.outputs[0].name) in answered:
             for x in activations(node):
-                yield str(root(x).name), 0.0, FLAT
+                yield str(source_tensor(x).name), 0.0, FLAT_SIGMOID_INPUT
             yield str(node.outputs[0].name), 1.0, 1.0

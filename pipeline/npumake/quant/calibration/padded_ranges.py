@@ -1,4 +1,4 @@
-"""A tensor that is padded holds the constant too: the Pad gives codes of the grid it reads."""
+"""A padded tensor holds the pad value too: Pad outputs codes of its input's grid."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from npumake.engine.moving import fill_of
 from npumake.engine.rules import has_kernel
 from npumake.graph import Graph
-from npumake.quant.precision.placement import root
+from npumake.quant.precision.placement import source_tensor
 
 Interval = tuple[float, float]
 
 
-def reached(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Those of `ranges`, by observed tensor of the float `graph`, that a constant widens."""
-    found: dict[str, Interval] = {}
+def padded_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+    """The ranges that a pad value widens, by observed tensor of the float `graph`."""
+    widened: dict[str, Interval] = {}
     for node in graph.nodes("Pad"):
-        name, fill = str(root(node.outputs[0]).name), fill_of(node)
+        name, fill = str(source_tensor(node.outputs[0]).name), fill_of(node)
         if has_kernel(node) and fill and name in ranges:
-            low, high = found.get(name, ranges[name])
-            found[name] = (min(low, fill), max(high, fill))
-    return found
+            low, high = widened.get(name, ranges[name])
+            widened[name] = (min(low, fill), max(high, fill))
+    return widened

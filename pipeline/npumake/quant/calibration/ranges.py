@@ -1,16 +1,15 @@
-"""The range of each tensor: what was measured, saturated where the calibration's method says.
+"""Ranges: the observed extremes, cut to the threshold of the calibration method.
 
-What a Sigmoid answers reaches further up (calibration.scores). What a Softmax reads, and the mask
-in it, ends where the exponential does (calibration.endings). A range of nothing is its neighbour's
-(calibration.empty).
+Ranges of Sigmoid outputs reach further up (calibration.output_headroom). Softmax inputs and their
+masks end where the exponential does (calibration.saturation_points). Empty ranges take their
+neighbours' (calibration.empty_ranges).
 
-moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, and starts
-with those of the first. All other methods choose a threshold (calibration.thresholds).
+moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, from those of
+the first sample on. All other methods choose a threshold (calibration.thresholds).
 
-Nothing is taken off the answers of the model. A threshold weighs values by how often they occur,
-and in an answer the rare large ones are what was asked for: the one probability among a thousand,
-the few boxes among thousands that hold something. (Nor did the inventors of kl: their outputs are
-float.)
+Model outputs are never cut. A threshold weighs values by how often they occur, and in an output the
+rare large values matter: one probability among a thousand, a few boxes among thousands. (The
+inventors of kl do the same: their outputs are float.)
 """
 
 from __future__ import annotations
@@ -24,24 +23,23 @@ import numpy as np
 from npumake.graph import Graph
 from npumake.kernels.histogram import Histogram
 from npumake.project.sections import Calibration
-from npumake.quant.calibration.activation_aware_ranges import narrowed
-from npumake.quant.calibration.empty_ranges import filled
-from npumake.quant.calibration.output_headroom import surer
-from npumake.quant.calibration.padded_ranges import reached
-from npumake.quant.calibration.saturation_points import LEVELS8, LEVELS16, ended
+from npumake.quant.calibration.activation_aware_ranges import activation_aware_ranges
+from npumake.quant.calibration.empty_ranges import neighbour_ranges
+from npumake.quant.calibration.output_headroom import with_headroom
+from npumake.quant.calibration.padded_ranges import padded_ranges
+from npumake.quant.calibration.saturation_points import LEVELS8, LEVELS16, saturated_ranges
 from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.calibration.thresholds import threshold
-from npumake.quant.precision.placement import answers
+from npumake.quant.precision.placement import output_tensors
 
 MOVING_AVERAGE = "moving_average"
-# What is fed later may be larger than all that was seen, and int16 has a bit to spare for it. Of
-# 400 pictures two have logits of SqueezeNet a fifth above those of 100 others: cut off, the two
-# classes that lead are alike.
-HEADROOM = 2.0
-# It has none where channels are so uneven that a quarter of them would have fewer codes than 8 bits
-# have. In YOLOX-nano's stem, of channels from 0.1 to 150, a bit more is half of what is lost.
+# Later inputs may exceed all samples, and int16 has a bit to spare. Of 400 pictures two have
+# SqueezeNet logits a fifth above those of 100 others; clipping them would tie the top classes.
+INT16_HEADROOM = 2.0
+# No headroom where it would leave a quarter of the channels fewer codes than 8 bits have. In
+# YOLOX-nano's stem, with channels from 0.1 to 150, one bit is half of the error.
 CODES16, CODES8 = 32767, 256
-SMALL = 0.25
+SMALL_CHANNEL_QUANTILE = 0.25
 
 
 class Range(NamedTuple):
@@ -52,52 +50,54 @@ class Range(NamedTuple):
 def ranges(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool = False
 ) -> dict[str, Range]:
-    """The range of every tensor in `statistics`, those of the float `graph`, for grids with zero
-    in the middle when `symmetric`."""
-    whole = answers(graph)
-    found: dict[str, Range] = {}
+    """The range of every tensor in `statistics`, which are of the float `graph`; for `symmetric`
+    grids where that is set."""
+    whole = output_tensors(graph)
+    by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         if name in whole:
-            found[name] = Range(measured.low, measured.high)
+            by_tensor[name] = Range(measured.low, measured.high)
         elif calibration.method == MOVING_AVERAGE:
-            found[name] = _moving_average(statistics.samples[name], calibration.momentum)
+            by_tensor[name] = _moving_average(statistics.samples[name], calibration.momentum)
         else:
-            found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
-    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS8))
-    found |= _as_ranges(narrowed(graph, statistics.tensors, found))
-    found |= _as_ranges(surer(graph, found))
-    found |= _as_ranges(reached(graph, found))
-    return found | _as_ranges(filled(graph, found))
+            by_tensor[name] = _saturated(measured, threshold(measured, calibration, symmetric))
+    by_tensor |= _as_ranges(saturated_ranges(graph, statistics.peaks, by_tensor, LEVELS8))
+    by_tensor |= _as_ranges(activation_aware_ranges(graph, statistics.tensors, by_tensor))
+    by_tensor |= _as_ranges(with_headroom(graph, by_tensor))
+    by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
 
 
 def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
-    """What int16 has codes for: what was measured of every tensor of the float `graph`, and up to
-    HEADROOM times that as long as its smaller channels have CODES8 codes or more."""
-    found: dict[str, Range] = {}
+    """The int16 range of every tensor: its extremes, times up to INT16_HEADROOM as long as its
+    smaller channels have CODES8 codes or more."""
+    by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         room = _room(statistics.channels.get(name))
-        found[name] = Range(room * measured.low, room * measured.high)
-    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS16))
-    found |= _as_ranges(reached(graph, found))
-    return found | _as_ranges(filled(graph, found))
+        by_tensor[name] = Range(room * measured.low, room * measured.high)
+    by_tensor |= _as_ranges(saturated_ranges(graph, statistics.peaks, by_tensor, LEVELS16))
+    by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
 
 
-def _as_ranges(found: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
-    return {name: Range(*each) for name, each in found.items()}
+def _as_ranges(intervals: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
+    return {name: Range(*each) for name, each in intervals.items()}
 
 
 def _room(channels: Extremes | None) -> float:
-    """How many times what was measured of a tensor int16 reaches, 1 … HEADROOM."""
+    """The factor by which int16 exceeds the observed range, 1 .. INT16_HEADROOM."""
     if channels is None:
-        return HEADROOM
+        return INT16_HEADROOM
     sizes = np.maximum(-channels.low, channels.high)
     alive = sizes[sizes > 0].astype(np.float64)
     if not len(alive):
-        return HEADROOM
-    # np.quantile would do, and import numpy.ma, which takes longer than all of this.
-    small = np.interp(SMALL * (len(alive) - 1), np.arange(len(alive)), np.sort(alive))
+        return INT16_HEADROOM
+    # np.quantile would import numpy.ma, which takes longer than this function.
+    small = np.interp(
+        SMALL_CHANNEL_QUANTILE * (len(alive) - 1), np.arange(len(alive)), np.sort(alive)
+    )
     codes = CODES16 * small / alive.max()
-    return float(np.clip(codes / CODES8, 1.0, HEADROOM))
+    return float(np.clip(codes / CODES8, 1.0, INT16_HEADROOM))
 
 
 def _saturated(measured: Histogram, top: float) -> Range:

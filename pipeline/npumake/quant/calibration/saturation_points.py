@@ -1,15 +1,15 @@
-"""Where a range may end, because what reads the tensor no longer tells values apart.
+"""Saturation points: where a range may end because its readers no longer tell values apart.
 
-    Softmax along n   x may end at  peak - D,  D = ln(2 * LEVELS * n): all n that lie lower weigh
-                      less than half a code together, in a row whose largest is the least there is
+    Softmax along n   x may end at  peak - D,  D = ln(2 * LEVELS * n): all n lower values together
+                      weigh less than half a code, even in the row with the least maximum
     y = a + b         a may end at  l - max b  and  h - min b,  where y may at l and h; so for y - b
     y = c * a, c > 0  a may end at  l / c  and  h / c
-    Where, Concat     what goes in may end where what comes out does
+    Where, Concat     inputs may end where the output does
 
-and a tensor with several readers at the furthest of them. So a mask of -1e9, of the lowest float32
-or of -infinity ends a few units below the scores that it is added to, and leaves them their codes.
+A tensor with several readers ends at the furthest point. A mask of -1e9, the lowest float32 or
+-infinity thus ends a few units below the scores, and leaves them their codes.
 
-A range is cut only where more goes than stays: what lies that far away was put there by a mask.
+A range is cut only where more is removed than remains: values that far away come from a mask.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, attribute, shape
 from npumake.quant.calibration.softmax_inputs import masked_softmaxes
-from npumake.quant.precision.placement import moves, root
+from npumake.quant.precision.placement import is_data_movement, source_tensor
 
 LEVELS8, LEVELS16 = 255, 32767
-MOST = 0.5  # of a range that may stay for the rest to be cut off
+MAX_REMAINING_SHARE = 0.5  # a range is cut only if less than this share remains
 
 Interval = tuple[float, float]
 Ends = dict[Value, Interval]
-OPEN: Interval = (-math.inf, math.inf)
+UNBOUNDED: Interval = (-math.inf, math.inf)
 
 
-def ended(
+def saturated_ranges(
     graph: Graph, peaks: Mapping[str, float], ranges: Mapping[str, Interval], levels: int
 ) -> dict[str, Interval]:
-    """Those of `ranges`, by observed tensor of the float `graph`, that need not be as wide, for
-    grids with so many `levels`."""
+    """The ranges that shrink, by observed tensor of the float `graph`, for grids with `levels`
+    levels."""
     if not peaks:
         return {}
-    found: dict[str, Interval] = {}
+    cuts: dict[str, Interval] = {}
     for value, (low, high) in _ends(graph, peaks, ranges, levels).items():
         name = str(value.name)
         if name in ranges:
-            (least, most), kept = ranges[name], (low, high)
-            cut = (min(max(least, kept[0]), most), max(min(most, kept[1]), least))
-            if _span(cut) < MOST * _span((least, most)):
-                found[name] = cut
-    return found
+            (least, most), limits = ranges[name], (low, high)
+            cut = (min(max(least, limits[0]), most), max(min(most, limits[1]), least))
+            if _span(cut) < MAX_REMAINING_SHARE * _span((least, most)):
+                cuts[name] = cut
+    return cuts
 
 
 def _span(interval: Interval) -> float:
@@ -57,28 +57,28 @@ def _span(interval: Interval) -> float:
 def _ends(
     graph: Graph, peaks: Mapping[str, float], ranges: Mapping[str, Interval], levels: int
 ) -> Ends:
-    """By tensor the interval that all its readers together tell values apart in."""
+    """By tensor, the interval in which its readers tell values apart."""
     softmaxes = set(masked_softmaxes(graph))
     ends: Ends = {}
     for value in graph.outputs:
-        ends[root(value)] = OPEN
+        ends[source_tensor(value)] = UNBOUNDED
     for node in reversed(graph.nodes()):
-        if moves(node):
+        if is_data_movement(node):
             continue
         for index, read in enumerate(node.inputs):
             if read is None or array(read) is not None:
                 continue
-            own = root(read)
+            own = source_tensor(read)
             if node in softmaxes:
-                told = _scores(node, own, peaks, ranges, levels)
+                interval = _scores(node, own, peaks, ranges, levels)
             else:
-                told = _operand(node, index, ends, ranges)
-            ends[own] = _hull(ends[own], told) if own in ends else told
-    return {value: each for value, each in ends.items() if each != OPEN}
+                interval = _operand(node, index, ends, ranges)
+            ends[own] = _hull(ends[own], interval) if own in ends else interval
+    return {value: each for value, each in ends.items() if each != UNBOUNDED}
 
 
-def _hull(one: Interval, other: Interval) -> Interval:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _scores(
@@ -90,16 +90,16 @@ def _scores(
 ) -> Interval:
     peak = peaks.get(str(x.name))
     if peak is None:
-        return OPEN
+        return UNBOUNDED
     among = shape(node.outputs[0])[attribute(node, "axis", -1)]
     return peak - math.log(2 * levels * max(among, 1)), math.inf
 
 
 def _operand(node: Node, index: int, ends: Ends, ranges: Mapping[str, Interval]) -> Interval:
-    """Where input `index` may end, if what the node makes may end somewhere."""
-    low, high = ends.get(root(node.outputs[0]), OPEN) if node.outputs else OPEN
-    if (low, high) == OPEN or node.domain:
-        return OPEN
+    """Where input `index` may end, if the node's output may end somewhere."""
+    low, high = ends.get(source_tensor(node.outputs[0]), UNBOUNDED) if node.outputs else UNBOUNDED
+    if (low, high) == UNBOUNDED or node.domain:
+        return UNBOUNDED
     if node.op_type == "Concat" or (node.op_type == "Where" and index > 0):
         return low, high
     if node.op_type in ("Add", "Sub"):
@@ -108,18 +108,18 @@ def _operand(node: Node, index: int, ends: Ends, ranges: Mapping[str, Interval])
             return low - b_high, high - b_low
         return (low + b_low, high + b_high) if index == 0 else (b_low - high, b_high - low)
     factor = _factor(node, index)
-    return (low / factor, high / factor) if factor else OPEN
+    return (low / factor, high / factor) if factor else UNBOUNDED
 
 
 def _range(value: Value | None, ranges: Mapping[str, Interval]) -> Interval:
     constant = array(value)
     if constant is not None:
         return float(constant.min()), float(constant.max())
-    return ranges.get("" if value is None else str(root(value).name), OPEN)
+    return ranges.get("" if value is None else str(source_tensor(value).name), UNBOUNDED)
 
 
 def _factor(node: Node, index: int) -> float | None:
-    """The positive number that the node multiplies its input by."""
+    """The positive constant by which the node multiplies its input."""
     if node.op_type not in ("Div", "Mul") or (node.op_type == "Div" and index == 1):
         return None
     constant = array(node.inputs[1 - index])

@@ -1,13 +1,13 @@
-"""What a Softmax reads: a mask may reach as far below zero as float32 does, or be -infinity.
+"""Softmax inputs: a mask may reach the lowest float32, or -infinity.
 
     scores + mask -> Softmax        Where(mask, scores, -1e9) -> Softmax
 
-Only the distance to the largest value of a row counts, so each row's is watched:
+Only the distance to the largest value of a row counts, so the largest value of each row is watched:
 
-    peak = the least, over all rows, of the largest value of a row
+    peak = the least row maximum, over all rows
 
-A row whose largest is below -FAR shows nothing and says nothing. Of all that leads to such a
-Softmax and nowhere else, values beyond BOUND are watched as BOUND: what is -infinity has no bin.
+Rows whose maximum is below -MAX_PEAK_DISTANCE are masked as a whole and are skipped. Tensors that
+lead to such a Softmax alone are watched clipped to MAX_WATCHED_VALUE: -infinity has no bin.
 """
 
 from __future__ import annotations
@@ -19,74 +19,79 @@ import numpy as np
 
 from npumake.graph import Graph, Node, Value, attribute, declare, dtype, is_float, producer
 from npumake.graph import shape as shape_of
-from npumake.quant.precision.placement import activations, moves, observed, root
+from npumake.quant.precision.placement import (
+    activations,
+    is_data_movement,
+    observed_tensors,
+    source_tensor,
+)
 
-FAR = 1000.0
-BOUND = 2.0**40
+MAX_PEAK_DISTANCE = 1000.0
+MAX_WATCHED_VALUE = 2.0**40
 SCORING = ("LogSoftmax", "Softmax")
 JOINING = ("Add", "Concat", "Sub", "Where")
 SCALING = ("Clip", "Div", "Max", "Min", "Mul")
-REDUCE_AXES = 18  # the opset that has the axes of a ReduceMax as an input
+REDUCE_AXES_OPSET = 18  # from here on the axes of ReduceMax are an input
 
 
-class Probed(NamedTuple):
-    """A copy of a graph, and in it by tensor of the graph what is watched instead, and what gives
-    its peaks."""
+class ProbedGraph(NamedTuple):
+    """A copy of a graph with probes: by tensor name, the clipped tensor to watch and the peak
+    probe."""
 
     graph: Graph
     bounded: Mapping[str, str]
     peaks: Mapping[str, str]
 
 
-def probed(graph: Graph) -> Probed:
-    """The graph itself where no Softmax reads what is put together."""
+def with_peak_probes(graph: Graph) -> ProbedGraph:
+    """The graph with its probes; the graph itself where no Softmax reads a mask."""
     nodes = masked_softmaxes(graph)
     if not nodes:
-        return Probed(graph, {}, {})
+        return ProbedGraph(graph, {}, {})
     graph = graph.copy()
-    known = set(observed(graph))
-    inner = leading_to(graph, SCORING)
+    names = set(observed_tensors(graph))
+    inner = values_leading_to(graph, SCORING)
     bounded = {}
     for value in graph.values().values():
         name = str(value.name)
-        if value in inner and name in known and dtype(value) == "float32":
+        if value in inner and name in names and dtype(value) == "float32":
             bounded[name] = _bounded(graph, value)
-    found = {}
+    peaks = {}
     for node in masked_softmaxes(graph):
         x = node.inputs[0]
-        if x is not None and str(root(x).name) in known and dtype(x) == "float32":
-            found[str(root(x).name)] = _peak(graph, node, x)
-    return Probed(graph, bounded, found)
+        if x is not None and str(source_tensor(x).name) in names and dtype(x) == "float32":
+            peaks[str(source_tensor(x).name)] = _peak(graph, node, x)
+    return ProbedGraph(graph, bounded, peaks)
 
 
 def masked_softmaxes(graph: Graph) -> list[Node]:
-    """Those that may read a mask."""
+    """The Softmax nodes that may read a mask."""
     return [node for node in graph.nodes("Softmax") if _is_joined(node.inputs[0])]
 
 
 def _is_joined(value: Value | None) -> bool:
-    """Whether it is fed, or put together of several tensors."""
-    seen: set[Value] = set()
-    read = [] if value is None else [root(value)]
+    """Whether the value is a model input, or combines several tensors."""
+    visited: set[Value] = set()
+    read = [] if value is None else [source_tensor(value)]
     while read:
-        value = root(read.pop())
+        value = source_tensor(read.pop())
         maker = producer(value)
         if maker is None or maker.op_type in JOINING:
             return True
-        if maker.op_type in SCALING and value not in seen:
-            seen.add(value)
+        if maker.op_type in SCALING and value not in visited:
+            visited.add(value)
             read += activations(maker)
     return False
 
 
-def leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
-    """The float tensors all readers of which are such nodes, or lead to them alone."""
-    found: set[Value] = set()
+def values_leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
+    """The float tensors whose readers all are operators of `ends`, or lead to them alone."""
+    inner: set[Value] = set()
     for node in reversed(graph.nodes()):
         for value in node.outputs:
-            if _leads(value, ends, found):
-                found.add(value)
-    return found | {value for value in graph.inputs if _leads(value, ends, found)}
+            if _leads(value, ends, inner):
+                inner.add(value)
+    return inner | {value for value in graph.inputs if _leads(value, ends, inner)}
 
 
 def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
@@ -95,13 +100,18 @@ def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
         return False
     return all(
         node.op_type in ends
-        or ((node.op_type in JOINING + SCALING or moves(node)) and node.outputs[0] in inner)
+        or (
+            (node.op_type in JOINING + SCALING or is_data_movement(node))
+            and node.outputs[0] in inner
+        )
         for node in uses
     )
 
 
 def _bounded(graph: Graph, value: Value) -> str:
-    limits = [graph.constant("bound", np.array(sign * BOUND, np.float32)) for sign in (-1, 1)]
+    limits = [
+        graph.constant("bound", np.array(sign * MAX_WATCHED_VALUE, np.float32)) for sign in (-1, 1)
+    ]
     clipped = graph.insert("Clip", [value, *limits], f"{value.name}.bounded", producer(value))
     declare(clipped, shape_of(value), limits[0])
     return str(clipped.name)
@@ -110,10 +120,10 @@ def _bounded(graph: Graph, value: Value) -> str:
 def _peak(graph: Graph, node: Node, x: Value) -> str:
     axis = attribute(node, "axis", -1) % len(shape_of(x))
     sizes = [1 if at == axis else size for at, size in enumerate(shape_of(x))]
-    is_input = graph.opset >= REDUCE_AXES
+    is_input = graph.opset >= REDUCE_AXES_OPSET
     axes = [graph.constant("axes", np.array([axis]))] if is_input else []
-    far = graph.constant("far", np.array(-FAR, np.float32))
-    none = graph.constant("none", np.array(BOUND, np.float32))
+    far = graph.constant("far", np.array(-MAX_PEAK_DISTANCE, np.float32))
+    none = graph.constant("none", np.array(MAX_WATCHED_VALUE, np.float32))
     largest = graph.insert(
         "ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), axes=None if is_input else [axis]
     )

@@ -1,7 +1,7 @@
-"""Statistics: what each tensor did over all samples, from which every method finds its ranges.
+"""Statistics: histograms and extremes of each tensor, from which every method derives ranges.
 
 Shards of the samples merge to the same bytes in any order: histograms add up (kernels.histogram),
-extremes are extremes of extremes, and those of a sample are kept by the sample's number.
+extremes combine, and per-sample extremes are stored by sample number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Extremes(NamedTuple):
-    """The least and the largest values, of one shape, float32."""
+    """Least and largest values, float32 of one shape."""
 
     low: npt.NDArray[np.float32]
     high: npt.NDArray[np.float32]
@@ -34,11 +34,13 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True)
 class Statistics:
-    """By tensor of the float graph: a histogram; where it has channels (its second axis of four)
-    the extremes of each, (channels,); and those of each sample, (samples,) in the order of
-    `numbers`, which says which samples these are. Of what a clamp keeps from being negative the
-    least value is the clamp's, seen or not. Of what a Softmax reads there is the `peaks`: the least
-    of the largest values of its rows."""
+    """Statistics by tensor of the float graph.
+
+    `tensors` has a histogram each. `channels` has the extremes of each channel, (channels,), of
+    tensors with four axes. `samples` has the extremes of each sample, (samples,), in the order of
+    the sample `numbers`. `peaks` has the least row maximum of Softmax inputs. The least value
+    behind a clamp at zero is the clamp's bound.
+    """
 
     tensors: Mapping[str, Histogram]
     channels: Mapping[str, Extremes] = field(default_factory=dict)
@@ -49,31 +51,31 @@ class Statistics:
     suffix: ClassVar[str] = ".npz"
 
     def of(self, names: Collection[str]) -> Statistics:
-        """Those of the tensors of these names."""
+        """The statistics of these tensors."""
         names = frozenset(names)
 
-        def kept(found: Mapping[str, T]) -> dict[str, T]:
-            return {name: each for name, each in found.items() if name in names}
+        def of_names(entries: Mapping[str, T]) -> dict[str, T]:
+            return {name: each for name, each in entries.items() if name in names}
 
-        parts = (kept(self.tensors), kept(self.channels), kept(self.samples))
-        return Statistics(*parts, self.numbers, kept(self.peaks))
+        parts = (of_names(self.tensors), of_names(self.channels), of_names(self.samples))
+        return Statistics(*parts, self.numbers, of_names(self.peaks))
 
     def save(self, path: Path) -> None:
-        """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
-        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind
-        another.
-        """
-        found = list(self.tensors.values())
-        bins = [np.flatnonzero(h.counts != 0) for h in found]
+        """Writes an .npz: by tensor name, exponent, low, high, count and peak; the non-empty bins
+        as `bin` and `bin_count`; extremes of channels and samples, one tensor after another."""
+        histograms = list(self.tensors.values())
+        bins = [np.flatnonzero(h.counts != 0) for h in histograms]
         columns: dict[str, Any] = {
             "tensor": np.array(list(self.tensors), str),
-            "exponent": np.array([h.exponent for h in found], np.int32),
-            "low": np.array([h.low for h in found], np.float32),
-            "high": np.array([h.high for h in found], np.float32),
-            "count": np.array([h.count for h in found], np.int64),
+            "exponent": np.array([h.exponent for h in histograms], np.int32),
+            "low": np.array([h.low for h in histograms], np.float32),
+            "high": np.array([h.high for h in histograms], np.float32),
+            "count": np.array([h.count for h in histograms], np.int64),
             "bins": np.array([len(b) for b in bins], np.int64),
             "bin": _joined(bins, np.int32),
-            "bin_count": _joined([h.counts.flat[b] for h, b in zip(found, bins, strict=True)], "q"),
+            "bin_count": _joined(
+                [h.counts.flat[b] for h, b in zip(histograms, bins, strict=True)], "q"
+            ),
             "number": np.array(self.numbers, np.int64),
             "peak": np.array([self.peaks.get(name, np.nan) for name in self.tensors], np.float32),
             "channels": np.array([_size(self.channels, name) for name in self.tensors], np.int64),
@@ -107,7 +109,7 @@ class Statistics:
 def merged_statistics(a: Statistics, b: Statistics) -> Statistics:
     """The statistics of the samples of both, to the byte.
 
-    Raises ValueError where they are of other tensors, or share a sample.
+    Raises ValueError for different tensors or a shared sample.
     """
     if list(a.tensors) != list(b.tensors) or set(a.numbers) & set(b.numbers):
         raise ValueError("not two shards of one set of samples")
@@ -136,7 +138,7 @@ def _size(extremes: Mapping[str, Extremes], name: str) -> int:
 
 def _histograms(columns: Mapping[str, np.ndarray]) -> list[Histogram]:
     ends = np.cumsum(columns["bins"])
-    found = []
+    histograms = []
     for row, (end, size) in enumerate(zip(ends, columns["bins"], strict=True)):
         counts = np.zeros((2, BINS), np.int64)
         own = slice(end - size, end)
@@ -144,8 +146,8 @@ def _histograms(columns: Mapping[str, np.ndarray]) -> list[Histogram]:
         exponent, low, high, count = (
             columns[name][row].item() for name in ("exponent", "low", "high", "count")
         )
-        found.append(Histogram(exponent, counts, low, high, count))
-    return found
+        histograms.append(Histogram(exponent, counts, low, high, count))
+    return histograms
 
 
 def _parted(

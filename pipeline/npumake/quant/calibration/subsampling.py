@@ -1,20 +1,18 @@
-"""Views: what onnxruntime hands out of each watched tensor.
+"""Subsampling: the slices of each watched tensor that onnxruntime outputs.
 
-Most are handed out whole. Of a large one that a clamp keeps from being negative, two small tensors
-are, made in the graph:
+Most tensors are output whole. A large tensor behind a clamp at zero is output as two small tensors,
+computed in the graph:
 
     the largest value of each channel           GlobalMaxPool
     every s-th element of every s-th row        MaxPool of kernel 1 and stride s
 
-onnxruntime pools in the blocked layout that its convolutions write, while the tensor is in the
-cache: nothing is laid out anew, copied, or read again. GlobalMaxPool passes over NaN, so the grid
-is looked at as well.
+onnxruntime pools in the blocked layout of its convolutions while the tensor is in the cache:
+nothing is copied or read again. GlobalMaxPool ignores NaN, so the strided grid is checked as well.
 
-What a clamp keeps from being negative has no least value looked up, large or small: it is said to
-be the clamp's. No grid asks for it: it holds 0, and the tensor has nothing below.
+Behind a clamp at zero no least value is looked up: it is the clamp's bound. Grids contain 0 anyway.
 
-A grid of stride s sees the first row, and at times the last, s times too often, and what is next to
-padding is not like the rest: of their elements those of one channel out of s are counted.
+A grid of stride s takes the first row, and sometimes the last, s times too often, and rows next to
+padding are special: one channel out of s counts its edge elements.
 """
 
 from __future__ import annotations
@@ -31,10 +29,12 @@ from npumake.engine.fusion import bounds, is_clamp
 from npumake.graph import ExtraOutput, Graph, Value, producer, shape
 from npumake.kernels.arrays import Int64
 
-ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
-LARGE = 4 * ENOUGH
-LEFT = 3 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles stray further
-GOLDEN = 2654435769  # 2**32 / the golden ratio
+MIN_COUNTED = 4096  # elements per tensor and sample for its distribution
+MIN_THINNED_ELEMENTS = 4 * MIN_COUNTED
+MIN_THINNED_LEFT = (
+    3 * MIN_COUNTED
+)  # elements left of a thinned tensor; percentiles stray with fewer
+GOLDEN_RATIO_32 = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
 Side = Literal["low", "high"]
@@ -42,8 +42,7 @@ SIDES: tuple[Side, ...] = ("low", "high")
 
 
 class TensorSlice(NamedTuple):
-    """An array of this shape, and for which extremes of its tensor, and of every channel of it, it
-    is read."""
+    """An array of this shape, and the sides of the extremes that it serves."""
 
     shape: Shape
     tells: tuple[Side, ...]
@@ -55,9 +54,11 @@ class TensorSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorSlices:
-    """A tensor of `shape`, and the `pieces` that are handed out of it, of which the last shows how
-    its values are spread. `block` channels lie side by side in them: (n, c / block, h, w, block).
-    No value is below `floor`, which is its least where no piece tells it."""
+    """A tensor of `shape` and its output `pieces`; the last one gives the distribution.
+
+    `block` channels lie side by side: (n, c / block, h, w, block). No value is below `floor`, which
+    is the least value where no piece serves it.
+    """
 
     shape: Shape
     pieces: tuple[TensorSlice, ...]
@@ -69,21 +70,23 @@ class TensorSlices:
         return sum(piece.elements for piece in self.pieces)
 
 
-def view_of(value: Value) -> TensorSlices:
+def slices_of(value: Value) -> TensorSlices:
     size, floor = shape(value), _floor(value)
     if not floor >= 0:
         return TensorSlices(size, (TensorSlice(size, SIDES),))
-    step = _step(size) if len(size) == 4 and math.prod(size) > LARGE else 1
+    step = _step(size) if len(size) == 4 and math.prod(size) > MIN_THINNED_ELEMENTS else 1
     if step == 1:
         return TensorSlices(size, (TensorSlice(size, ("high",)),), floor=floor)
     batch, channels, height, width = size
     some = (batch, channels, -(-height // step), -(-width // step))
     shapes = (batch, channels, 1, 1), some
-    return TensorSlices(size, tuple(TensorSlice(one, ("high",)) for one in shapes), floor=floor)
+    return TensorSlices(
+        size, tuple(TensorSlice(extent, ("high",)) for extent in shapes), floor=floor
+    )
 
 
 def _floor(value: Value) -> float:
-    """What a clamp keeps it from being below; one whose bounds are crossed gives the upper one."""
+    """The lower bound of a clamp; with crossed bounds, the upper one."""
     maker = producer(value)
     low, high = bounds(maker if is_clamp(maker) else None)
     if low is None:
@@ -92,20 +95,21 @@ def _floor(value: Value) -> float:
 
 
 def _step(size: Shape) -> int:
-    """s: LEFT elements or somewhat more are left, and eight rows and columns."""
-    return max(1, min(math.isqrt(math.prod(size) // LEFT), size[2] // 8, size[3] // 8))
+    """The stride s: MIN_THINNED_LEFT elements or more remain, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // MIN_THINNED_LEFT), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
     """Which of its k elements each cell gives, 0 .. k - 1, (cells,)."""
-    return (np.arange(cells) * GOLDEN & 2**32 - 1) * k >> 32
+    return (np.arange(cells) * GOLDEN_RATIO_32 & 2**32 - 1) * k >> 32
 
 
 @lru_cache
-def counted(view: TensorSlices, enough: int) -> Int64:
-    """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
-    all there are. They are the same ones however channels lie. (Many tensors of a model are of one
-    size.)"""
+def counted_elements(view: TensorSlices, enough: int) -> Int64:
+    """The positions in the last slice of the counted elements: `enough` or somewhat more, or all.
+
+    The channel layout does not change the choice. (Cached: many tensors of a model share a size.)
+    """
     piece = view.pieces[-1].shape
     places = _counted(view, enough)
     return places if view.block == 1 else np.sort(_side_by_side(places, piece, view.block))
@@ -125,9 +129,9 @@ def _counted(view: TensorSlices, enough: int) -> Int64:
 
 
 def _side_by_side(places: Int64, piece: Shape, block: int) -> Int64:
-    """Where these elements lie in blocks of channels."""
+    """The positions of these elements in blocks of channels."""
     channel, pixel = np.divmod(places, piece[2] * piece[3])
-    group, lane = np.divmod(channel, block)  # of all images: blocks are full
+    group, lane = np.divmod(channel, block)  # over all images: blocks are full
     return (group * piece[2] * piece[3] + pixel) * block + lane
 
 
@@ -137,13 +141,13 @@ def _some(elements: int, enough: int) -> Int64:
     return np.arange(cells) * k + spread(cells, k)
 
 
-def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
-    at = np.arange(seen) * step
+def _on_edge(length: int, count: int, step: int) -> npt.NDArray[np.bool_]:
+    at = np.arange(count) * step
     return (at == 0) | (at == length - 1)
 
 
-def handed_out(graph: Graph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
-    """The pieces of this tensor of `graph`."""
+def sampled_outputs(graph: Graph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+    """The slices of this tensor as outputs of `graph`."""
     if len(view.pieces) == 1:
         return [name]
     step = _step(view.shape)

@@ -1,8 +1,10 @@
-"""Recovery: accuracy won back, each a function from graph to graph. `switches` is the table.
+"""Corrections: functions from graph to graph that reduce the quantization error.
 
-    equalize  channels of one size               clipping  weight scales of least square error
-    migrate   size from activations to weights   adaptive  weights rounded for the layer's output
-    rescale   what these two have in common      bias      the mean shift taken off the biases
+    corrections               the table            rounding            GPTQ-style rounding
+    cross_layer_equalization  equal channel sizes  adaptive_rounding   rounds for the layer's output
+    smoothquant               activations to weights   weight_clipping least-squares weight scales
+    rescale_groups            shared by these two  bias_correction     removes mean shifts
+    steps, walk               layer-wise execution
 
-It refuses to decide which of them is on: a project says so, or the search.
+A project or the search decides which of them apply.
 """

@@ -1,27 +1,25 @@
-"""Bias correction: what quantization shifts on average, taken off the bias.
+"""Bias correction: removes the mean shift of each layer's output through its bias.
 
-Rounded weights and inputs move the mean of what a layer makes, and a shift is what the layers
-behind it suffer from most. It is measured, per channel over all samples and positions,
+Rounded weights and inputs shift the mean of an output, and later layers suffer most from a shift.
+It is measured per channel over all samples and positions,
 
     b' = b - d        d = E[y_q] - E[y]
 
-before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2).
-A layer must see what those before it have been corrected to: of two in a row that are corrected at
-once, the second takes off again what the first no longer adds, and in a deep model such doubles
-grow until nothing is left. So the graph is run in steps (recovery.steps), and what a layer makes is
-carried on with d taken off already:
+before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2). A
+layer must see the corrected outputs of those before it: if two in a row were corrected at once, the
+second would remove the shift of the first again, and in a deep model such doubles grow. So the
+graph runs in steps (correction.steps), and each output is carried on without d:
 
     y_q' = y_q - d
 
-The mean is that of all positions, so of a detector that of the background. Where the layers before
-make as much noise as they tell, what is large comes out too small, and no bias gives that back. In
-YOLOX at 8 bits throughout, whose stem has starved channels (calibration.uneven), the noise is
-0.7 of a standard deviation from the twelfth layer on. Correction takes the shift of a mean from 0.1
-... 0.5 standard deviations to 0.03, and with it what made up for the largest values: one in a
-hundred is then 1.8 too small, not 1.0, and no object is sure any more. With int16 at the stem the
-noise is gone, and correction helps.
+The mean is over all positions, so of a detector it is that of the background. Where earlier layers
+are mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
+throughout, whose stem has starved channels (calibration.channel_imbalance), the noise is 0.7 of a
+standard deviation from the twelfth layer on. Correction reduces the shift of the mean from 0.1 ...
+0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of
+1.0, and no detection is confident. With int16 at the stem the noise is gone, and correction helps.
 
-Memory is what is carried (recovery.walk).
+Memory is that of carried tensors (correction.walk).
 """
 
 from __future__ import annotations
@@ -37,65 +35,65 @@ from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes, per_axis
 from npumake.quant.calibration.observe import Series
-from npumake.quant.correction.steps import BUDGET, steps
+from npumake.quant.correction.steps import BUDGET_BYTES, steps
 from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 
-def bias_corrected(
+def correct_biases(
     optimized_float: Graph,
     calibrated: Graph,
     feeds: Series,
     operators: Operators = NO_OPERATORS,
-    budget: int = BUDGET,
+    budget: int = BUDGET_BYTES,
 ) -> Graph:
-    """A copy of `calibrated` with other biases, in a pass of either graph over `feeds`.
+    """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias, and is left.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
     layers = [
-        made
-        for made in quantized_layers(graph)
-        if made.node.op_type != "MatMul" and str(made.node.name) in twins
+        layer
+        for layer in quantized_layers(graph)
+        if layer.node.op_type != "MatMul" and str(layer.node.name) in twins
     ]
-    if not layers:  # onnxruntime takes no model that makes nothing
+    if not layers:  # onnxruntime refuses a model without outputs
         return graph
-    cut = steps(graph, {made.node for made in layers})
+    cut = steps(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
-    named = {made: str(twins[str(made.node.name)].name) for made in layers}
+    named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
     meant = _means(optimized_float, named, walk, operators)
     for at, step in enumerate(cut):
-        made_here = [made for made in layers if made.node in step.nodes]
-        walk.advance(at, [made.y for made in made_here])
-        for made in made_here:
-            _correct(graph, made, meant[made], walk)
+        corrected = [layer for layer in layers if layer.node in step.nodes]
+        walk.advance(at, [layer.y for layer in corrected])
+        for layer in corrected:
+            _correct(graph, layer, meant[layer], walk)
         walk.join(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
 def _correct(
-    graph: Graph, made: LinearLayer, meant: Mapping[int, np.ndarray], walk: LayerWalk
+    graph: Graph, layer: LinearLayer, meant: Mapping[int, np.ndarray], walk: LayerWalk
 ) -> None:
-    """Edit in place: its bias, and what it has made of the samples on the way."""
-    (held,), name = walk.held, str(made.y.name)
+    """Edits in place: the bias, and the layer's outputs of the samples on the way."""
+    (tensors,), name = walk.samples, str(layer.y.name)
     shifts = [
-        _mean(made, values[name]) - meant[number]
-        for number, values in zip(walk.numbers, held, strict=True)
+        _mean(layer, values[name]) - meant[number]
+        for number, values in zip(walk.numbers, tensors, strict=True)
     ]
     shift = np.sum(shifts, axis=0) / max(len(shifts), 1)
-    set_bias(graph, made, made.bias() - shift)
-    for values in held:
+    set_bias(graph, layer, layer.bias() - shift)
+    for values in tensors:
         y = values[name]
-        y -= per_axis(shift, y.ndim, made.axis(made.y)).astype(y.dtype)  # nobody else's
+        y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # a copy of our own
 
 
 def _means(
     graph: Graph, named: Mapping[LinearLayer, str], walk: LayerWalk, operators: Operators
 ) -> dict[LinearLayer, dict[int, np.ndarray]]:
-    """E[y] per channel, of each sample by its number, of the tensor named for each layer."""
+    """E[y] per channel by layer and sample number."""
     names = list(named.values())
     watched = graph.copy()
     watched.expose(names)
@@ -103,15 +101,15 @@ def _means(
     session = float_session(watched, operators)
 
     def measured(feed: Feeds) -> list[np.ndarray]:
-        made = session.run(names, feed)
-        return [_mean(layer, y) for layer, y in zip(named, made, strict=True)]
+        outputs = session.run(names, feed)
+        return [_mean(layer, y) for layer, y in zip(named, outputs, strict=True)]
 
-    found: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
-    means = side_by_side(measured, walk.fed(walk.chosen))
+    means_of: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
+    means = side_by_side(measured, walk.feeds(walk.chosen))
     for number, of_sample in zip(walk.chosen, means, strict=True):
         for layer, mean in zip(named, of_sample, strict=True):
-            found[layer][number] = mean
-    return found
+            means_of[layer][number] = mean
+    return means_of
 
 
 def _mean(layer: LinearLayer, y: np.ndarray) -> np.ndarray:

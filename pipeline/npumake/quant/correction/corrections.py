@@ -1,13 +1,13 @@
-"""Recovery: accuracy brought back, switch by switch, in this order.
+"""Corrections: the table of switches, in the order in which they apply.
 
-equalize, migrate    the float model rescaled: another of the same function, with other ranges
+equalize, migrate    rescaled float model: the same function with other ranges
 per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
-widen                int16 where channels are still of very different sizes
-widen_answers        int16 for the last layers and what is computed behind them
-widen_sensitive      int16 for the few tensors that make most of the noise of activations
-clip_weights         other scales of the weights
+widen                int16 where channel sizes still differ strongly
+widen_answers        int16 for the last layers and the nodes behind them
+widen_sensitive      int16 for the few tensors with most of the activation noise
+clip_weights         smaller weight scales
 round_weights        other weights on these scales
-bias_correction      other biases, for what all of this does to the means
+bias_correction      biases that undo the shifts of the means
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import Series
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.adaptive_rounding import adaptively_rounded
-from npumake.quant.correction.bias_correction import bias_corrected
-from npumake.quant.correction.cross_layer_equalization import equalizing
+from npumake.quant.correction.adaptive_rounding import round_adaptively
+from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
-from npumake.quant.correction.smoothquant import NOTHING_KNOWN, STRENGTH, migrating
-from npumake.quant.correction.weight_clipping import clipped
+from npumake.quant.correction.smoothquant import NO_EXTREMES, STRENGTH, smoothquant_factors
+from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.targets.target import WeightGrid
 
 RESCALING = ("equalize", "migrate")
 PER_CHANNEL = "per_channel"
 RESCALES = (*RESCALING, PER_CHANNEL)
-MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
+MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # share that moves to the weights
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
@@ -44,10 +44,10 @@ SWITCHES = (
 
 
 def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:
-    """The switches that the project asks for, in their order."""
-    said = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
-    said[PER_CHANNEL] = calibration.per_channel
-    return tuple(name for name in SWITCHES if said[name] in (True, "adaptive"))
+    """The switches that the project turns on, in order."""
+    settings = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
+    settings[PER_CHANNEL] = calibration.per_channel
+    return tuple(name for name in SWITCHES if settings[name] in (True, "adaptive"))
 
 
 def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
@@ -58,12 +58,12 @@ def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
 
 
 def left_open(quantization: Quantization) -> tuple[str, ...]:
-    """The switches of which the project says neither that they are on nor that they are off."""
+    """The switches that the project neither turns on nor off."""
     names = (name for name in SWITCHES if name != PER_CHANNEL)
     return tuple(name for name in names if getattr(quantization, name) is None)
 
 
-def rescaling(
+def rescale_factors(
     graph: Graph,
     switches: Collection[str],
     feeds: Series,
@@ -71,19 +71,19 @@ def rescaling(
     operators: Operators,
     statistics: Statistics,
 ) -> Factors:
-    """What equalize, migrate and per_channel, as far as they are on, divide the channels by.
-    `statistics` are those of `graph` over the feeds."""
-    total = equalizing(graph) if "equalize" in switches else {}
+    """The channel factors of equalize, migrate and per_channel, as far as they are on. `statistics`
+    are those of `graph` over the feeds."""
+    total = equalization_factors(graph) if "equalize" in switches else {}
     for switch, strength in MIGRATING.items():
         if switch in switches:
-            known = NOTHING_KNOWN if total else statistics.channels
+            extremes = NO_EXTREMES if total else statistics.channels
             real = rescaled(graph, total)
-            moved = migrating(real, feeds, weights, operators, strength, known)
+            moved = smoothquant_factors(real, feeds, weights, operators, strength, extremes)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
 
 
-def recovered(
+def apply_corrections(
     real: Graph,
     calibrated: Graph,
     switches: Sequence[str],
@@ -91,12 +91,12 @@ def recovered(
     weights: WeightGrid,
     operators: Operators,
 ) -> Graph:
-    """`calibrated`, which is the float graph `real` with Q/DQ, with the other switches applied."""
-    made = calibrated
+    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ."""
+    graph = calibrated
     if "clip_weights" in switches:
-        made = clipped(made, weights)
+        graph = clip_weights(graph, weights)
     if "round_weights" in switches:
-        made = adaptively_rounded(real, made, feeds, operators)
+        graph = round_adaptively(real, graph, feeds, operators)
     if BIAS in switches:
-        made = bias_corrected(real, made, feeds, operators)
-    return made
+        graph = correct_biases(real, graph, feeds, operators)
+    return graph

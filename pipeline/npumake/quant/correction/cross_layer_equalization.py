@@ -1,20 +1,20 @@
-"""Cross-layer equalization: channels that share a grid brought to one size.
+"""Cross-layer equalization: makes channels that share a grid equally large.
 
 (M. Nagel, M. van Baalen, T. Blankevoort, M. Welling: Data-Free Quantization through Weight
 Equalization and Bias Correction, ICCV 2019, arXiv 1906.04721, section 4.1.)
 
-For a bundle (recovery.rescale), with r_out[c] the largest weight of channel c among its
+For a group (correction.rescale_groups), with r_out[c] the largest weight of channel c among its
 makers and r_in[c] that among its readers,
 
     s[c] = sqrt(r_out[c] / r_in[c])      makes both sqrt(r_out[c] * r_in[c])
 
-A layer is the reader of one bundle and the maker of the next, so this is repeated until no factor
-moves. The bias counts as one more weight of its channel: one that gives little but its bias (a
-dead filter behind a BatchNormalization) would else be blown up beyond all others, and its tensor's
-grid with it. That takes the place of the paper's absorption of high biases.
+A layer reads one group and makes the next, so this repeats until no factor moves. The bias counts
+as one more weight of its channel: otherwise a channel that is mostly bias (a dead filter behind a
+BatchNormalization) would grow beyond all others, and its tensor's grid with it. This replaces the
+paper's absorption of high biases.
 
-ReLU6 is left as it is, and so are the tensors around it: the paper trains or replaces it, here the
-function of the network does not change.
+ReLU6 and the tensors around it stay: the paper trains or replaces it, here the function of the
+network does not change.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph, Node
-from npumake.quant.correction.rescale_groups import RescaleGroup, bundles, rescaled
+from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
 
-SWEEPS = 40
-STILL = 1e-3  # converged: no factor differs from 1 by more
-
-
-def equalized(graph: Graph) -> Graph:
-    """A copy of a float graph that computes the same, its channels equalized."""
-    return rescaled(graph, equalizing(graph))
+MAX_SWEEPS = 40
+MAX_LOG_FACTOR = 1e-3  # converged below it
 
 
-def equalizing(graph: Graph) -> dict[str, list[float]]:
-    """What to divide the channels of each bundle by, by its name."""
-    found = [bundle for bundle in bundles(graph) if not bundle.norms]
-    return {b.name: s.tolist() for b, s in zip(found, factors(found), strict=True)}
+def equalize(graph: Graph) -> Graph:
+    """A copy of a float graph that computes the same, with equalized channels."""
+    return rescaled(graph, equalization_factors(graph))
 
 
-def factors(found: list[RescaleGroup]) -> list[np.ndarray]:
-    """What to divide the channels of each bundle by, shape (channels,) each."""
-    layers = {n: w for bundle in found for n, w in (bundle.makers | bundle.readers).items()}
-    largest = {node: np.abs(made.kernel()).max(axis=3) for node, made in layers.items()}
-    biases = {node: np.abs(made.bias()) for node, made in layers.items()}
-    total = [np.ones(bundle.channels) for bundle in found]
-    for _ in range(SWEEPS):
+def equalization_factors(graph: Graph) -> dict[str, list[float]]:
+    """The divisors of the channels of each group, by its name."""
+    groups = [group for group in find_rescale_groups(graph) if not group.norms]
+    return {b.name: s.tolist() for b, s in zip(groups, factors(groups), strict=True)}
+
+
+def factors(groups: list[RescaleGroup]) -> list[np.ndarray]:
+    """The divisors of the channels of each group, (channels,) each."""
+    layers = {n: w for group in groups for n, w in (group.makers | group.readers).items()}
+    largest = {node: np.abs(linear.kernel()).max(axis=3) for node, linear in layers.items()}
+    biases = {node: np.abs(linear.bias()) for node, linear in layers.items()}
+    total = [np.ones(group.channels) for group in groups]
+    for _ in range(MAX_SWEEPS):
         moved = 0.0
-        for bundle, whole in zip(found, total, strict=True):
-            s = _factor(bundle, largest, biases)
-            for node in bundle.makers:
+        for group, whole in zip(groups, total, strict=True):
+            s = _factor(group, largest, biases)
+            for node in group.makers:
                 largest[node] /= s.reshape(*largest[node].shape[:2], 1)
                 biases[node] /= s
-            for node in bundle.readers:
+            for node in group.readers:
                 largest[node] *= s.reshape(len(largest[node]), 1, -1)
             whole *= s
             moved = max(moved, float(np.abs(np.log(s)).max(initial=0.0)))
-        if moved < STILL:
+        if moved < MAX_LOG_FACTOR:
             break
     return total
 
 
 def _factor(
-    bundle: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
+    group: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
 ) -> np.ndarray:
-    """sqrt(r_out / r_in); 1 for a channel that nobody makes or nobody reads."""
-    made = [largest[node].max(axis=2).reshape(-1) for node in bundle.makers]
-    shifts = [biases[node] for node in bundle.makers]
-    r_out = np.max([*made, *shifts], axis=0)
-    r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in bundle.readers], axis=0)
+    """sqrt(r_out / r_in); 1 for a channel without makers or readers."""
+    sizes = [largest[node].max(axis=2).reshape(-1) for node in group.makers]
+    shifts = [biases[node] for node in group.makers]
+    r_out = np.max([*sizes, *shifts], axis=0)
+    r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in group.readers], axis=0)
     alive = (r_out > 0) & (r_in > 0)
-    return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(bundle.channels)))
+    return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(group.channels)))

@@ -1,15 +1,15 @@
-"""Channels rescaled between layers: another network of the same function.
+"""Rescale groups: channels rescaled between layers, without a change of the network's function.
 
-What is positively homogeneous per channel, f(x / s) = f(x) / s for s > 0, lets a factor through:
-ReLU, the pools, a sum of tensors that are all divided alike, the product with a gate. So where
-every maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
+A channel-wise positively homogeneous function, f(x / s) = f(x) / s for s > 0, lets a factor
+through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. Where every
+maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
 
     maker   w[c, :] / s[c]    b[c] / s[c]        reader   w[:, c] * s[c]
 
-The tensors that must be divided alike are a bundle. A Clip at 6 is not homogeneous: a tensor it
-reads or makes is in no bundle, and is left as it is. (To divide by s <= 1 only where the samples
-stay below 6 s would do, for these samples. Measured on a MobileNet with ReLU6 it loses: nearly all
-channels reach 6, and those that seem not to do so on other images.)
+Tensors with equal factors form a group. A Clip at 6 is not homogeneous: its input and output are in
+no group. (Factors s <= 1 where the samples stay below 6 s would work for these samples. Measured on
+a MobileNet with ReLU6 it loses accuracy: nearly all channels reach 6, the others do on other
+images.)
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ MOVES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 NORM = "LayerNormalization"
 
 Axes = Mapping[Value, int]
-Factors = Mapping[str, Sequence[float]]  # s of each channel, by the name of the bundle
+Factors = Mapping[str, Sequence[float]]  # s of each channel, by the group's name
 
 
 @dataclass
 class RescaleGroup:
-    """Tensors whose channels are divided by the same factors, who makes and who reads them."""
+    """Tensors whose channels are divided by the same factors, with their makers and readers."""
 
-    axes: dict[Value, int]  # the tensors, and where the channels of each are
+    axes: dict[Value, int]  # the channel axis of each tensor
     makers: dict[Node, LinearLayer] = field(default_factory=dict)
     readers: dict[Node, LinearLayer] = field(default_factory=dict)
-    norms: list[Node] = field(default_factory=list)  # they make it by a gain and a shift
-    sums: set[Node] = field(default_factory=set)  # some with a constant, which is divided too
+    norms: list[Node] = field(default_factory=list)  # normalizations with gain and shift
+    sums: set[Node] = field(default_factory=set)  # constants in them are divided too
 
     @property
     def name(self) -> str:
-        """That of its first tensor, which rescaling keeps."""
+        """The name of its first tensor, which rescaling keeps."""
         return str(next(iter(self.axes)).name)
 
     @property
@@ -53,53 +53,54 @@ class RescaleGroup:
         return shape(value)[axis]
 
 
-def bundles(graph: Graph) -> list[RescaleGroup]:
-    """Every bundle that only layers and normalizations make and only layers read, in order."""
-    found: list[RescaleGroup] = []
-    seen: set[Value] = set()
+def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
+    """Every group whose makers are layers and normalizations and whose readers are layers, in
+    order."""
+    groups: list[RescaleGroup] = []
+    visited: set[Value] = set()
     for node in graph.nodes():
-        axis = _made_axis(node)
-        if axis is None or node.outputs[0] in seen:
+        axis = _output_axis(node)
+        if axis is None or node.outputs[0] in visited:
             continue
-        bundle = RescaleGroup({node.outputs[0]: axis})
-        if _grown(bundle) and bundle.readers:
-            found.append(bundle)
-        seen |= bundle.axes.keys()
-    return found
+        group = RescaleGroup({node.outputs[0]: axis})
+        if _grown(group) and group.readers:
+            groups.append(group)
+        visited |= group.axes.keys()
+    return groups
 
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:
-    """A copy of a float graph that computes the same, with the bundles named divided; the graph
-    itself where none is."""
+    """A copy of a float graph that computes the same, with the named groups divided; the graph
+    itself without factors."""
     if not factors:
         return graph
     graph = graph.copy()
-    for bundle in bundles(graph):
-        if bundle.name in factors:
-            rescale(graph, bundle, np.array(factors[bundle.name]))
+    for group in find_rescale_groups(graph):
+        if group.name in factors:
+            rescale(graph, group, np.array(factors[group.name]))
     graph.drop_unused()
     return graph.with_shapes()
 
 
-def rescale(graph: Graph, bundle: RescaleGroup, s: np.ndarray) -> None:
-    """Edit in place: divide the channels of a bundle by `s`, of shape (channels,)."""
-    for node in bundle.makers:
-        made = _again(node)
-        set_weight(graph, made, made.kernel() / _rows(made, s))
-        if made.has_bias:
-            set_bias(graph, made, made.bias() / s)
-    for node in bundle.readers:
+def rescale(graph: Graph, group: RescaleGroup, s: np.ndarray) -> None:
+    """Divides the channels of a group by `s`, (channels,), in place."""
+    for node in group.makers:
+        maker = _again(node)
+        set_weight(graph, maker, maker.kernel() / _rows(maker, s))
+        if maker.has_bias:
+            set_bias(graph, maker, maker.bias() / s)
+    for node in group.readers:
         read = _again(node)
         set_weight(graph, read, read.kernel() * _columns(read, s))
-    for node in bundle.norms:
+    for node in group.norms:
         _divide_constants(graph, node, range(1, len(node.inputs)), s)
-    for node in sorted(bundle.sums, key=lambda node: str(node.name)):
+    for node in sorted(group.sums, key=lambda node: str(node.name)):
         value = node.outputs[0]
-        _divide_constants(graph, node, range(2), per_axis(s, len(shape(value)), bundle.axes[value]))
+        _divide_constants(graph, node, range(2), per_axis(s, len(shape(value)), group.axes[value]))
 
 
-def _rows(made: LinearLayer, s: np.ndarray) -> np.ndarray:
-    groups, outputs, *_ = made.kernel().shape
+def _rows(maker: LinearLayer, s: np.ndarray) -> np.ndarray:
+    groups, outputs, *_ = maker.kernel().shape
     return s.reshape(groups, outputs, 1, 1)
 
 
@@ -109,76 +110,75 @@ def _columns(read: LinearLayer, s: np.ndarray) -> np.ndarray:
 
 
 def _again(node: Node) -> LinearLayer:
-    """With the weight it has by now: two bundles may meet in one layer."""
-    found = layer(node)
-    assert found is not None
-    return found
+    """The layer with its current weight: two groups may meet in one layer."""
+    linear = layer(node)
+    assert linear is not None
+    return linear
 
 
 def _divide_constants(graph: Graph, node: Node, places: range, s: np.ndarray) -> None:
     for place in places:
-        given = node.inputs[place]
-        values = array(given)
-        if given is not None and values is not None:
+        operand = node.inputs[place]
+        values = array(operand)
+        if operand is not None and values is not None:
             divided = (values / s).astype(values.dtype)
-            graph.set_inputs(node, {place: graph.constant(str(given.name), divided)})
+            graph.set_inputs(node, {place: graph.constant(str(operand.name), divided)})
 
 
-def _made_axis(node: Node) -> int | None:
-    """The axis of the channels that a layer or a normalization over the last axis makes."""
-    if (made := layer(node)) is not None:
-        return made.axis(made.y)
+def _output_axis(node: Node) -> int | None:
+    """The channel axis of the output of a layer, or of a normalization over the last axis."""
+    if (linear := layer(node)) is not None:
+        return linear.axis(linear.y)
     rank = len(shape(node.outputs[0])) if node.op_type == NORM else 0
     if not rank or attribute(node, "axis", -1) not in (-1, rank - 1):
         return None
     return rank - 1 if all(array(value) is not None for value in node.inputs[1:]) else None
 
 
-def _grown(bundle: RescaleGroup) -> bool:
-    """Whether the bundle, with all that must be divided alike, has only linear neighbours."""
+def _grown(group: RescaleGroup) -> bool:
+    """Whether the group, extended to all tensors with equal factors, has only linear neighbours."""
     done: set[Value] = set()
-    while left := [value for value in bundle.axes if value not in done]:
+    while left := [value for value in group.axes if value not in done]:
         value = left[0]
         done.add(value)
         maker = producer(value)
-        if maker is None or value.is_graph_output() or not _takes_maker(bundle, maker, value):
+        if maker is None or value.is_graph_output() or not _takes_maker(group, maker, value):
             return False
-        if not all(_takes_reader(bundle, use.node, value) for use in value.uses()):
+        if not all(_takes_reader(group, use.node, value) for use in value.uses()):
             return False
     return True
 
 
-def _takes_maker(bundle: RescaleGroup, node: Node, value: Value) -> bool:
-    if _made_axis(node) is None:
-        return _lets_through(bundle, node, value)
-    if (made := layer(node)) is not None:
-        bundle.makers[node] = made
+def _takes_maker(group: RescaleGroup, node: Node, value: Value) -> bool:
+    if _output_axis(node) is None:
+        return _lets_through(group, node, value)
+    if (linear := layer(node)) is not None:
+        group.makers[node] = linear
     else:
-        bundle.norms.append(node)
-    return _made_axis(node) == bundle.axes[value]
+        group.norms.append(node)
+    return _output_axis(node) == group.axes[value]
 
 
-def _takes_reader(bundle: RescaleGroup, node: Node, value: Value) -> bool:
+def _takes_reader(group: RescaleGroup, node: Node, value: Value) -> bool:
     read = layer(node)
     if read is None:
-        return _lets_through(bundle, node, value)
-    bundle.readers[node] = read
-    return read.x is value and read.axis(value) == bundle.axes[value]
+        return _lets_through(group, node, value)
+    group.readers[node] = read
+    return read.x is value and read.axis(value) == group.axes[value]
 
 
-def _lets_through(bundle: RescaleGroup, node: Node, value: Value) -> bool:
-    """Whether a node that is no layer does; what it reads and makes joins the bundle."""
-    joined = _joined(node, value, bundle.axes[value])
+def _lets_through(group: RescaleGroup, node: Node, value: Value) -> bool:
+    """Whether a non-linear node passes the factor; its inputs and outputs join the group."""
+    joined = _joined(node, value, group.axes[value])
     if node.op_type in ("Add", "Sub"):
-        bundle.sums.add(node)
-    agree = all(bundle.axes.get(other, axis) == axis for other, axis in joined.items())
-    bundle.axes |= joined
+        group.sums.add(node)
+    agree = all(group.axes.get(other, axis) == axis for other, axis in joined.items())
+    group.axes |= joined
     return bool(joined) and agree
 
 
 def _joined(node: Node, value: Value, axis: int) -> Axes:
-    """The tensors that are divided like `value`, which the node reads or makes; none where it
-    does not let a factor through."""
+    """The tensors of a node that are divided like `value`; empty where it passes no factor."""
     x, y = node.inputs[0], node.outputs[0]
     if node.domain or x is None or len(node.outputs) != 1:
         return {}
@@ -199,10 +199,10 @@ def _joined(node: Node, value: Value, axis: int) -> Axes:
 
 
 def _moved(x: Value, y: Value, value: Value, axis: int) -> Axes:
-    """Only axes of size 1 come or go: the channels stay one axis."""
+    """Only axes of size 1 come or go, so the channels stay one axis."""
     sizes = {v: [at for at, size in enumerate(shape(v)) if size != 1] for v in (x, y)}
-    kept = [[shape(v)[at] for at in sizes[v]] for v in (x, y)]
-    if kept[0] != kept[1] or axis not in sizes[value]:
+    extents = [[shape(v)[at] for at in sizes[v]] for v in (x, y)]
+    if extents[0] != extents[1] or axis not in sizes[value]:
         return {}
     place = sizes[value].index(axis)
     return {v: sizes[v][place] for v in (x, y)}

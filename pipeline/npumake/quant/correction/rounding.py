@@ -1,15 +1,15 @@
-"""Rounding: codes for the weights of a layer, given what the layer is fed.
+"""Rounding: codes for the weights of a layer, given its inputs.
 
-With X the inputs of a layer, one row per position and one column per weight of a channel, and t
-what its bias makes up for, which needs no rounding,
+With X the inputs of a layer, one row per position and one column per weight of a channel, and t the
+part that its bias absorbs without rounding,
 
     || X w - X q - t ||^2 = (w - q)' H (w - q)        H = X' X - n m m'        t = m' (w - q)
 
 where m is the mean of the n rows of X. Then, for each channel,
 
 few weights    the best of all ways to round each of them down or up: those of a depthwise Conv
-many           one after the other, the one with the largest H[i, i] first. w[i] rounded to q[i]
-               leaves an error that the others can cancel at best by (optimal brain surgery)
+many           one after another, the one with the largest H[i, i] first. w[i] rounded to q[i]
+               leaves an error that the others compensate best by (optimal brain surgery)
 
     w[j] -= (w[i] - q[i]) / U[i, i] * U[i, j]  for j > i        U' U = inverse of H, U upper
 
@@ -26,31 +26,32 @@ from itertools import product
 
 import numpy as np
 
-BLOCK = 128  # weights rounded before the others are told, in one matrix product
+BLOCK_WEIGHTS = 128  # rounded before one matrix product updates the others
 DAMPING = 0.01
-FEW = 9  # weights of a channel, whose 2^FEW ways to round them are all tried
-RATIOS = np.linspace(1.0, 0.8, 11)
+MAX_EXHAUSTIVE_WEIGHTS = 9  # of a channel: all 2^n roundings are tried
+SCALE_RATIOS = np.linspace(1.0, 0.8, 11)
 
 
 def best_scale(
     rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
 ) -> np.ndarray:
-    """For each row, that of RATIOS * scale with the least loss, as float32 has it."""
-    found, least = scale, np.full(scale.shape, np.inf)
-    for ratio in RATIOS:
+    """For each row, the one of SCALE_RATIOS * scale with the least loss, exact in float32."""
+    chosen, least = scale, np.full(scale.shape, np.inf)
+    for ratio in SCALE_RATIOS:
         tried = (ratio * scale).astype(np.float32).astype(np.float64)
         d = rows / tried - best(rows / tried, h, limits.min, limits.max)
         loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
         better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
-        found, least = np.where(better, tried, found), np.where(better, loss, least)
-    return found
+        chosen, least = np.where(better, tried, chosen), np.where(better, loss, least)
+    return chosen
 
 
 def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
-    """The codes of least loss (w - q)' H (w - q) among all floors and ceilings, of equals the
-    first; to nearest in a row that leaves [low, high]. Shapes as in `rounded`.
+    """The codes of least loss (w - q)' H (w - q) among all floors and ceilings; the first of
+    equals.
 
-    With e = w - floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
+    Rows that leave [low, high] are rounded to nearest. Shapes as in `rounded`. With e = w -
+    floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
     """
     ways = np.array(list(product((0.0, 1.0), repeat=w.shape[2])))  # (2^n, n)
     down = np.floor(w)
@@ -70,8 +71,8 @@ def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
     order = np.argsort(-np.diagonal(h, axis1=1, axis2=2), axis=1, kind="stable")
     w = np.take_along_axis(w, order[:, None], axis=2)
     u = _upper(np.take_along_axis(np.take_along_axis(h, order[:, None], 2), order[..., None], 1))
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    for start in range(0, n, BLOCK_WEIGHTS):
+        stop = min(start + BLOCK_WEIGHTS, n)
         errors = np.empty((*w.shape[:2], stop - start))
         for i in range(start, stop):
             codes = np.clip(np.rint(w[:, :, i]), low, high)
@@ -86,9 +87,9 @@ def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def _upper(h: np.ndarray) -> np.ndarray:
-    """U with U' U = inverse of h, damped; what never is fed (h[i, i] = 0) stands alone.
+    """U with U' U = inverse of h, damped; an input that is always zero (h[i, i] = 0) stands alone.
 
-    Of h backwards, last row and column first, the Cholesky factor is L, and L^-1 backwards is U.
+    Of h with rows and columns reversed, the Cholesky factor is L, and L^-1 reversed is U.
     """
     diagonal = np.diagonal(h, axis1=1, axis2=2)
     damping = DAMPING * diagonal.mean(axis=1, keepdims=True) + (diagonal == 0)
@@ -97,13 +98,14 @@ def _upper(h: np.ndarray) -> np.ndarray:
 
 
 def _inverse(lower: np.ndarray) -> np.ndarray:
-    """Of lower triangular matrices, by halves: a sixth of what those of any matrix cost."""
+    """The inverse of lower triangular matrices, by halves: a sixth of the cost of a general
+    inverse."""
     n = lower.shape[1]
-    if n <= BLOCK:
+    if n <= BLOCK_WEIGHTS:
         return np.linalg.inv(lower)
     half = n // 2
-    found = np.zeros_like(lower)
+    inverse = np.zeros_like(lower)
     first, last = (_inverse(lower[:, own, own]) for own in (slice(half), slice(half, n)))
-    found[:, :half, :half], found[:, half:, half:] = first, last
-    found[:, half:, :half] = -last @ (lower[:, half:, :half] @ first)
-    return found
+    inverse[:, :half, :half], inverse[:, half:, half:] = first, last
+    inverse[:, half:, :half] = -last @ (lower[:, half:, :half] @ first)
+    return inverse

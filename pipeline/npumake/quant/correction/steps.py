@@ -1,8 +1,8 @@
-"""Steps: a graph cut at its layers, so that each can be changed before what it makes is read.
+"""Steps: a graph cut at its layers, so that each layer can change before its output is read.
 
-Step k is all nodes with k layers before them. What one step makes and a later one reads is carried,
-sample by sample, so that every node runs once per sample, however deep the model. Q/DQ of constants
-are run wherever they are read, and never carried.
+Step k is all nodes behind k layers. Outputs of one step that a later one reads are carried, sample
+by sample, so every node runs once per sample. Q/DQ of constants run wherever they are read and are
+never carried.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from npumake.quant.precision.linear_layers import DQ, Q
 
-BUDGET = 64 << 20  # bytes that are carried
-MOST = 128  # samples, however many there are: time does not grow with them
+BUDGET_BYTES = 64 << 20  # of carried tensors
+MAX_SAMPLES = 128  # bounds the time for large sets
 
-Held = dict[str, np.ndarray]  # what is carried of a sample, by name
+SampleTensors = dict[str, np.ndarray]  # carried tensors of one sample, by name
 
 
 class LayerStep(NamedTuple):
-    """Nodes with equally many layers before them, and what of all made so far is read later."""
+    """Nodes with equally many layers before them, and the tensors that later steps read."""
 
     nodes: list[Node]
     carried: list[Value]
 
     @property
     def bytes(self) -> int:
-        """What a sample carries on."""
+        """The carried bytes of one sample."""
         return sum(4 * math.prod(shape(value)) for value in self.carried)
 
 
 def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[LayerStep]:
-    """Up to the step of the last layer. A layer is the last of its step, or with `first` it begins
-    one, which all that reads it belongs to."""
+    """The steps up to the last layer. A layer is the last node of its step; with `first` it begins
+    one, with all its readers."""
     constant = _of_constants(graph)
     depth: dict[Node, int] = {}
-    last: dict[Value, int] = {}  # the step that reads it last; a layer's own is none that reads it
+    last: dict[Value, int] = {}  # the last step that reads the value
     for node in graph.nodes():
         if node in constant:
             continue
@@ -51,43 +51,41 @@ def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> lis
         before = max((depth[m] + (not first and m in layers) for m in makers), default=0)
         depth[node] = before + (first and node in layers)
         last |= {value: max(last.get(value, 0), depth[node]) for value in read}
-    found = [
-        LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))
-    ]
+    cut = [LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))]
     for node, at in depth.items():
-        for step in found[at : at + 1]:
+        for step in cut[at : at + 1]:
             step.nodes.extend(n for n in _needed(node, constant) if n not in step.nodes)
             step.nodes.append(node)
     alive = [value for value in last if not is_given(value)]
-    for at, step in enumerate(found):
-        step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
-    return found
+    for at, step in enumerate(cut):
+        step.carried.extend(v for v in alive if _producing_step(v, depth) <= at < last[v])
+    return cut
 
 
 def _of_constants(graph: Graph) -> set[Node]:
-    """Q/DQ whose results are known before anything is run."""
-    found: set[Node] = set()
+    """Q/DQ of constants."""
+    nodes: set[Node] = set()
     for node in graph.nodes():
-        known = (is_given(value) or producer(value) in found for value in reads(node))
-        if node.op_type in (Q, DQ) and all(known):
-            found.add(node)
-    return found
+        constants = (is_given(value) or producer(value) in nodes for value in reads(node))
+        if node.op_type in (Q, DQ) and all(constants):
+            nodes.add(node)
+    return nodes
 
 
 def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
-    """Q/DQ of constants that it reads, in order."""
-    found: list[Node] = []
+    """The Q/DQ of constants that the node reads, in order."""
+    pairs: list[Node] = []
     waiting = [node]
     while waiting:
-        made = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
-        known = [maker for maker in made if maker in constant]
-        found += reversed(known)
-        waiting += known
-    return found[::-1]
+        makers = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
+        constants = [maker for maker in makers if maker in constant]
+        pairs += reversed(constants)
+        waiting += constants
+    return pairs[::-1]
 
 
-def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
-    """The step that makes it; what is fed is there before the first."""
+def _producing_step(value: Value, depth: Mapping[Node, int]) -> int:
+    """The step that produces the value; -1 for model inputs."""
     maker = producer(value)
     return -1 if maker is None else depth[maker]
 
@@ -95,23 +93,23 @@ def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
 def run(
     graph: Graph,
     nodes: Sequence[Node],
-    asked: Sequence[Value],
-    held: Iterable[Held],
+    outputs: Sequence[Value],
+    samples: Iterable[SampleTensors],
     operators: Operators,
-) -> Iterator[Held]:
-    """Of each sample what is asked, made by these nodes of `graph` or held before; one by one, so
-    that each may take the place of what it was made from."""
+) -> Iterator[SampleTensors]:
+    """Runs these nodes of `graph` for each sample; yields `outputs`, computed or carried, one
+    sample at a time."""
     inside = {value for node in nodes for value in node.outputs}
-    made = [value for value in asked if value in inside]
-    passed = [str(value.name) for value in asked if value not in inside]
-    if not made:  # onnxruntime takes no model that makes nothing
-        yield from ({name: values[name] for name in passed} for values in held)
+    computed = [value for value in outputs if value in inside]
+    passed = [str(value.name) for value in outputs if value not in inside]
+    if not computed:  # onnxruntime refuses a model without outputs
+        yield from ({name: values[name] for name in passed} for values in samples)
         return
-    session = float_session(part(graph, nodes, made), operators)
-    names = [str(value.name) for value in made]
+    session = float_session(part(graph, nodes, computed), operators)
+    names = [str(value.name) for value in computed]
 
-    def ran(values: Held) -> Held:
+    def ran(values: SampleTensors) -> SampleTensors:
         new = session.run(names, {name: values[name] for name in session.input_names})
         return {name: values[name] for name in passed} | dict(zip(names, new, strict=True))
 
-    yield from side_by_side(ran, held)
+    yield from side_by_side(ran, samples)

@@ -1,8 +1,8 @@
-"""Walk: graphs of the same layers over the same samples, step after step (recovery.steps).
+"""Walk: runs graphs of the same layers over the same samples, step by step (correction.steps).
 
-As many samples are on the way as what they carry fits into a budget, MOST at most, evenly spread.
-Where a model carries less, behind its large first layers, others join them, through all that is
-behind. So every node still runs once per sample.
+The budget limits how many samples are on the way, MAX_SAMPLES at most, evenly spread. Where a model
+carries less, behind its large first layers, more samples join and catch up. Every node still runs
+once per sample.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from npumake.custom.operators import Operators
 from npumake.data.samples import Samples
 from npumake.graph import Graph, Node, Value
 from npumake.quant.calibration.observe import Series
-from npumake.quant.correction.steps import MOST, Held, LayerStep, run
+from npumake.quant.correction.steps import MAX_SAMPLES, LayerStep, SampleTensors, run
 
 
 class LayerRoute(NamedTuple):
-    """A graph, and the steps it is walked in."""
+    """A graph, and its steps."""
 
     graph: Graph
     cut: list[LayerStep]
 
 
 class LayerWalk:
-    """`held[k][i]` is what route k carries of sample `numbers[i]`."""
+    """`samples[k][i]` has the carried tensors of route k and sample `numbers[i]`."""
 
     def __init__(
         self, routes: Sequence[LayerRoute], feeds: Series, operators: Operators, budget: int
@@ -34,72 +34,77 @@ class LayerWalk:
         together = zip(*(route.cut for route in routes), strict=True)
         each = [sum(step.bytes for step in steps) for steps in together]
         self._rooms = [max(1, budget // max(1, *each[at:])) for at in range(len(each))]
-        self._order = sorted(range(len(feeds)), key=_spread)[:MOST]
+        self._order = sorted(range(len(feeds)), key=_spread)[:MAX_SAMPLES]
         self.numbers: list[int] = []
-        self.held: list[list[Held]] = [[] for _ in routes]
+        self.samples: list[list[SampleTensors]] = [[] for _ in routes]
 
     @property
     def chosen(self) -> list[int]:
         """The numbers of all samples that may ever be on the way."""
         return sorted(self._order)
 
-    def fed(self, numbers: Collection[int]) -> Iterator[Held]:
-        """What samples of these numbers are fed, in the order of all."""
-        if isinstance(self._feeds, Samples):  # of a thousand none but these are read
+    def feeds(self, numbers: Collection[int]) -> Iterator[SampleTensors]:
+        """The feeds of these samples, in order."""
+        if isinstance(self._feeds, Samples):  # reads only these
             return (dict(self._feeds.read(number)) for number in sorted(numbers))
-        wanted = set(numbers)
-        return (dict(feed) for number, feed in enumerate(self._feeds) if number in wanted)
+        chosen = set(numbers)
+        return (dict(feed) for number, feed in enumerate(self._feeds) if number in chosen)
 
     def step(self, at: int) -> None:
-        """Step `at`, behind that before it, for as many samples as there is room for."""
+        """Runs step `at` for as many samples as there is room for."""
         self.advance(at)
         self.join(at)
 
     def advance(self, at: int, also: Sequence[Value] = ()) -> None:
-        """Run step `at` for the samples on the way, and hold what it carries, and what of it is
-        `also` asked of a walk of one route, until others join."""
+        """Runs step `at` for the samples on the way; carries its tensors and `also` until others
+        join."""
         if at == 0:
             self.numbers = sorted(self._order[: self._rooms[0]])
-            self.held = [[{} for _ in self.numbers] for _ in self._routes]
-        for held, route in zip(self.held, self._routes, strict=True):
+            self.samples = [[{} for _ in self.numbers] for _ in self._routes]
+        for tensors, route in zip(self.samples, self._routes, strict=True):
             step = route.cut[at]
-            given = self.fed(self.numbers) if at == 0 else held
-            asked = [*dict.fromkeys([*step.carried, *also])]
-            for index, made in enumerate(self._run(route, step.nodes, asked, given)):
-                held[index] = _own(made)
+            samples = self.feeds(self.numbers) if at == 0 else tensors
+            outputs = [*dict.fromkeys([*step.carried, *also])]
+            for index, sample in enumerate(self._run(route, step.nodes, outputs, samples)):
+                tensors[index] = _own(sample)
 
     def join(self, at: int) -> None:
-        """Hold what step `at` carries alone, of more samples where there is room for them."""
-        for held, route in zip(self.held, self._routes, strict=True):
+        """Carries the tensors of step `at` alone, and adds samples where there is room."""
+        for tensors, route in zip(self.samples, self._routes, strict=True):
             names = [str(value.name) for value in route.cut[at].carried]
-            held[:] = [{name: values[name] for name in names} for values in held]
+            tensors[:] = [{name: values[name] for name in names} for values in tensors]
         room, there = min(self._rooms[at], len(self._order)), len(self.numbers)
-        # A pass over the samples is worth it where it brings all, or as many again.
+        # A pass over the samples is worth it if it adds all of them, or doubles their number.
         if room == len(self._order) or room >= 2 * there:
             self._begin(at, sorted(self._order[there:room]))
 
     def _begin(self, at: int, numbers: Sequence[int]) -> None:
-        """Samples that have not been on the way, up to the end of step `at`."""
+        """Adds new samples, run up to the end of step `at`."""
         if not numbers or not self._routes[0].cut[at].carried:
             return
-        for held, route in zip(self.held, self._routes, strict=True):
+        for tensors, route in zip(self.samples, self._routes, strict=True):
             nodes = list(dict.fromkeys(node for step in route.cut[: at + 1] for node in step.nodes))
-            held += map(_own, self._run(route, nodes, route.cut[at].carried, self.fed(numbers)))
+            tensors += map(
+                _own, self._run(route, nodes, route.cut[at].carried, self.feeds(numbers))
+            )
         self.numbers += numbers
 
     def _run(
-        self, route: LayerRoute, nodes: list[Node], asked: list[Value], held: Iterable[Held]
-    ) -> Iterator[Held]:
-        return run(route.graph, nodes, asked, held, self._operators)
+        self,
+        route: LayerRoute,
+        nodes: list[Node],
+        outputs: list[Value],
+        samples: Iterable[SampleTensors],
+    ) -> Iterator[SampleTensors]:
+        return run(route.graph, nodes, outputs, samples, self._operators)
 
 
-def _own(made: Held) -> Held:
-    """Copies in the memory of this thread: that of those who run the samples, a heap for each
-    thread, is not given back in one piece, and of 64 MB becomes 200."""
-    return {name: array.copy() for name, array in made.items()}
+def _own(sample: SampleTensors) -> SampleTensors:
+    """Copies in the memory of this thread: each worker thread's heap is fragmented, and would hold
+    200 MB for 64 MB."""
+    return {name: array.copy() for name, array in sample.items()}
 
 
 def _spread(number: int) -> int:
-    """The first numbers in this order are evenly spread over all: its bits, read backwards (the
-    sequence of van der Corput)."""
+    """The sort key of evenly spread numbers: the bits in reverse (van der Corput sequence)."""
     return int(f"{number:032b}"[::-1], 2)

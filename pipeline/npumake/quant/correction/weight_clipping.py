@@ -1,13 +1,12 @@
-"""Weights clipped where that loses less: the scale with the smallest mean square error.
+"""Weight clipping: weight scales with the least mean square error.
 
-The grid of a weight reaches to its largest magnitude, s = max|w| / 127. A smaller one, r * s,
+The grid of a weight reaches its largest magnitude, s = max|w| / 127. A smaller scale r * s
 saturates the few largest weights and rounds all others finer:
 
     r = argmin over r of  sum (w - r s clip(rint(w / (r s))))^2        r in 1, 0.99 ... 0.5
 
-for each channel alone, or for all together where the chip has one scale for them; r is 1 or 1/2
-where scales are powers of two. What a bias needs of the scale (precision.grids.MAX_BIAS)
-stays.
+per channel, or for all channels where the chip has one scale; r is 1 or 1/2 for power-of-two
+scales. The lower bound from the bias (precision.grids.MAX_BIAS) holds.
 """
 
 from __future__ import annotations
@@ -19,32 +18,34 @@ from npumake.quant.precision.grids import MAX_BIAS
 from npumake.quant.precision.linear_layers import LinearLayer, grid_of, quantized_layers, set_scale
 from npumake.targets.target import WeightGrid
 
-RATIOS = np.linspace(1.0, 0.5, 51)
-HALVED = RATIOS[[0, -1]]
+CLIP_RATIOS = np.linspace(1.0, 0.5, 51)
+POWER_OF_TWO_RATIOS = CLIP_RATIOS[[0, -1]]
 
 
-def clipped(calibrated: Graph, scheme: WeightGrid) -> Graph:
-    """A copy of a graph with Q/DQ on float weights, with other scales for these."""
+def clip_weights(calibrated: Graph, scheme: WeightGrid) -> Graph:
+    """A copy of a graph with Q/DQ on float weights, with other weight scales."""
     graph = calibrated.copy()
-    for made in quantized_layers(graph):
-        set_scale(graph, made, _clipped_scale(made, scheme))
+    for layer in quantized_layers(graph):
+        set_scale(graph, layer, _clipped_scale(layer, scheme))
     graph.drop_unused()
     return graph
 
 
-def _clipped_scale(made: LinearLayer, scheme: WeightGrid) -> np.ndarray:
-    """float32 of the shape the scale has."""
-    weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
+def _clipped_scale(layer: LinearLayer, scheme: WeightGrid) -> np.ndarray:
+    """float32 in the shape of the present scale."""
+    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
     assert weights is not None
-    assert fed is not None
-    rows = made.kernel().reshape(made.channels, -1)
-    scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
-    smallest = np.abs(made.bias()) / (float(fed.scale[0]) * MAX_BIAS)
+    assert inputs is not None
+    rows = layer.kernel().reshape(layer.channels, -1)
+    scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
+    smallest = np.abs(layer.bias()) / (float(inputs.scale[0]) * MAX_BIAS)
     limits = np.iinfo(weights.zero_point.dtype)
-    ratios = HALVED if scheme.power_of_two else RATIOS
+    ratios = POWER_OF_TWO_RATIOS if scheme.power_of_two else CLIP_RATIOS
     errors = np.stack([square_errors(rows, r * scale, limits) for r in ratios])
     errors[ratios[:, None] * scale < smallest] = np.inf
-    errors[0] = np.minimum(errors[0], np.finfo(np.float64).max)  # what it is now is allowed
+    errors[0] = np.minimum(
+        errors[0], np.finfo(np.float64).max
+    )  # the present scale is always allowed
     if not scheme.per_channel:
         errors = np.broadcast_to(errors.sum(axis=1, keepdims=True), errors.shape)
     best = ratios[np.argmin(errors, axis=0)] * scale
@@ -52,6 +53,6 @@ def _clipped_scale(made: LinearLayer, scheme: WeightGrid) -> np.ndarray:
 
 
 def square_errors(rows: np.ndarray, scale: np.ndarray, limits: np.iinfo) -> np.ndarray:
-    """What each row (rows, n) loses on the grid of its scale (rows,), summed."""
+    """The summed square error of each row (rows, n) on the grid of its scale (rows,)."""
     steps = rows / scale[:, None]
     return np.square(steps - np.clip(np.rint(steps), limits.min, limits.max)).sum(1) * scale**2

@@ -1,10 +1,10 @@
-"""Precision: of which type each tensor is at each place it is read, and the grids a type has.
+"""Precision: the type of each tensor at each use, and the grids of a type.
 
-    placement   which nodes run on the chip          asked, named  what the project wishes, by name
-    plan        the types of the whole model         widening      where int16 reaches
-    promotion   nodes that may be given more bits    pieced        answers made of several parts
-    grids       range → scale and zero point         schemes       a vendor's words for all of it
-    layers      Conv, Gemm and MatMul seen alike     sums          what is handed out in int32
+    placement         nodes that run on the chip     type_requests, selectors  the project's rules
+    precision_plan    the types of the whole model   type_propagation  where int16 spreads
+    precision_candidates  nodes to promote           uneven_concat     outputs of unlike parts
+    grids             range to scale and zero point  schemes           a vendor's whole-model scheme
+    linear_layers     Conv, Gemm, MatMul as one      int32_outputs     layers that output int32
 
-It refuses to know what the samples were: that is calibration.
+It does not know the samples: that is calibration.
 """

@@ -1,16 +1,16 @@
-"""Divisions whose epsilon is less than a code.
+"""Divisions whose epsilon is smaller than one code.
 
     x / sqrt(mean(x * x) + eps)      x / max(norm(x), eps)      x * (var + eps) ** -0.5
 
 With 8 bits for mean + eps, an eps below half a step is code 0 wherever the mean is: a row of zeros
-gives 0 / 0, and a small one x / 0. What lies between the squares and the quotient then stays float.
-On the way from the sum to the division a lower bound b of each tensor is known,
+gives 0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float.
+From the sum to the division each tensor has a known lower bound b:
 
     y = x + c    b + c        y = max(x, c)    max(b, c)        y = sqrt(x)    sqrt(b)
 
-and where b is less than half the step of a tensor that would be on a grid, the division is in
-danger. What the quotient is multiplied with is no longer, 1 / sqrt(eps) excepted: where a quotient
-of a constant is all there is, so is the product it goes into.
+The division is in danger where b is less than half the step of such a tensor. The product with a
+quotient is safe, except for 1 / sqrt(eps): where the dividend is constant, the products stay float
+too.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ import numpy as np
 
 from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.placement import moves, root
+from npumake.quant.precision.placement import is_data_movement, source_tensor
 
-SUMMED = frozenset(
+SUM_OPERATORS = frozenset(
     {
         *("AveragePool", "GlobalAveragePool", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum"),
         *("ReduceSumSquare", "GlobalLpPool"),
     }
 )
-NORMS = frozenset({"GlobalLpPool", "LpNormalization", "ReduceL2", "Sqrt"})
-SQUARES = frozenset({"Abs", "Mul", "Pow"})
-CARRIED = frozenset({"Cast", "Expand", "Identity", "Tile"})
+NORM_OPERATORS = frozenset({"GlobalLpPool", "LpNormalization", "ReduceL2", "Sqrt"})
+SQUARE_OPERATORS = frozenset({"Abs", "Mul", "Pow"})
+COPY_OPERATORS = frozenset({"Cast", "Expand", "Identity", "Tile"})
 
 
 class _Step(NamedTuple):
-    """A node between the sum and the division; what goes through it, and the lower bound of what
-    it makes by that of what it reads."""
+    """A node between the sum and the division: its input, and the lower bound of its output from
+    that of its input."""
 
     node: Node
     read: Value
@@ -51,14 +51,17 @@ class _Step(NamedTuple):
         return max((b + self.added) * self.factor, self.raised) ** self.power
 
 
-def endangered(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
-    """The nodes that are to stay float, in order, for `steps` of the observed tensors at 8 bits."""
-    found: set[Node] = set()
+def fragile_divisions(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
+    """The nodes that must stay float, in order.
+
+    `steps` are the 8-bit scales of the observed tensors by name.
+    """
+    chains: set[Node] = set()
     for node in graph.nodes("Div", "Pow", "Reciprocal"):
         divisor = _divisor(node)
         if divisor is not None:
-            found |= _chain(node, divisor, steps)
-    return [node for node in graph.nodes() if node in found]
+            chains |= _chain(node, divisor, steps)
+    return [node for node in graph.nodes() if node in chains]
 
 
 def _divisor(node: Node) -> Value | None:
@@ -71,41 +74,43 @@ def _divisor(node: Node) -> Value | None:
     return None if value is None or array(value) is not None else value
 
 
-def unguarded(divisor: Value) -> Value | None:
-    """The tensor that the divisor is the norm of, where nothing is added on the way."""
+def unguarded_norm(divisor: Value) -> Value | None:
+    """The tensor whose norm the divisor is, where no epsilon is added; None otherwise."""
     value = divisor
     while (step := _step(value)) is not None:
         if step.added > 0 or step.raised > 0:
             return None
         value = step.read
-    summed = producer(root(value))
-    if summed is None or summed.op_type not in SUMMED:
+    summed = producer(source_tensor(value))
+    if summed is None or summed.op_type not in SUM_OPERATORS:
         return None
     inner = next(_squares(summed), summed)
     return inner.inputs[0]
 
 
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
-    """Empty where the division is in no danger."""
+    """The nodes to keep in float; empty where the division is safe."""
     way: list[_Step] = []
     value = divisor
     while (step := _step(value)) is not None:
         way.append(step)
         value = step.read
-    summed = producer(root(value))
-    is_sum = summed is not None and summed.op_type in SUMMED
+    summed = producer(source_tensor(value))
+    is_sum = summed is not None and summed.op_type in SUM_OPERATORS
     guarded = any(step.added > 0 or step.raised > 0 for step in way)
-    is_norm = any(n.op_type in NORMS for n in (s.node for s in way)) or _is_norm(summed)
+    is_norm = any(n.op_type in NORM_OPERATORS for n in (s.node for s in way)) or _is_norm(summed)
     if not (guarded or (is_norm and is_sum)) or not _is_small(way, steps):
         return set()
-    found = {division, *_behind(division), *(step.node for step in way)}
+    nodes = {division, *_behind(division), *(step.node for step in way)}
     if is_sum and summed is not None:
-        found |= {summed, *_squares(summed)}
-    return found | {clamp for node in found if (clamp := absorbed(node)) is not None}
+        nodes |= {summed, *_squares(summed)}
+    return nodes | {clamp for node in nodes if (clamp := absorbed(node)) is not None}
 
 
 def _is_norm(node: Node | None) -> bool:
-    return node is not None and (node.op_type in NORMS or any(True for _ in _squares(node)))
+    return node is not None and (
+        node.op_type in NORM_OPERATORS or any(True for _ in _squares(node))
+    )
 
 
 def _is_small(way: list[_Step], steps: Mapping[str, float]) -> bool:
@@ -113,7 +118,7 @@ def _is_small(way: list[_Step], steps: Mapping[str, float]) -> bool:
     bound, least = 0.0, math.inf
     for step in reversed(way):
         bound = step.bound(bound)
-        own = steps.get(str(root(result(step.node)).name), 0.0)
+        own = steps.get(str(source_tensor(result(step.node)).name), 0.0)
         least = min(least, 2.0 * bound / own) if own else least
     return least < 1.0 or not way
 
@@ -123,11 +128,11 @@ def _step(value: Value) -> _Step | None:
     if node is None or node.domain or not node.inputs or node.inputs[0] is None:
         return None
     read = node.inputs[0]
-    if moves(node) or node.op_type in CARRIED or node.op_type == "Relu":
+    if is_data_movement(node) or node.op_type in COPY_OPERATORS or node.op_type == "Relu":
         return _Step(node, read)
     if node.op_type == "Sqrt":
         return _Step(node, read, power=0.5)
-    constants = [_number(given) for given in node.inputs]
+    constants = [_number(operand) for operand in node.inputs]
     if node.op_type == "Clip":
         low = _number(node.inputs[1]) if len(node.inputs) > 1 else None
         return _Step(node, read, raised=max(low or 0.0, 0.0))
@@ -153,24 +158,24 @@ def _with_constant(node: Node, read: Value, c: float, is_second: bool) -> _Step 
 
 
 def _squares(summed: Node) -> Iterator[Node]:
-    """The node that squares what is summed."""
+    """The node that squares the summed values."""
     value = None if not summed.inputs else summed.inputs[0]
     node = None if value is None else producer(value)
-    if node is None or node.op_type not in SQUARES or node.domain:
+    if node is None or node.op_type not in SQUARE_OPERATORS or node.domain:
         return iter(())
     is_square = node.op_type != "Mul" or node.inputs[0] is node.inputs[1]
     return iter([node] if is_square else [])
 
 
 def _behind(division: Node) -> Iterator[Node]:
-    """What a quotient of a constant is multiplied with: all of it, up to the first tensor."""
+    """The products with a quotient of a constant, up to the first tensor."""
     if division.op_type == "Div" and array(division.inputs[0]) is None:
         return
     read = [division]
     while read:
         node = read.pop()
         for use in node.outputs[0].uses():
-            if moves(use.node) or use.node.op_type in CARRIED:
+            if is_data_movement(use.node) or use.node.op_type in COPY_OPERATORS:
                 read.append(use.node)
             elif use.node.op_type == "Mul" and not use.node.domain:
                 yield use.node
@@ -179,7 +184,7 @@ def _behind(division: Node) -> Iterator[Node]:
 
 
 def _number(value: Value | None) -> float | None:
-    """The least of a constant's values."""
+    """The least value of a constant."""
     values = array(value)
     if values is None or values.dtype.kind != "f" or not values.size:
         return None

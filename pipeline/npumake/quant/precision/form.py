@@ -1,7 +1,7 @@
-"""A float model in the form that a target's own tool gives it: the graph whose tensors have grids.
+"""The float model in the form of a target's own tool: the graph whose tensors get grids.
 
-The stages before a target is known share one graph; what is in one piece on one chip alone is put
-together here. Its tensors are tensors of that graph, so that what was measured of it holds.
+Stages before the target share one graph. Operators that one chip has in one piece are fused here.
+All tensors of the result are tensors of that graph, so its statistics hold.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from npumake.errors import ProjectError
 from npumake.graph import Graph
 from npumake.passes.added_passes import added_passes
 from npumake.passes.fuse_silu import fuse_silu
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.targets import OWN_TARGETS
 from npumake.targets.target import Target
 
 
 def in_form(graph: Graph, target: Target) -> Graph:
-    """A copy of the optimized float `graph`, or the same where there is nothing to change.
+    """A copy of the optimized float `graph`, or the graph itself where nothing changes.
 
     Raises ProjectError for an added pass that brings tensors without statistics.
     """
@@ -37,6 +37,6 @@ def in_form(graph: Graph, target: Target) -> Graph:
 
 
 def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
-    if unmeasured := sorted({*observed(own)} - {*observed(graph)}):
+    if unmeasured := sorted({*observed_tensors(own)} - {*observed_tensors(graph)}):
         what = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
         raise ProjectError(what, hint="it may join nodes, and keeps the names of their outputs")

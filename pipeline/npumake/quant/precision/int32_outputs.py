@@ -1,12 +1,12 @@
-"""Sums: what a layer hands out for the CPU as it accumulated it, in int32.
+"""Int32 outputs: layers that hand their accumulators to the CPU.
 
-The sum of x * w + b is on the grid s_x * s_w of each channel. Brought to 8 bits it would lose what
-nobody on the chip asks it to lose: so where only the CPU reads a layer, and no clamp is computed
-with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
-asked to run on the chip, or weaves an image of them.
+The sum of x * w + b lies on the grid s_x * s_w of each channel. Requantization to 8 bits would lose
+precision for nothing: where only the CPU reads a layer without a fused clamp, the CPU dequantizes
+the sums. Data movements behind it go to the CPU as well, unless the project asks for the chip, or
+they weave an image of channels.
 
-A dilated Conv gives 8 bits and no more (the operator lists of D-Robotics' Bayes chips). Of int16
-nothing is documented, and its sums may be beyond int32: a layer that reads it makes int16 instead.
+A dilated Conv outputs only 8 bits (operator lists of D-Robotics' Bayes chips). Int16 inputs are not
+documented and may overflow int32: such a layer outputs int16 instead.
 """
 
 from __future__ import annotations
@@ -16,108 +16,115 @@ from typing import NamedTuple
 
 from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, attribute, is_float, may_have_int16, producer
-from npumake.quant.precision.placement import PASSIVE, activations
+from npumake.quant.precision.placement import MOVE_OPERATORS, activations
 from npumake.quant.precision.type_propagation import (
     OUT,
     WIDE,
+    Int16Uses,
     TensorUse,
     TypeRequests,
-    Widened,
-    spots,
-    widened,
+    propagate_int16,
+    tensor_uses,
 )
 from npumake.targets.target import Target
 
-# What the chip does on the way out, though it computes nothing: an image is woven of channels, or
-# repeated. Other moves of an output are views and copies that a host makes in passing.
-WEAVING = frozenset(
+# Data movements that stay on the chip: they weave an image of channels, or repeat it. All others
+# are views and copies that a host makes in passing.
+CHANNEL_TO_PIXEL_MOVES = frozenset(
     {"DepthToSpace", "Expand", "GatherElements", "GatherND", "SpaceToDepth", "Tile"}
 )
 
 
-class Sums(NamedTuple):
-    layers: set[Node]  # whose sums are handed out
-    moves: set[Node]  # of the chip's nodes, those that move what is dequantized
+class Int32Outputs(NamedTuple):
+    """The layers with int32 outputs, and the data movements that leave the chip with them."""
+
+    layers: set[Node]
+    moves: set[Node]  # chip nodes that move dequantized values
 
     def moved(self, target: Target) -> set[Node]:
-        """Of the moves, those that the chip makes of the sums of a Conv, before they are
-        dequantized."""
-        found = set[Node]()
+        """The moves that the chip applies to the sums of a Conv, before they are dequantized."""
+        moves = set[Node]()
         for node in self.moves:
             behind = _moved_layer(node, self.moves, target)
             if behind in self.layers and behind.op_type == "Conv":
-                found.add(node)
-        return found
+                moves.add(node)
+        return moves
 
 
 def _moved_layer(node: Node, moves: Collection[Node], target: Target) -> Node | None:
-    """What makes the values, back through such moves; None behind any other."""
-    found: Node | None = node
-    while found is not None and found in moves:
-        if found.op_type not in target.moved_sums or found.inputs[0] is None:
+    """The producer of the values behind such moves; None behind any other."""
+    maker: Node | None = node
+    while maker is not None and maker in moves:
+        if maker.op_type not in target.moved_sums or maker.inputs[0] is None:
             return None
-        found = producer(found.inputs[0])
-    return found
+        maker = producer(maker.inputs[0])
+    return maker
 
 
-def typed(
+def with_int32_outputs(
     graph: Graph,
     nodes: Sequence[Node],
     chip: Collection[Node],
-    wanted: Collection[Node],
-    wishes: TypeRequests,
+    required: Collection[Node],
+    requests: TypeRequests,
     target: Target,
-) -> tuple[Widened, Sums]:
-    """What of the `nodes` on the `chip` is int16, and what they hand out as sums; the project
-    wants those in `wanted` on the chip."""
-    found = widened(graph, nodes, wishes, target)
-    sums = _handed_out(nodes, chip, {*wanted, *wishes.narrow, *found.wide}, target)
-    reading = [node for node in sums.layers if not found.wide.isdisjoint(spots(node))]
+) -> tuple[Int16Uses, Int32Outputs]:
+    """The int16 uses among the chip's `nodes`, and their int32 outputs.
+
+    `chip` are all nodes of the chip; `required` are those that the project puts there.
+    """
+    types = propagate_int16(graph, nodes, requests, target)
+    sums = _int32_outputs(nodes, chip, {*required, *requests.narrow, *types.wide}, target)
+    reading = [node for node in sums.layers if not types.wide.isdisjoint(tensor_uses(node))]
     if may_have_int16(graph):
-        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *found.wide}, target)
+        reading += _leaving(nodes, chip, sums, {*requests.narrow, *types.wide}, target)
     if not reading:
-        return found, sums
-    wide = wishes.wide.union((node, OUT) for node in reading)
-    return typed(graph, nodes, chip, wanted, TypeRequests(wide, wishes.narrow), target)
+        return types, sums
+    wide = requests.wide.union((node, OUT) for node in reading)
+    return with_int32_outputs(
+        graph, nodes, chip, required, TypeRequests(wide, requests.narrow), target
+    )
 
 
 def _leaving(
     nodes: Sequence[Node],
     chip: Collection[Node],
-    sums: Sums,
-    spoken: Collection[TensorUse],
+    sums: Int32Outputs,
+    settled_uses: Collection[TensorUse],
     target: Target,
 ) -> list[Node]:
-    """Those that give the CPU codes, of a chip whose tool has int16 there."""
+    """The nodes that output codes to the CPU, for a target whose tool uses int16 there."""
     if target.form is None or target.form.leaving != WIDE:
         return []
 
     def leaves(node: Node) -> bool:
-        made = result(node)
-        is_read = any(use.node not in chip for use in made.uses()) or made.is_graph_output()
-        return is_read and is_float(made) and target.takes_int16(node.op_type)
+        output = result(node)
+        is_read = any(use.node not in chip for use in output.uses()) or output.is_graph_output()
+        return is_read and is_float(output) and target.takes_int16(node.op_type)
 
     settled = sums.layers | sums.moves
     codes = (node for node in nodes if node not in settled and node.op_type not in target.sums)
-    return [node for node in codes if (node, OUT) not in spoken and leaves(node)]
+    return [node for node in codes if (node, OUT) not in settled_uses and leaves(node)]
 
 
-def _handed_out(
+def _int32_outputs(
     nodes: Sequence[Node],
     chip: Collection[Node],
-    spoken: Collection[Node | TensorUse],
+    settled_uses: Collection[Node | TensorUse],
     target: Target,
-) -> Sums:
-    """Given the nodes, operands and results of which a type or a place is settled."""
+) -> Int32Outputs:
+    """The int32 outputs; `settled_uses` holds the nodes and uses whose type or place is settled."""
 
     def is_sum(node: Node) -> bool:
         alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
-        return node.op_type in target.sums and alone and (node, OUT) not in spoken
+        return node.op_type in target.sums and alone and (node, OUT) not in settled_uses
 
-    moving = target.moved_sums or PASSIVE - WEAVING
+    moving = target.moved_sums or MOVE_OPERATORS - CHANNEL_TO_PIXEL_MOVES
 
     def is_move(node: Node) -> bool:
-        return node.op_type in moving and not any(one in spoken for one in (node, *spots(node)))
+        return node.op_type in moving and not any(
+            use in settled_uses for use in (node, *tensor_uses(node))
+        )
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))
 
@@ -128,9 +135,9 @@ def _handed_out(
         makers = (producer(value) for value in activations(node))
         return all(maker not in chip or maker in layers | moves for maker in makers)
 
-    last = Sums(set(), set())
+    last = Int32Outputs(set(), set())
     while last != (layers, moves):
-        last = Sums(layers, moves)
+        last = Int32Outputs(layers, moves)
         layers = set(filter(is_free, layers))
         moves = {node for node in moves if is_free(node) and moves_no_codes(node)}
     return last

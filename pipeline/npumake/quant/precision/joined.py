@@ -1,10 +1,9 @@
-"""What a Concat alone reads, made on the grid of the Concat.
+"""Concat inputs take the Concat's grid where nothing else reads them.
 
-A unit joins codes: each part is on the grid of the whole, or is requantized on the way. Where
-nothing else computes with a part, whoever makes it writes it on that grid at once, and codes are
-rounded once. Pools and other moves of it follow. Of several Concats that read one tensor the last
-that reads it itself, and not what is moved, gives the grid. What is made in one subgraph and
-joined in another keeps its own.
+Concat joins codes: each part lies on the grid of the result or is requantized. Where nothing else
+computes with a part, its producer writes that grid at once, so values are rounded once. Pools and
+other data movements of it follow. Of several Concats that read a tensor, the last that reads it
+directly gives the grid. Parts from another subgraph keep their own.
 
 Source: tables of hb_mapper 1.24.3, which list the parts that are requantized.
 """
@@ -16,37 +15,42 @@ from collections.abc import Collection, Mapping
 from npumake.engine.fusion import absorbed
 from npumake.graph import Graph, Node, Value, producer
 from npumake.quant.precision.grids import Grids
-from npumake.quant.precision.placement import activations, moves, root, subgraphs
+from npumake.quant.precision.placement import (
+    activations,
+    is_data_movement,
+    source_tensor,
+    subgraphs,
+)
 
 
-def on_joined_grids(
+def with_concat_grids(
     graph: Graph, chip: Collection[Node], grids: Mapping[str, Grids]
 ) -> dict[str, Grids]:
-    """`grids`, by observed tensor of the float `graph`, whose `chip` nodes run on the unit."""
-    found, numbers = dict(grids), subgraphs(graph, set(chip))
+    """`grids`, by observed tensor of the float `graph`; the `chip` nodes run on the unit."""
+    joined, numbers = dict(grids), subgraphs(graph, set(chip))
     joins = [node for node in graph.nodes("Concat") if node in chip and absorbed(node) is None]
     for join in reversed(joins):
         whole = str(join.outputs[0].name)
-        for part in map(root, activations(join)):
+        for part in map(source_tensor, activations(join)):
             maker, name = producer(part), str(part.name)
             in_place = maker is not None and numbers.get(maker) == numbers[join]
-            if in_place and {whole, name} <= found.keys() and _owner(part, joins) is join:
-                found[name] = found[whole]
-    return found
+            if in_place and {whole, name} <= joined.keys() and _owner(part, joins) is join:
+                joined[name] = joined[whole]
+    return joined
 
 
 def _owner(part: Value, joins: Collection[Node]) -> Node | None:
-    """The Concat that gives the grid of a tensor; None where something else computes with it."""
+    """The Concat that gives a tensor its grid; None where something else computes with it."""
     itself, moved = list[Node](), list[Node]()
     waiting = [(part, itself)]
     while waiting:
-        value, found = waiting.pop()
+        value, joins_of = waiting.pop()
         if value.is_graph_output():
             return None
         for node in (use.node for use in value.uses()):
             if node in joins:
-                found.append(node)
-            elif moves(node):
+                joins_of.append(node)
+            elif is_data_movement(node):
                 waiting.append((node.outputs[0], moved))
             else:
                 return None

@@ -1,7 +1,7 @@
-"""Linear layers seen alike: Conv, ConvTranspose, Gemm, and MatMul by a constant matrix.
+"""Linear layers behind one interface: Conv, ConvTranspose, Gemm, and MatMul by a constant matrix.
 
-A weight is shown as its kernel w[g, o, i, t]: group, output and input channel within the group,
-tap of the window. So what one output channel sums over is one row of two axes, for each of them:
+A weight is a kernel w[g, o, i, t]: group, output channel and input channel within the group, tap of
+the window. One output channel sums over one row of the last two axes, for each of:
 
     Conv (O, I / G, *k)    ConvTranspose (I, O / G, *k)    Gemm (O, I) or (I, O)    MatMul (I, O)
 """
@@ -15,8 +15,12 @@ import numpy as np
 from npumake.graph import Graph, Node, Value, array, attribute, producer
 from npumake.quant.precision.grids import Grid
 
-LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0}  # attributes a Gemm may have otherwise
+LINEAR_OPERATORS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+DEFAULT_ATTRIBUTES = {
+    "alpha": 1.0,
+    "beta": 1.0,
+    "transA": 0,
+}  # of a Gemm that is a plain product
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
@@ -25,8 +29,8 @@ class LinearLayer(NamedTuple):
 
     node: Node
     x: Value
-    weight: Value  # the float constant; behind Q/DQ in a calibrated graph
-    pair: tuple[Node, Node] | None  # that Q and DQ
+    weight: Value  # the float constant, before its Q/DQ
+    pair: tuple[Node, Node] | None  # Q and DQ of the weight
 
     @property
     def y(self) -> Value:
@@ -34,12 +38,12 @@ class LinearLayer(NamedTuple):
 
     @property
     def values(self) -> np.ndarray:
-        found = array(self.weight)
-        assert found is not None
-        return found
+        weight = array(self.weight)
+        assert weight is not None
+        return weight
 
     def axis(self, value: Value) -> int:
-        """Where the channels of what it reads or makes are."""
+        """The channel axis of its input or output."""
         rank = 0 if value.shape is None else len(value.shape)
         return 1 if self.node.op_type in ("Conv", "ConvTranspose") else rank - 1
 
@@ -48,14 +52,14 @@ class LinearLayer(NamedTuple):
         return as_kernel(self.node, self.values.astype(np.float64))
 
     def bias(self) -> np.ndarray:
-        """float64 of shape (channels,), zeros for none."""
-        given = array(self.node.inputs[2]) if len(self.node.inputs) > 2 else None
-        wide = np.zeros(1) if given is None else given.reshape(-1).astype(np.float64)
+        """float64 of shape (channels,), zeros without a bias."""
+        constant = array(self.node.inputs[2]) if len(self.node.inputs) > 2 else None
+        wide = np.zeros(1) if constant is None else constant.reshape(-1).astype(np.float64)
         return np.broadcast_to(wide, self.channels).copy()
 
     @property
     def channels(self) -> int:
-        """How many it makes."""
+        """The number of output channels."""
         groups, outputs, *_ = self.kernel().shape
         return groups * outputs
 
@@ -65,52 +69,57 @@ class LinearLayer(NamedTuple):
 
 
 def layer(node: Node) -> LinearLayer | None:
-    """The node as a layer; None when it is none, has a bias that is computed or not per channel,
-    scales its product, or transposes what it reads."""
-    if node.op_type not in LINEAR or node.domain or node.inputs[0] is None:
+    """The node as a linear layer; None for any other node.
+
+    Also None with a computed bias, a bias that is not per channel, a scaled product or a transposed
+    input.
+    """
+    if node.op_type not in LINEAR_OPERATORS or node.domain or node.inputs[0] is None:
         return None
-    if any(attribute(node, name, plain) != plain for name, plain in PLAIN.items()):
+    if any(attribute(node, name, plain) != plain for name, plain in DEFAULT_ATTRIBUTES.items()):
         return None
     x, weight = node.inputs[:2]
-    found = _behind_pair(weight)
-    constant = weight if found is None else found[0].inputs[0]
+    pair = _behind_pair(weight)
+    constant = weight if pair is None else pair[0].inputs[0]
     values = array(constant)
     if x is None or array(x) is not None or constant is None or values is None:
         return None
     if node.op_type == "MatMul" and values.ndim != 2:
         return None
-    made = LinearLayer(node, x, constant, found)
+    linear = LinearLayer(node, x, constant, pair)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    given = array(bias)
-    if bias is not None and (given is None or given.size not in (1, made.channels)):
+    constant_bias = array(bias)
+    if bias is not None and (
+        constant_bias is None or constant_bias.size not in (1, linear.channels)
+    ):
         return None
-    return made
+    return linear
 
 
 def grid_of(value: Value | None) -> Grid | None:
-    """The grid of a value that a DequantizeLinear makes; None of any other."""
+    """The grid of a DequantizeLinear output; None for any other value."""
     maker = None if value is None else producer(value)
     if maker is None or maker.op_type != DQ:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:3])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:3])
     if scale is None or zero_point is None:
         return None
     return Grid(scale.reshape(-1), zero_point.reshape(-1))
 
 
 def quantized_layers(graph: Graph) -> list[LinearLayer]:
-    """The layers that run in integers: one scale for what they read, a symmetric weight."""
-    found = [made for node in graph.nodes() if (made := layer(node)) is not None]
-    grids = [(grid_of(made.x), grid_of(made.node.inputs[1])) for made in found]
+    """The layers that run in integers: one input scale, symmetric weights."""
+    layers = [linear for node in graph.nodes() if (linear := layer(node)) is not None]
+    grids = [(grid_of(linear.x), grid_of(linear.node.inputs[1])) for linear in layers]
     return [
-        made
-        for made, (x, w) in zip(found, grids, strict=True)
+        linear
+        for linear, (x, w) in zip(layers, grids, strict=True)
         if x is not None and w is not None and x.scale.size == 1 and not w.zero_point.any()
     ]
 
 
 def as_kernel(node: Node, weight: np.ndarray) -> np.ndarray:
-    """A weight of the node, of shape (groups, outputs, inputs, taps)."""
+    """A weight of the node in the shape (groups, outputs, inputs, taps)."""
     group = attribute(node, "group", 1)
     if node.op_type == "Conv":
         return weight.reshape(group, weight.shape[0] // group, weight.shape[1], -1)
@@ -121,21 +130,21 @@ def as_kernel(node: Node, weight: np.ndarray) -> np.ndarray:
 
 
 def set_weight(graph: Graph, layer: LinearLayer, kernel: np.ndarray) -> None:
-    """Another kernel, of the shape of `Layer.kernel`; Q/DQ around it stays."""
+    """Replaces the weight; `kernel` has the shape of `LinearLayer.kernel`. Its Q/DQ stays."""
     weight = graph.constant(str(layer.weight.name), as_weight(layer.node, kernel, layer.values))
     reader, index = (layer.node, 1) if layer.pair is None else (layer.pair[0], 0)
     graph.set_inputs(reader, {index: weight})
 
 
 def set_bias(graph: Graph, layer: LinearLayer, bias: np.ndarray) -> None:
-    """Another bias, of shape (channels,)."""
-    given = layer.node.inputs[2] if len(layer.node.inputs) > 2 else None
-    name = f"{layer.node.name}_bias" if given is None else str(given.name)
+    """Replaces the bias; shape (channels,)."""
+    current = layer.node.inputs[2] if len(layer.node.inputs) > 2 else None
+    name = f"{layer.node.name}_bias" if current is None else str(current.name)
     graph.set_inputs(layer.node, {2: graph.constant(name, bias.astype(layer.values.dtype))})
 
 
 def set_scale(graph: Graph, layer: LinearLayer, scale: np.ndarray) -> None:
-    """Other scales of the weight of a calibrated layer, of the shape they have."""
+    """Replaces the weight scales of a calibrated layer, in their present shape."""
     assert layer.pair is not None
     name = str(layer.pair[0].inputs[1].name)  # type: ignore[union-attr]
     value = graph.constant(name, scale.astype(np.float32))
@@ -144,7 +153,7 @@ def set_scale(graph: Graph, layer: LinearLayer, scale: np.ndarray) -> None:
 
 
 def as_weight(node: Node, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """The inverse of `as_kernel`: the shape and type of `like`."""
+    """The inverse of `as_kernel`, with the shape and type of `like`."""
     if node.op_type == "ConvTranspose":
         kernel = kernel.swapaxes(1, 2)
     elif node.op_type != "Conv":

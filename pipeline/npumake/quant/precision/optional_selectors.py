@@ -1,6 +1,6 @@
-"""Rules about parts that a model need not have: where it has none, they are left out, with a note.
+"""Optional rules: rules for parts that this model lacks are dropped, with a note.
 
-A vendor's file may ask for the type of an operator in models that have no such operator.
+A vendor's file may set the type of an operator for models without it.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from typing import TypeVar
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
 from npumake.project.sections import Quantization
-from npumake.quant.precision.selectors import named
+from npumake.quant.precision.selectors import select_nodes
 
 T = TypeVar("T")
 MISSING = "the rule for `{}` has no effect: the model has no such node"
 
 
-def without_missing(graph: Graph, asked: Quantization) -> tuple[Quantization, list[str]]:
-    """`asked` less the rules for names of `optional` that mean nothing in `graph`; their notes.
-    `cpu` and `npu` keep their order."""
-    gone = [name for name in asked.optional if not _is_there(graph, name)]
+def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantization, list[str]]:
+    """`quantization` without the `optional` rules that select nothing in `graph`, and a note for
+    each. `cpu` and `npu` keep their order."""
+    gone = [name for name in quantization.optional if not _is_there(graph, name)]
     if not gone:
-        return asked, []
-    types = asked.types
-    kept = replace(
-        asked,
+        return quantization, []
+    types = quantization.types
+    remaining = replace(
+        quantization,
         types=_less(types, gone)
         if isinstance(types, Mapping)
         else tuple(_less(rules, gone) for rules in types),
-        layers=_less(asked.layers, gone),
-        cpu=tuple(name for name in asked.cpu if name not in gone),
-        npu=tuple(name for name in asked.npu if name not in gone),
+        layers=_less(quantization.layers, gone),
+        cpu=tuple(name for name in quantization.cpu if name not in gone),
+        npu=tuple(name for name in quantization.npu if name not in gone),
     )
-    return kept, [MISSING.format(name.removesuffix("(*)")) for name in gone]
+    return remaining, [MISSING.format(name.removesuffix("(*)")) for name in gone]
 
 
 def _is_there(graph: Graph, name: str) -> bool:
     try:
-        found = named(graph, name, Route("quantization.optional"))
+        selected = select_nodes(graph, name, Route("quantization.optional"))
     except ProjectError:
         return False
-    return bool(found.nodes or found.inputs)
+    return bool(selected.nodes or selected.inputs)
 
 
 def _less(rules: Mapping[str, T], gone: list[str]) -> dict[str, T]:

@@ -1,9 +1,8 @@
-"""Which nodes run on the chip, and whose range each tensor takes.
+"""Placement: which nodes run on the chip, and from which tensor each tensor takes its range.
 
-An active node (one that computes) runs on the chip when it has an integer kernel, the target does
-not lack the operator, and the node is within the documented limits. A passive node (one that only
-moves values) follows its producer: it stays on the CPU next to a float border, where quantizing
-would only cost.
+An active node (one that computes) runs on the chip if it has an integer kernel, the target has the
+operator, and the node is within the documented limits. A data movement follows its producer: next
+to a float border it stays on the CPU, where quantization would only cost.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from npumake.graph import Graph, Node, Value, is_float, producer
 from npumake.targets.limits import beyond
 from npumake.targets.target import Target
 
-PASSIVE = frozenset(
+MOVE_OPERATORS = frozenset(
     {
         "Concat",
         "DepthToSpace",
@@ -37,9 +36,9 @@ PASSIVE = frozenset(
         "Unsqueeze",
     }
 )
-# The output holds values of the input, and zeros, so it takes the input's range and grid.
-ALIKE = frozenset(
-    {*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin", "Resize"} - {"Concat"}
+# The output has values of the input, and zeros, so it takes the input's range and grid.
+SAME_GRID_OPERATORS = frozenset(
+    {*MOVE_OPERATORS, "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin", "Resize"} - {"Concat"}
 )
 
 
@@ -47,11 +46,11 @@ def on_chip(
     graph: Graph,
     target: Target,
     off: Collection[Node] = (),
-    asked: Collection[Node] = (),
+    requested: Collection[Node] = (),
 ) -> set[Node]:
     """The nodes that run in integers; a clamp goes with the node that absorbs it.
 
-    Those in `off` do not; those in `asked` do wherever the chip can.
+    Nodes in `off` stay off the chip; those in `requested` run there wherever it can.
     """
     chosen: set[Node] = set()
     clamps: set[Node] = set()
@@ -61,44 +60,45 @@ def on_chip(
         clamp = absorbed(node)
         together = {node} if clamp is None else {node, clamp}
         clamps |= together - {node}
-        wanted = not together.isdisjoint(asked)
-        if not together.isdisjoint(off) or not _runs(node, target, wanted):
+        is_requested = not together.isdisjoint(requested)
+        if not together.isdisjoint(off) or not _runs(node, target, is_requested):
             continue
-        if wanted or not _is_left_behind(node, chosen):
+        if is_requested or not _is_left_behind(node, chosen):
             chosen |= together
     return chosen
 
 
 def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
-    """A node none of whose producers is on the chip, and that computes nothing worth a grid."""
+    """Whether no producer is on the chip and the node computes nothing worth a grid."""
     makers = (producer(value) for value in activations(node))
-    return node.op_type in PASSIVE | PLACES and not any(maker in chosen for maker in makers)
+    return node.op_type in MOVE_OPERATORS | PLACES and not any(maker in chosen for maker in makers)
 
 
-def _runs(node: Node, target: Target, asked: bool) -> bool:
-    if not runs(node, target, asked) or not computes(node, target.rounding):
+def _runs(node: Node, target: Target, is_requested: bool) -> bool:
+    if not runs(node, target, is_requested) or not computes(node, target.rounding):
         return False
     floats = node.op_type in PLACES or all(is_float(value) for value in node.outputs)
     return bool(activations(node)) and floats and all(is_float(value) for value in node.inputs[:1])
 
 
-def runs(node: Node, target: Target, asked: bool) -> bool:
-    """Whether the unit is known, or not known not, to run the node, by itself or when `asked`."""
-    known = target.runs_when_asked if asked else target.runs
-    return (known(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
+def runs(node: Node, target: Target, is_requested: bool) -> bool:
+    """Whether the unit runs the node by itself, or when requested. An unknown operator counts as
+    running."""
+    runs_operator = target.runs_when_asked if is_requested else target.runs
+    return (runs_operator(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
 
 
 def makes_matrix(node: Node, target: Target) -> bool:
-    """Whether it is a view of an image for a Gemm, which the unit computes as a Conv over it."""
+    """Whether the node is a view of an image for a Gemm that the unit computes as a Conv."""
     if not target.gemm_as_conv or node.op_type not in ("Flatten", "Reshape"):
         return False
-    made = node.outputs[0]
-    readers = [use.node.op_type for use in made.uses()]
-    return readers != [] and set(readers) == {"Gemm"} and not made.is_graph_output()
+    output = node.outputs[0]
+    readers = [use.node.op_type for use in output.uses()]
+    return readers != [] and set(readers) == {"Gemm"} and not output.is_graph_output()
 
 
 def activations(node: Node) -> tuple[Value, ...]:
-    """The float tensors the node reads that are not constant."""
+    """The float inputs of the node that are not constant."""
     return tuple(
         value
         for value in node.inputs
@@ -106,75 +106,76 @@ def activations(node: Node) -> tuple[Value, ...]:
     )
 
 
-def root(value: Value) -> Value:
-    """The tensor whose values `value` holds: back through every node that only moves them."""
+def source_tensor(value: Value) -> Value:
+    """The tensor whose values `value` holds: back through every data movement."""
     maker = producer(value)
-    while maker is not None and moves(maker) and maker.inputs[0] is not None:
+    while maker is not None and is_data_movement(maker) and maker.inputs[0] is not None:
         value = maker.inputs[0]
         maker = producer(value)
     return value
 
 
-def moves(node: Node) -> bool:
-    """Whether it makes no values of its own.
+def is_data_movement(node: Node) -> bool:
+    """Whether the node only moves values.
 
-    Without a kernel an operator of the same name may do more: a cubic Resize overshoots."""
-    return node.op_type in ALIKE and has_kernel(node)
+    An operator of the same name without a kernel may compute: a cubic Resize overshoots.
+    """
+    return node.op_type in SAME_GRID_OPERATORS and has_kernel(node)
 
 
-def pieces(value: Value) -> frozenset[Value]:
-    """The tensors that `value` is joined of, back through every Concat and every move."""
-    found: set[Value] = set()
+def concat_parts(value: Value) -> frozenset[Value]:
+    """The tensors that `value` is joined of, back through every Concat and data movement."""
+    parts: set[Value] = set()
     read = [value]
     while read:
-        value = root(read.pop())
+        value = source_tensor(read.pop())
         maker = producer(value)
         if maker is not None and maker.op_type == "Concat":
             read += activations(maker)
         else:
-            found.add(value)
-    return frozenset(found)
+            parts.add(value)
+    return frozenset(parts)
 
 
-def answers(graph: Graph) -> frozenset[str]:
-    """The observed tensors that the model's outputs hold the values of, pieced together or not."""
-    found: set[str] = set()
+def output_tensors(graph: Graph) -> frozenset[str]:
+    """The observed tensors whose values the model's outputs hold, back through every Concat."""
+    names: set[str] = set()
     read = list(graph.outputs)
     while read:
-        value = root(read.pop())
-        found.add(str(value.name))
+        value = source_tensor(read.pop())
+        names.add(str(value.name))
         maker = producer(value)
         if maker is not None and maker.op_type == "Concat":
             read += activations(maker)
-    return frozenset(found)
+    return frozenset(names)
 
 
-def observed(graph: Graph) -> tuple[str, ...]:
-    """Every tensor whose range some target may ask for, in graph order.
+def observed_tensors(graph: Graph) -> tuple[str, ...]:
+    """Every tensor whose range some target may need, in graph order.
 
-    Not among them: what a node computes before the clamp it absorbs, what only moves, constants.
+    Left out: a node's output before the clamp that it absorbs, moved values and constants.
     """
     hidden = {node.outputs[0] for node in graph.nodes() if absorbed(node) is not None}
-    made = [value for node in graph.nodes() for value in node.outputs]
-    floats = [v for v in (*graph.inputs, *made) if is_float(v) and not is_constant(v)]
-    return tuple(str(v.name) for v in floats if v not in hidden and root(v) is v)
+    outputs = [value for node in graph.nodes() for value in node.outputs]
+    floats = [v for v in (*graph.inputs, *outputs) if is_float(v) and not is_constant(v)]
+    return tuple(str(v.name) for v in floats if v not in hidden and source_tensor(v) is v)
 
 
 def subgraphs(graph: Graph, chip: set[Node]) -> dict[Node, int]:
-    """The number of the subgraph of each chip node, counted from 0.
+    """The subgraph number of each chip node, counted from 0.
 
-    A chip node behind a CPU node that reads from subgraph n is in subgraph n + 1 or later: the
-    chip must give its results back before.
+    A chip node behind a CPU node that reads from subgraph n is in subgraph n + 1 or later: the chip
+    must return its results first.
     """
-    done: dict[Node, int] = {}  # the last subgraph that must have run, -1 for none
+    done: dict[Node, int] = {}  # the last subgraph that must run first, -1 for none
     for node in graph.nodes():
         makers = [maker for value in activations(node) if (maker := producer(value)) is not None]
-        done[node] = max((_seen_by(node, maker, chip, done) for maker in makers), default=-1)
+        done[node] = max((_last_subgraph(node, maker, chip, done) for maker in makers), default=-1)
         if node in chip and done[node] < 0:
             done[node] = 0
     return {node: done[node] for node in graph.nodes() if node in chip}
 
 
-def _seen_by(node: Node, maker: Node, chip: set[Node], done: dict[Node, int]) -> int:
+def _last_subgraph(node: Node, maker: Node, chip: set[Node], done: dict[Node, int]) -> int:
     crosses_to_the_chip = node in chip and maker not in chip
     return done[maker] + crosses_to_the_chip

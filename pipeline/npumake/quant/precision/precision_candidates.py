@@ -1,10 +1,10 @@
-"""Promotion: the nodes that may be given more bits, what they cost, and the YAML that says so.
+"""Precision candidates: nodes that may get more bits, their cost, and the YAML for it.
 
-    int16     what the node reads and makes; so also what its neighbours make for it and read of it
+    int16     the node's inputs and output; so also its producers' outputs and its readers' inputs
     float16   the node alone
     cpu       the node alone, in float32
 
-What only moves values is no candidate: it takes the type it is given.
+A data movement is no candidate: it takes the type of its input.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from npumake.errors import ProjectError
 from npumake.graph import Graph, Node, Value, producer, shape
 from npumake.project.precision import LayerTypes, Type, Types
 from npumake.project.sections import Quantization
-from npumake.quant.precision.placement import activations, root
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
-from npumake.quant.precision.type_propagation import MOVING, OUT, WIDE, operands
+from npumake.quant.precision.placement import activations, source_tensor
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.type_propagation import MOVING_OPERATORS, OUT, WIDE, operands
 from npumake.targets.target import Target
 
 Promoted = Literal["int16", "float16", "cpu"]
@@ -32,62 +32,61 @@ Promoted = Literal["int16", "float16", "cpu"]
 def candidates(
     graph: Graph, target: Target, quantization: Quantization, to: Promoted
 ) -> dict[str, int]:
-    """The operations of every chip node that has 8 bits and may have more, by name, in order.
+    """The operation counts of every 8-bit chip node that may be promoted, by name, in order.
 
     Raises ProjectError where there is none.
     """
-    plan = planned(graph, quantization, target)
+    plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"
-    found = {
+    costs = {
         str(node.name): operations(node)
         for node in plan.nodes
-        if has_it and node.op_type not in MOVING and _is_narrow(node, plan)
+        if has_it and node.op_type not in MOVING_OPERATORS and _is_narrow(node, plan)
         if to != "int16" or target.takes_int16(node.op_type)
     }
-    if not found:
+    if not costs:
         others = "--to cpu" if to != "cpu" else ""
         raise ProjectError(f"{target.name} has no 8-bit node to promote to {to}", hint=others)
-    return found
+    return costs
 
 
 def _is_narrow(node: Node, plan: PrecisionPlan) -> bool:
-    """Whether it makes 8 bits, or sums of products of them."""
+    """Whether the node outputs 8 bits, or int32 sums."""
     return node in plan.sums or plan.makes.get(result(node), WIDE) != WIDE
 
 
 def operations(node: Node) -> int:
-    """Multiply-accumulates; of what has no weights, one per number it makes."""
-    made = prod(shape(node.outputs[0]))
+    """Multiply-accumulates of the node; output elements of a node without weights."""
+    elements = prod(shape(node.outputs[0]))
     sizes = [shape(value) for value in node.inputs[:2] if value is not None]
     if node.op_type == "Conv":
-        return made * prod(sizes[1][1:])
+        return elements * prod(sizes[1][1:])
     if node.op_type == "ConvTranspose":
         return prod(sizes[0]) * prod(sizes[1][1:])
     if node.op_type in ("Gemm", "MatMul"):
-        return made * prod(sizes[0]) // prod(shape(node.outputs[0])[:-1])
-    return made
+        return elements * prod(sizes[0]) // prod(shape(node.outputs[0])[:-1])
+    return elements
 
 
 def promoted(
     graph: Graph, target: Target, quantization: Quantization, names: Collection[str], to: Promoted
 ) -> Quantization:
-    """`quantization` with the nodes of these names promoted; what it says of single places of a
-    node stands."""
+    """`quantization` with these nodes promoted to `to`; its rules for single uses stay."""
     chosen = sorted(names)
     if not chosen:
         return quantization
     if to == "cpu":
         return replace(quantization, cpu=(*quantization.cpu, *chosen))
     types = _followed(quantization.types, dict.fromkeys(chosen, to))
-    if to == "float16" or target.same_types:  # there int16 spreads by itself
+    if to == "float16" or target.same_types:  # int16 spreads by itself
         return replace(quantization, types=types)
     around = _neighbours(graph, target, chosen)
     return replace(quantization, types=types, layers={**around, **quantization.layers})
 
 
 def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str]) -> Quantization:
-    """`quantization` with int16 for these tensors where they are made and computed with, and for
-    nothing else their nodes read and make; what it says of single places of a node stands."""
+    """`quantization` with int16 for these tensors at their producers and readers, and for no other
+    use of those nodes. Its rules for single uses stay."""
     if not names:
         return quantization
     values, spots = graph.values(), dict[Node, set[int]]()
@@ -95,67 +94,69 @@ def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str
         for node, place in ((producer(value), OUT), *readers(value)):
             if node is not None:
                 spots.setdefault(node, set()).add(place)
-    layers = {str(node.name): _layer(node, found) for node, found in spots.items()}
+    layers = {str(node.name): _layer(node, uses) for node, uses in spots.items()}
     return replace(quantization, layers={**layers, **quantization.layers})
 
 
 def readers(value: Value) -> Iterator[tuple[Node, int]]:
-    """Who computes with the values, where; what only moves them is looked through."""
+    """The nodes that compute with the values, with the input index; data movements are looked
+    through."""
     waiting = [*value.uses()]
     while waiting:
         use = waiting.pop(0)
-        if use.node.op_type in MOVING:
+        if use.node.op_type in MOVING_OPERATORS:
             waiting[:0] = [further for moved in use.node.outputs for further in moved.uses()]
         elif use.idx in operands(use.node):
             yield use.node, use.idx
 
 
-def section(asked: Quantization) -> Json:
-    """What `quantization:` says, without what holds anyway."""
+def section(quantization: Quantization) -> Json:
+    """The `quantization:` section as JSON, without default values."""
     usual = digest.plain(Quantization())
-    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
-    layers = said.get("layers", {})
+    keys = {key: value for key, value in digest.plain(quantization).items() if value != usual[key]}
+    layers = keys.get("layers", {})
     shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
-    return said | ({"layers": shortened} if layers else {})
+    return keys | ({"layers": shortened} if layers else {})
 
 
 def all_but(
     graph: Graph, target: Target, quantization: Quantization, name: str, to: Promoted
 ) -> Quantization:
-    """Every candidate promoted, and all that this one reads and makes left as it is."""
+    """`quantization` with every candidate promoted but `name`, whose inputs and output stay as they
+    are."""
     others = [other for other in candidates(graph, target, quantization, to) if other != name]
-    asked = promoted(graph, target, quantization, others, to)
+    changed = promoted(graph, target, quantization, others, to)
     if to != "int16":
-        return asked
-    if name in (node.name for node in planned(graph, quantization, target).sums):
-        layers = {name: LayerTypes(input="int8"), **quantization.layers}  # it makes no 8 bits
-        return replace(asked, layers=layers)
-    types = _followed(asked.types, {name: "int8"})  # its neighbours would have it int16
-    return replace(asked, types=types, layers=quantization.layers)
+        return changed
+    if name in (node.name for node in plan_precision(graph, quantization, target).sums):
+        layers = {name: LayerTypes(input="int8"), **quantization.layers}  # its output has no 8 bits
+        return replace(changed, layers=layers)
+    types = _followed(changed.types, {name: "int8"})  # its neighbours would make it int16
+    return replace(changed, types=types, layers=quantization.layers)
 
 
 def _followed(types: Types | tuple[Types, ...], last: Types) -> Types | tuple[Types, ...]:
-    """The later of a list beats the earlier."""
+    """`types` with one more rule at the end: later rules win."""
     if isinstance(types, tuple):
         return (*types, last)
     return (types, last) if types else last
 
 
 def _neighbours(graph: Graph, target: Target, names: Collection[str]) -> dict[str, LayerTypes]:
-    """What else is int16 around the nodes: what is made for them, and what reads of them."""
+    """The int16 uses around the nodes: outputs of their producers, and inputs of their readers."""
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     spots: dict[Node, set[int]] = {}
     for name in names:
         for node in graph.find(name):
-            made = [producer(root(value)) for value in activations(node)]
-            for maker in made:
+            makers = [producer(source_tensor(value)) for value in activations(node)]
+            for maker in makers:
                 if maker is not None:
                     spots.setdefault(wholes.get(maker, maker), set()).add(OUT)
             for reader, index in readers(result(node)):
                 spots.setdefault(reader, set()).add(index)
     return {
-        str(node.name): _layer(node, found)
-        for node, found in spots.items()
+        str(node.name): _layer(node, uses)
+        for node, uses in spots.items()
         if node.name not in names and target.takes_int16(node.op_type)
     }
 

@@ -1,7 +1,7 @@
-"""The plan: where each node runs, and of which type each tensor is at each place it is read.
+"""The precision plan: where each node runs, and the type of each tensor at each use.
 
-A type is int8, which stands for the 8 bits of the target, or int16; a node in float16 or float32
-is none of the chip's integers. What cannot be had is left out, and a note says why.
+Types are int8, which stands for the target's 8 bits, and int16. Nodes in float16 or float32 use no
+integers. Types that the target lacks are dropped with a note.
 """
 
 from __future__ import annotations
@@ -16,38 +16,41 @@ from npumake.engine.rules import has_kernel
 from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, Value, is_float, is_foreign
 from npumake.project.sections import Quantization
-from npumake.quant.precision.divisor_ranges import endangered
-from npumake.quant.precision.int32_outputs import typed
-from npumake.quant.precision.placement import PASSIVE, on_chip, root
+from npumake.quant.precision.divisor_ranges import fragile_divisions
+from npumake.quant.precision.int32_outputs import with_int32_outputs
+from npumake.quant.precision.placement import MOVE_OPERATORS, on_chip, source_tensor
 from npumake.quant.precision.type_propagation import OUT, WIDE, TensorUse, operands
-from npumake.quant.precision.type_requests import RequestedTypes, asked
+from npumake.quant.precision.type_requests import RequestedTypes, requested_types
 from npumake.quant.precision.uneven_concat import uneven_joins
 from npumake.targets.limits import beyond
 from npumake.targets.target import Target
 
 NARROW = "int8"
-OVER = "CPU, beyond a limit"  # what a checker tells node by node
-CHAINED = "CPU, so that an epsilon below one code keeps a division from zero"
-NAMES = 5  # in a note; of the others it tells how many
+REASON_LIMIT = "CPU, beyond a limit"  # `npumake check` names the limit for each node
+REASON_DIVISION = "CPU, so that an epsilon below one code keeps a division from zero"
+MAX_NAMES_IN_NOTE = 5  # the note counts the others
 
 
 @dataclass(frozen=True)
 class PrecisionPlan:
-    """`nodes` are those of the chip in order, without the clamps they absorb and what moves sums;
-    `chip` has all."""
+    """Types and places of a model's nodes.
+
+    `chip` are all nodes on the chip. `nodes` are the same in order, without absorbed clamps and
+    moves of sums.
+    """
 
     chip: Collection[Node]
     nodes: Sequence[Node]
     reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
-    makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
-    sums: Collection[Node]  # hand out int32 sums: layers of `nodes`, and what moves theirs
-    half: Sequence[Node]  # compute in float16
-    kept: Sequence[Node]  # float, though the chip could run them
+    makes: Mapping[Value, str]  # of their outputs without int32 sums, and of quantized model inputs
+    sums: Collection[Node]  # nodes with int32 outputs: layers, and the moves behind them
+    half: Sequence[Node]  # float16 nodes
+    float_nodes: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
 
     @property
     def unit(self) -> set[Node]:
-        """What the unit runs, in integers or float16, clamps included."""
+        """All nodes that the unit runs, in integers or float16, clamps included."""
         clamps = {clamp for node in self.half if (clamp := absorbed(node)) is not None}
         return {*self.chip, *self.half, *clamps}
 
@@ -56,57 +59,63 @@ class PrecisionPlan:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
 
-UNKNOWN: Mapping[str, float] = {}
+NO_STEPS: Mapping[str, float] = {}
 
 
-def planned(
-    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = UNKNOWN
+def plan_precision(
+    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = NO_STEPS
 ) -> PrecisionPlan:
-    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
-    as they are known. Raises ProjectError for a name that means nothing."""
-    given = asked(graph, quantization)
-    halves = [node for node in given.of_type("float16") if is_float(result(node))]
-    half = [n for n in halves if n not in given.cpu and not is_foreign(n)] if target.float16 else []
-    chained = _chained(graph, given, target, steps)
-    off = {*given.cpu, *half, *given.of_type("float32"), *chained}
-    wanted = _wanted(graph, quantization, given, target)
-    chip = on_chip(graph, target, off, wanted)
-    apart = _apart(graph, quantization, given, steps, target, chip)
-    if apart:
-        chip = on_chip(graph, target, off.union(apart), wanted)
+    """The plan for the float `graph`; `steps` are the known 8-bit scales of its observed tensors.
+    Raises ProjectError for a name that selects nothing."""
+    requests = requested_types(graph, quantization)
+    halves = [node for node in requests.of_type("float16") if is_float(result(node))]
+    half = _float16_nodes(halves, requests, target)
+    divisions = _cpu_divisions(graph, requests, target, steps)
+    off = {*requests.cpu, *half, *requests.of_type("float32"), *divisions}
+    required = _required_nodes(graph, quantization, requests, target)
+    chip = on_chip(graph, target, off, required)
+    concats = _cpu_concats(graph, quantization, requests, steps, target, chip)
+    chip = on_chip(graph, target, off.union(concats), required) if concats else chip
     nodes = _computed(graph, chip)
-    found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
+    types, sums = with_int32_outputs(graph, nodes, chip, required, requests.by_use, target)
     moved, nodes = sums.moved(target), [node for node in nodes if node not in sums.moves]
     chip = chip - sums.moves | moved
-    made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
-    type_at = partial(_type_at, found.wide)
+    makers = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
+    type_at = partial(_type_at, types.wide)
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
-        f"8 bits, {target.name} has no int16 for this operator": found.refused,
-        f"int16 throughout, {target.name} has one type around a node": found.overruled,
-        CHAINED: chained,
-        "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        **_refused(graph, target, given, {*chip, *off}),
+        f"8 bits, {target.name} has no int16 for this operator": types.refused,
+        f"int16 throughout, {target.name} has one type around a node": types.overruled,
+        REASON_DIVISION: divisions,
+        "CPU, so that each part of an answer keeps its own 8 bits": concats,
+        **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        {v: type_at(v) for v in graph.inputs if v not in given.fed}
-        | {result(n): type_at((n, OUT)) for n in made},
+        {v: type_at(v) for v in graph.inputs if v not in requests.float_inputs}
+        | {result(n): type_at((n, OUT)) for n in makers},
         {*sums.layers, *moved},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
-        (*given.notes, *_notes(reasons)),
+        (*requests.notes, *_notes(reasons)),
     )
 
 
-def _wanted(
-    graph: Graph, quantization: Quantization, given: RequestedTypes, target: Target
+def _float16_nodes(nodes: Sequence[Node], requests: RequestedTypes, target: Target) -> list[Node]:
+    """Of the nodes with a float16 request, those that the target runs so."""
+    if not target.float16:
+        return []
+    return [node for node in nodes if node not in requests.cpu and not is_foreign(node)]
+
+
+def _required_nodes(
+    graph: Graph, quantization: Quantization, requests: RequestedTypes, target: Target
 ) -> set[Node]:
-    """What the chip is to run wherever it can; a type asked of an operator asks for its unit."""
-    full = graph.nodes(*PASSIVE) if quantization.mode == "full" else ()
-    return {*given.npu, *full, *(n for n in given.typed if n.op_type in target.on_request)}
+    """The nodes that the chip must run where it can. A type for an operator requests its unit."""
+    full = graph.nodes(*MOVE_OPERATORS) if quantization.mode == "full" else ()
+    return {*requests.npu, *full, *(n for n in requests.typed if n.op_type in target.on_request)}
 
 
 def _type_at(wide: Collection[TensorUse], spot: TensorUse) -> str:
@@ -114,83 +123,92 @@ def _type_at(wide: Collection[TensorUse], spot: TensorUse) -> str:
 
 
 def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
-    """Those of the chip, in order; a clamp goes with the node that absorbs it."""
+    """The nodes of the chip in order, without absorbed clamps."""
     clamps = {absorbed(node) for node in graph.nodes()}
     return [node for node in graph.nodes() if node in chip and node not in clamps]
 
 
 def _leaves_wide(target: Target) -> bool:
-    """Whether each part of an answer has codes enough on one grid."""
+    """Whether one grid has codes enough for each part of an output."""
     return target.form is not None and target.form.leaving == WIDE
 
 
-def _apart(
+def _cpu_concats(
     graph: Graph,
     quantization: Quantization,
-    given: RequestedTypes,
+    requests: RequestedTypes,
     steps: Mapping[str, float],
     target: Target,
     chip: Collection[Node],
 ) -> list[Node]:
-    """The joins of answers that are the CPU's, where nothing else is asked of them."""
+    """The Concats of outputs that go to the CPU, where no rule says otherwise."""
     if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
-    asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
-    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)
+    requested = {
+        *requests.npu,
+        *(spot[0] for spot in requests.by_use.wide if isinstance(spot, tuple)),
+    }
+    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in requested)
     return [node for node in free if target.converter is None or not _is_one_part(graph, node)]
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:
-    """Whether it joins mask coefficients alone, which the converters hand out as one tensor."""
+    """Whether it joins mask coefficients alone, which the converters output as one tensor."""
     names = coefficient_outputs(graph)
-    return any(str(v.name) in names and root(v) is join.outputs[0] for v in graph.outputs)
+    return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 
 
-def _chained(
-    graph: Graph, given: RequestedTypes, target: Target, steps: Mapping[str, float]
+def _cpu_divisions(
+    graph: Graph, requests: RequestedTypes, target: Target, steps: Mapping[str, float]
 ) -> list[Node]:
-    """What the chip could run of divisions by less than a code, and is not asked to."""
-    found = endangered(graph, steps) if steps else []
-    return [node for node in found if node not in given.npu and _could_run(node, target)]
+    """The fragile divisions that the chip could run and no rule requests there."""
+    divisions = fragile_divisions(graph, steps) if steps else []
+    return [node for node in divisions if node not in requests.npu and _could_run(node, target)]
 
 
 def _could_run(node: Node, target: Target) -> bool:
     return computes(node, target.rounding) and target.runs_when_asked(node.op_type)
 
 
-def _refused(
-    graph: Graph, target: Target, given: RequestedTypes, elsewhere: Collection[Node]
+def _cpu_reasons(
+    graph: Graph, target: Target, requests: RequestedTypes, elsewhere: Collection[Node]
 ) -> dict[str, Collection[Node]]:
-    """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
+    """The nodes that the CPU runs because the chip cannot; those in `elsewhere` are settled."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    asked_for = given.typed.union(given.npu)
-    over = [node for node in left if _is_over(node, target, node in asked_for)]
-    named = [node for node in left if node in asked_for and node not in over]
-    lacking = [n for n in named if n in given.npu or not target.runs_when_asked(n.op_type)]
-    unsaid = [node for node in left if _is_unsaid(node, target)]
+    requested = requests.typed.union(requests.npu)
+    beyond_limits = [node for node in left if _exceeds_limit(node, target, node in requested)]
+    named = [node for node in left if node in requested and node not in beyond_limits]
+    lacking = [n for n in named if n in requests.npu or not target.runs_when_asked(n.op_type)]
+    without_arithmetic = [node for node in left if _lacks_arithmetic(node, target)]
     return {
-        f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
-        f"{OVER} of {target.name} that `npumake check` names": over,
+        f"CPU in float, {target.name} has no 8 bits of this form": without_arithmetic,
+        f"{REASON_LIMIT} of {target.name} that `npumake check` names": beyond_limits,
         f"CPU, {target.name} does not run this operator": lacking,
     }
 
 
-def _is_over(node: Node, target: Target, asked: bool) -> bool:
-    """Whether nothing but a documented limit keeps the unit from running the node."""
-    known = target.runs_when_asked if asked else target.runs
-    runs = known(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+def _exceeds_limit(node: Node, target: Target, is_requested: bool) -> bool:
+    """Whether only a documented limit keeps the node off the unit."""
+    runs_operator = target.runs_when_asked if is_requested else target.runs
+    runs = (
+        runs_operator(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+    )
     return runs and bool(beyond(node, target))
 
 
-def _is_unsaid(node: Node, target: Target) -> bool:
-    """Whether there are integers for the node, and only the target's own have no such form."""
-    known = target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
-    return known and is_float(result(node))
+def _lacks_arithmetic(node: Node, target: Target) -> bool:
+    """Whether the node has an integer kernel, but not in the target's own arithmetic."""
+    has_integers = (
+        target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
+    )
+    return has_integers and is_float(result(node))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
     for reason, nodes in reasons.items():
         names = [f"{node.name} ({node.op_type})" for node in nodes]
-        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        more = (
+            f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+        )
         if names:
-            yield f"{reason}: {', '.join(names[:NAMES])}{more}"
+            yield f"{reason}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"

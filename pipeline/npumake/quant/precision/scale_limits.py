@@ -1,21 +1,21 @@
-"""Scales that fit each other: what no fixed point holds, a tiny scale is widened to.
+"""Scale limits: a scale too small for the fixed-point arithmetic is widened.
 
-With R the largest real number that an accumulator may reach,
+With R the largest real value that an accumulator may reach,
 
     Conv, Gemm, MatMul  R = max|x| * sum|w| + |b|
     Mul                 R = max|a| * max|b|
     one that passes on  R = max|x|
 
-the scale s of what is made is at least
+the output scale s is at least
 
     Add, Sub    s >= max(s_a, s_b) / 2**18, and of int16 / 2**13
     HardSwish   s >= s_x / 2**6
     else        s >= R / 2**30
 
-and that of a tensor that is only ever added, at least 2**-20 of every sum's: less of it is nothing.
-Each bound is inside of what LiteRT holds (2 * s_a < 2**20 * s for ADD, 2**15 of int16;
-s_x <= 2**7 * s for HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts
-are 2 .. 62. Ordinary scales are far from them. Constants are cut before (precision.constants).
+A tensor that is only ever added has at least 2**-20 of every sum's scale: less vanishes. Each bound
+lies inside those of LiteRT (2 * s_a < 2**20 * s for ADD, 2**15 of int16; s_x <= 2**7 * s for
+HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts are 2 .. 62. Ordinary
+scales are far from them. Constants are cut before (precision.constants).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from npumake.engine.fusion import result
 from npumake.engine.rules import RULES
 from npumake.graph import Node, Value, array, attribute, shape
 from npumake.quant.precision.grids import Grid, Grids, power_of_two
-from npumake.quant.precision.placement import activations, moves, root
+from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 SUM_BITS, WIDE_SUM_BITS = 18, 13
 HARD_SWISH_BITS = 6
 REACH_BITS = 30
 ADDED_BITS = 20
-CODES = 256.0
+CODES_8BIT = 256.0
 SUMS = ("Add", "Sub")
-LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-PASSING = frozenset(
+LAYER_OPERATORS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+SAME_REACH_OPERATORS = frozenset(
     {
         *("AveragePool", "Clip", "GlobalAveragePool", "LeakyRelu", "PRelu", "ReduceMean"),
         *("ReduceSum", "Relu"),
@@ -50,35 +50,37 @@ Interval = tuple[float, float]
 
 
 class _Bound(NamedTuple):
-    """The least scales of what a node makes."""
+    """The least scales of a node's output, for 8 bits and for int16."""
 
     narrow: float
     wide: float
 
 
-def fitting(
+def limited_scales(
     nodes: Sequence[Node],
     grids: Mapping[str, Grids],
     power: tuple[bool, bool],
 ) -> dict[str, Grids]:
-    """`grids`, by observed tensor of a float graph, with scales that its integer `nodes`, in
-    their order, can hold; `power` says whether those of 8 bits and of int16 are powers of two."""
-    found = dict(grids)
+    """`grids`, by observed tensor of a float graph, with scales that its integer `nodes` can hold.
+
+    `nodes` are in order; `power` tells whether 8-bit and int16 scales are powers of two.
+    """
+    limited = dict(grids)
     for node in nodes:
-        name = str(root(result(node)).name)
-        if name in found and not moves(node) and node.op_type in RULES:
-            found[name] = _widened(found[name], _least(node, found), power)
-    for name, least in _least_added(nodes, found).items():
-        found[name] = _widened(found[name], _Bound(least, least), power)
-    return found
+        name = str(source_tensor(result(node)).name)
+        if name in limited and not is_data_movement(node) and node.op_type in RULES:
+            limited[name] = _widened(limited[name], _least(node, limited), power)
+    for name, least in _least_added(nodes, limited).items():
+        limited[name] = _widened(limited[name], _Bound(least, least), power)
+    return limited
 
 
-def _widened(given: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
-    return Grids(*(at_least(*each) for each in zip(given, least, power, strict=True)))
+def _widened(grids: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
+    return Grids(*(with_least_scale(*each) for each in zip(grids, least, power, strict=True)))
 
 
-def at_least(grid: Grid, least: float, power: bool = False) -> Grid:
-    """`grid`, with `least` for a scale where its own is smaller; zero stays where it is."""
+def with_least_scale(grid: Grid, least: float, power: bool = False) -> Grid:
+    """`grid` with a scale of at least `least`; the zero point stays."""
     if not grid.scale < least or not math.isfinite(least):
         return grid
     return Grid(np.array(power_of_two(least) if power else least, np.float32), grid.zero_point)
@@ -91,7 +93,7 @@ def largest(grid: Grid) -> float:
 
 
 def reach_of(grid: Grid) -> Interval:
-    """What the codes of a grid stand for, a step more on either side."""
+    """The real values of the lowest and highest code, one step further on either side."""
     limits = np.iinfo(grid.zero_point.dtype)
     zero, scale = int(grid.zero_point), float(grid.scale)
     return scale * (limits.min - zero - 1), scale * (limits.max - zero + 1)
@@ -108,24 +110,24 @@ def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
     return _Bound(least, least)
 
 
-def _held(node: Node, grids: Mapping[str, Grids]) -> float:
-    """What a product by a constant may reach: the constant is cut so that one code of the other
+def _constant_reach(node: Node, grids: Mapping[str, Grids]) -> float:
+    """The limit of a product by a constant: the constant is cut so that one code of the other
     factor saturates."""
     grid = _grid(result(node), grids)
     return math.inf if grid is None or len(activations(node)) > 1 else largest(grid)
 
 
 def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
-    """R; 0 where what is made comes from a table."""
+    """R; 0 for an output from a table."""
     first, second = ([*node.inputs, None])[:2]
     top = _largest(first, grids)
-    if node.op_type in PASSING:
+    if node.op_type in SAME_REACH_OPERATORS:
         return top
     if node.op_type == "Mul":
-        return min(top * _largest(second, grids), CODES * _held(node, grids))
+        return min(top * _largest(second, grids), CODES_8BIT * _constant_reach(node, grids))
     if node.op_type == "Div":
         return top / scale if (scale := _scale(second, grids)) else 0.0
-    if node.op_type not in LAYERS or first is None:
+    if node.op_type not in LAYER_OPERATORS or first is None:
         return 0.0
     weight = array(second)
     if weight is None:
@@ -147,7 +149,7 @@ def _taps(node: Node, weight: np.ndarray) -> int:
 
 
 def _largest(value: Value | None, grids: Mapping[str, Grids]) -> float:
-    """The largest magnitude."""
+    """The largest magnitude of a value."""
     constant = array(value)
     if constant is not None:
         return float(np.abs(constant).max(initial=0.0))
@@ -159,7 +161,7 @@ def _largest(value: Value | None, grids: Mapping[str, Grids]) -> float:
 
 
 def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
-    """Of a constant that of a grid of its own."""
+    """The scale of a value; of a constant, that of its own symmetric grid."""
     constant = array(value)
     if constant is not None:
         return float(np.abs(constant).max(initial=0.0)) / 127.0
@@ -168,21 +170,23 @@ def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
 
 
 def _grid(value: Value | None, grids: Mapping[str, Grids]) -> Grid | None:
-    found = None if value is None else grids.get(str(root(value).name))
-    return None if found is None else found.narrow
+    both = None if value is None else grids.get(str(source_tensor(value).name))
+    return None if both is None else both.narrow
 
 
 def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str, float]:
-    """Of what is only ever added, the least scale that shows in a sum."""
-    found: dict[str, float] = {}
+    """The least scale that shows in a sum, by tensors that are only ever added."""
+    least_scales: dict[str, float] = {}
     for node in nodes:
-        if moves(node):
+        if is_data_movement(node):
             continue
-        made = grids.get(str(root(result(node)).name))
-        is_sum = node.op_type in (*SUMS, "Concat") and made is not None
-        least = float(made.narrow.scale) * 2.0**-ADDED_BITS if made is not None and is_sum else 0.0
+        output = grids.get(str(source_tensor(result(node)).name))
+        is_sum = node.op_type in (*SUMS, "Concat") and output is not None
+        least = (
+            float(output.narrow.scale) * 2.0**-ADDED_BITS if output is not None and is_sum else 0.0
+        )
         for value in activations(node):
-            name = str(root(value).name)
+            name = str(source_tensor(value).name)
             if name in grids:
-                found[name] = min(found.get(name, math.inf), least)
-    return {name: least for name, least in found.items() if least > 0}
+                least_scales[name] = min(least_scales.get(name, math.inf), least)
+    return {name: least for name, least in least_scales.items() if least > 0}

@@ -4,8 +4,8 @@ asymmetric_affine             a zero point for activations, and for weights wher
 dynamic_fixed_point           q / 2**fl: int8, symmetric, every scale a power of two
 perchannel_symmetric_affine   activations with a zero point, a scale per output channel
 
-On a chip whose weights have the type of the activations, the 8 bits are those that the project
-names. Its int16 is dynamic fixed point in every scheme (`Target.wide`, `weights_beside`).
+Where weights have the type of the activations, the project names the 8 bits. Int16 is dynamic fixed
+point in every scheme (`Target.wide`, `weights_beside`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PER_CHANNEL = "perchannel_symmetric_affine"
 
 
 def with_scheme(target: Target, quantization: Quantization) -> Target:
-    """The target with the grids of the project's scheme; as it is where none is asked for."""
+    """The target with the grids of the project's scheme, if any."""
     scheme = quantization.scheme
     if scheme is None:
         return target
@@ -41,7 +41,7 @@ def with_scheme(target: Target, quantization: Quantization) -> Target:
 
 
 def _narrow(target: Target, quantization: Quantization) -> Literal["int8", "uint8"]:
-    """The 8 bits of activations: what the project names, where the chip has both."""
+    """The 8-bit type of activations: the one that the project names, where the chip has both."""
     types = quantization.types
     rules = types if isinstance(types, tuple) else (types,)
     named = {type for rule in rules for type in rule.values()} & {"int8", "uint8"}
@@ -51,7 +51,7 @@ def _narrow(target: Target, quantization: Quantization) -> Literal["int8", "uint
 
 
 def weights_beside(target: Target, is_int16: bool) -> WeightGrid:
-    """The grid of weights that meet activations of int16, or of 8 bits."""
+    """The weight grid for int16 or 8-bit activations."""
     if not (is_int16 and target.weights_as_activations):
         return target.weights
     return WeightGrid("int16", per_channel=False, power_of_two=target.int16_power_of_two)

@@ -1,4 +1,4 @@
-"""The names a person has for parts of a model, found in the optimized graph.
+"""Selectors: names for parts of a model, resolved in the optimized graph.
 
 name      the nodes of that name, or that compute the trained node of that name; else the input
           of the model or the node that makes the tensor of that name
@@ -10,7 +10,7 @@ name...   every node behind it on the way to an output, itself excluded
 Add(*)    every node of that operator; none where the model has no such node
 INPUTS    the inputs of the model
 BOXES     the nodes that make a detector's boxes of distances; none in a model without
-MASKS     what gives the mask coefficients that a detector hands out, its result alone
+MASKS     the producers of a detector's mask coefficients, their outputs alone
 *         everything
 """
 
@@ -34,11 +34,11 @@ from npumake.graph import (
     reads,
 )
 from npumake.project.precision import Type, Types
-from npumake.quant.precision.placement import pieces
+from npumake.quant.precision.placement import concat_parts
 from npumake.targets.spelled_functions import SPELLED_OUT
 
 EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
-DIGITS = 9  # of an operator's number
+MAX_NUMBER_DIGITS = 9
 SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
@@ -46,21 +46,24 @@ WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class SelectedNodes(NamedTuple):
+    """The nodes and model inputs that a selector names."""
+
     nodes: tuple[Node, ...] = ()
     inputs: tuple[Value, ...] = ()
-    results: tuple[Node, ...] = ()  # what they make, and nothing they read
+    results: tuple[Node, ...] = ()  # outputs alone
 
 
 class TypeRule(NamedTuple):
-    """One rule: a name with its type, and the key it stands at."""
+    """A selector with its type, and the YAML key of the rule."""
 
     name: str
     type: Type
     route: Route
 
 
-def named(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """What `name` means in `graph`. Raises ProjectError at `route` when it means nothing."""
+def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
+    """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
+    none."""
     if name == EVERYTHING:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
@@ -84,44 +87,47 @@ def named(graph: Graph, name: str, route: Route) -> SelectedNodes:
 
 
 def is_of_nodes(name: str) -> bool:
-    """Whether it names one node, or all of an operator, and no stretch of the model."""
+    """Whether the selector names one node or all of an operator, and no stretch of the model."""
     return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
 
 
-def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
-    """The rules, the weakest first. A mapping has no order of its own: there the one that names
-    less is the stronger, and of two `name...` the one that begins further behind."""
+def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
+    """The rules, the weakest first.
+
+    A mapping has no order: there the rule that selects less is stronger, and of two `name...` the
+    one that starts further behind.
+    """
     if isinstance(types, Mapping):
         return _by_strength(graph, types, "quantization.types")
     return [
-        said
+        rule
         for index, rules in enumerate(types)
-        for said in _by_strength(graph, rules, f"quantization.types.{index}")
+        for rule in _by_strength(graph, rules, f"quantization.types.{index}")
     ]
 
 
 def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
-    said = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
-    return sorted(said, key=lambda rule: strength(graph, rule.name, rule.route))
+    typed = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
+    return sorted(typed, key=lambda rule: strength(graph, rule.name, rule.route))
 
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
-    """What orders names from the weakest, which say least, to the strongest."""
+    """The sort key of a selector, from the weakest, which selects most, to the strongest."""
     if name in WIDEST:
         return (WIDEST.index(name), 0)
     if name.endswith(OF_OPERATOR):
         return (3, 0)
     if name.endswith(BEHIND) or WAY in name:
-        return (4, -len(named(graph, name, route).nodes))
+        return (4, -len(select_nodes(graph, name, route).nodes))
     return (5, 0)
 
 
 def _mask_makers(graph: Graph) -> tuple[Node, ...]:
-    """The nodes whose results, joined and moved, are the mask coefficients."""
+    """The nodes whose outputs, joined and moved, are the mask coefficients."""
     names = coefficient_outputs(graph)
     values = [value for value in graph.outputs if str(value.name) in names]
-    made = {producer(piece) for value in values for piece in pieces(value)}
-    return tuple(node for node in graph.nodes() if node in made)
+    makers = {producer(piece) for value in values for piece in concat_parts(value)}
+    return tuple(node for node in graph.nodes() if node in makers)
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
@@ -145,29 +151,29 @@ def _hint(graph: Graph, name: str) -> str:
 
 
 def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
-    """What computes the operator of that number in the trained file."""
-    is_number = name.isdecimal() and name.isascii() and len(name) <= DIGITS
+    """The nodes that compute the operator of that number in the trained file."""
+    is_number = name.isdecimal() and name.isascii() and len(name) <= MAX_NUMBER_DIGITS
     trained = operator_nodes(graph, int(name)) if is_number else ()
     return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
 
 
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
-    """The nodes of an id as SyNAP's quantizer gives one to a layer: type_name_number of each node
-    that was fused, one behind the other."""
-    known = {
+    """The nodes of a layer id of SyNAP's quantizer: type_name_number of each fused node, one after
+    another."""
+    by_prefix = {
         f"{node.op_type}_{each}_": node
         for node in graph.nodes()
         for each in (*origin(node), str(node.name))
     }
-    found, rest = list[Node](), name
+    fused, rest = list[Node](), name
     while rest:
-        start = max((text for text in known if rest.startswith(text)), key=len, default="")
+        start = max((text for text in by_prefix if rest.startswith(text)), key=len, default="")
         number, _, after = rest[len(start) :].partition("_")
         if not start or not number.isdecimal():
             return ()
-        found.append(known[start])
+        fused.append(by_prefix[start])
         rest = after
-    return tuple(found)
+    return tuple(fused)
 
 
 def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
@@ -187,34 +193,34 @@ def _all_names(graph: Graph) -> Iterable[str]:
 
 def _behind(graph: Graph, start: SelectedNodes) -> tuple[Node, ...]:
     reached = {*start.inputs, *(value for node in start.nodes for value in node.outputs)}
-    found = []
+    behind = []
     for node in graph.nodes():
         if not reached.isdisjoint(reads(node)):
-            found.append(node)
+            behind.append(node)
             reached.update(node.outputs)
-    return tuple(found)
+    return tuple(behind)
 
 
 def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
-    found = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
-    if not found and not is_operator(op_type):
+    selected = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
+    if not selected and not is_operator(op_type):
         hint = did_you_mean(op_type, {node.op_type for node in graph.nodes()})
         raise ProjectError(f"there is no operator `{op_type}`", route, hint)
-    return tuple(found)
+    return tuple(selected)
 
 
 def _parts(node: Node) -> tuple[str, ...]:
-    """The operators of the trained model that a target's form has in one node."""
+    """The operators of the trained model that a target's form fuses into one node."""
     return SPELLED_OUT[SILU] if node.op_type == SILU else ()
 
 
 def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:
     first = [_start(graph, name, route) for name in start.split(", ")]
     last = [_exactly(graph, name, route) for name in end.split(", ")]
-    nodes = tuple(node for found in first for node in found.nodes)
-    values = tuple(value for found in first for value in found.inputs)
+    nodes = tuple(node for selected in first for node in selected.nodes)
+    values = tuple(value for selected in first for value in selected.inputs)
     reached = {*nodes, *_behind(graph, SelectedNodes(nodes, values))}
-    needed = {node for found in last for node in found.nodes}
+    needed = {node for selected in last for node in selected.nodes}
     for node in reversed(graph.nodes()):
         if any(use.node in needed for value in node.outputs for use in value.uses()):
             needed.add(node)
@@ -222,6 +228,6 @@ def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ..
 
 
 def _start(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """As `_exactly`, but a tensor is itself and not what makes it."""
-    found, value = _exactly(graph, name, route), graph.values().get(name)
-    return found if value is None or graph.find(name) else SelectedNodes((), (value,))
+    """As `_exactly`, but a tensor selects itself and not its producer."""
+    selected, value = _exactly(graph, name, route), graph.values().get(name)
+    return selected if value is None or graph.find(name) else SelectedNodes((), (value,))

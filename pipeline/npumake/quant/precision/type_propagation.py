@@ -1,13 +1,13 @@
-"""Where int16 reaches: what was asked for, extended until it holds together.
+"""Type propagation: requested int16 spreads until all rules hold.
 
-    follows   a node that only moves values, of which nothing is said, takes the type it is given
-    one type  it reads and makes one type; so does, where `target.same_types` holds, every operator
-              but those that multiply and accumulate, and with `target.one_type` these too
-    spreads   with `target.same_types`, whoever makes what is read as int16 makes int16, and whoever
-              reads what is made as int16 reads int16, unless something else is said of them
+    follows   a data movement without a rule takes the type of its input
+    one type  inputs and output have one type: of a data movement; with `target.same_types` of every
+              operator but those that accumulate; with `target.one_type` of these too
+    spreads   with `target.same_types`, producers of int16 inputs output int16 and readers of int16
+              outputs read int16, unless a rule says otherwise
 
-An operator that has no int16 on the target stays at 8 bits. Each rule only ever widens, so the
-order of the nodes does not matter and the end is reached.
+An operator without int16 on the target keeps 8 bits. Each rule only ever widens, so the order of
+the nodes does not matter and the iteration ends.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ from npumake.engine.fusion import result
 from npumake.engine.quantized_node import is_constant
 from npumake.engine.rules import CONSTANT_OPERANDS, RULES
 from npumake.graph import Graph, Node, Value, is_float
-from npumake.quant.precision.placement import ALIKE, PASSIVE
+from npumake.quant.precision.placement import MOVE_OPERATORS, SAME_GRID_OPERATORS
 from npumake.targets.target import Target
 
 WIDE = "int16"
-OUT = -1  # in place of an operand's index: what the node makes
-MOVING = ALIKE | PASSIVE
-ACCUMULATING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+OUT = -1  # the node's output, in place of an input index
+MOVING_OPERATORS = SAME_GRID_OPERATORS | MOVE_OPERATORS
+ACCUMULATING_OPERATORS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
-TensorUse = tuple[Node, int] | Value  # an operand or the result of a node; an input of the model
+TensorUse = tuple[Node, int] | Value  # an input or output of a node, or an input of the model
 
 
 @dataclass(frozen=True)
 class TypeRequests:
-    """What was asked for, spot by spot: int16, and 8 bits and nothing else."""
+    """Requested types by use: int16, and strictly 8 bits."""
 
     wide: set[TensorUse] = field(default_factory=set)
     narrow: set[TensorUse] = field(default_factory=set)
 
 
-class Widened(NamedTuple):
+class Int16Uses(NamedTuple):
+    """The uses in int16, and the nodes whose requests were not met."""
+
     wide: set[TensorUse]
-    refused: tuple[Node, ...]  # asked to be int16, which their operator is not
-    overruled: tuple[Node, ...]  # asked to be of 8 bits somewhere, but of one type with the rest
+    refused: tuple[Node, ...]  # int16 requested, but not available for the operator
+    overruled: tuple[Node, ...]  # 8 bits requested for a part of a one-type node
 
 
 def operands(node: Node) -> list[int]:
-    """The inputs that lie on a grid of their own: activations, and constants that are no weight."""
+    """The inputs with a grid of their own: activations, and constants other than weights."""
     return [
         index
         for index, value in enumerate(node.inputs)
@@ -54,49 +56,51 @@ def operands(node: Node) -> list[int]:
     ]
 
 
-def spots(node: Node) -> list[TensorUse]:
+def tensor_uses(node: Node) -> list[TensorUse]:
     return [*((node, index) for index in operands(node)), (node, OUT)]
 
 
-def widened(graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target) -> Widened:
-    """Where int16 reaches among the chip's `nodes`, absorbed clamps not among them."""
-    widening = _Widening(graph, nodes, wishes, target)
+def propagate_int16(
+    graph: Graph, nodes: Sequence[Node], requests: TypeRequests, target: Target
+) -> Int16Uses:
+    """The int16 uses among the chip's `nodes`; absorbed clamps are not among these."""
+    widening = _Widening(graph, nodes, requests, target)
     for node in nodes:
-        widening.widen([spot for spot in spots(node) if spot in wishes.wide])
-    widening.widen([value for value in graph.inputs if value in wishes.wide])
+        widening.widen([spot for spot in tensor_uses(node) if spot in requests.wide])
+    widening.widen([value for value in graph.inputs if value in requests.wide])
     reached = -1
     while reached < len(widening.wide):
         reached = len(widening.wide)
         for node in nodes:
             widening.extend(node)
     used = {
-        made
+        source
         for node in nodes
-        for read, made in widening.given[node].items()
+        for read, source in widening.given[node].items()
         if read in widening.wide
     }
-    unused = {value for value in graph.inputs if value not in used}  # no need to feed it so
-    return Widened(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
+    unused = {value for value in graph.inputs if value not in used}  # no reader needs int16
+    return Int16Uses(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
 
 
 class _Widening:
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target
+        self, graph: Graph, nodes: Sequence[Node], requests: TypeRequests, target: Target
     ) -> None:
-        self.narrow = wishes.narrow
+        self.narrow = requests.narrow
         self.target = target
         self.wide: set[TensorUse] = set()
         self.refused: dict[Node, None] = {}
         self.overruled: dict[Node, None] = {}
         self._makers: dict[Value, TensorUse] = {value: value for value in graph.inputs}
         self._makers |= {result(node): (node, OUT) for node in nodes}
-        self._spots = {node: spots(node) for node in nodes}
+        self._spots = {node: tensor_uses(node) for node in nodes}
         self.given = {node: self._makes(node) for node in nodes}
 
     def extend(self, node: Node) -> None:
-        own, given = self._spots[node], self.given[node]
-        follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
-        if follows and not self.wide.isdisjoint(given.values()):
+        own, sources = self._spots[node], self.given[node]
+        follows = node.op_type in MOVING_OPERATORS and self.narrow.isdisjoint(own)
+        if follows and not self.wide.isdisjoint(sources.values()):
             self.widen(own)
         binding = own[:-1] if is_mixed(node, self.target) else own
         if is_of_one_type(node, self.target) and not self.wide.isdisjoint(binding):
@@ -104,21 +108,21 @@ class _Widening:
                 self.overruled[node] = None
             self.widen(own)
         if self.target.same_types:
-            both = [*given.items(), *((made, read) for read, made in given.items())]
+            both = [*sources.items(), *((source, read) for read, source in sources.items())]
             self.widen(
                 [there for here, there in both if here in self.wide and self._is_free(there)]
             )
 
     def _makes(self, node: Node) -> dict[TensorUse, TensorUse]:
-        """Who makes each operand on the chip, or that it is an input."""
+        """By operand, its producer on the chip or the model input."""
         read = ((index, node.inputs[index]) for index in operands(node))
         return {(node, i): self._makers[v] for i, v in read if v is not None and v in self._makers}
 
     def _is_free(self, spot: TensorUse) -> bool:
         return spot not in self.narrow
 
-    def widen(self, wanted: Sequence[TensorUse]) -> None:
-        for spot in wanted:
+    def widen(self, uses: Sequence[TensorUse]) -> None:
+        for spot in uses:
             if spot in self.wide:
                 continue
             if isinstance(spot, tuple) and not self.target.takes_int16(spot[0].op_type):
@@ -128,14 +132,14 @@ class _Widening:
 
 
 def is_of_one_type(node: Node, target: Target) -> bool:
-    """Whether all that the node reads and makes has one type."""
-    if node.op_type in ALIKE or target.one_type:
+    """Whether all inputs and outputs of the node have one type."""
+    if node.op_type in SAME_GRID_OPERATORS or target.one_type:
         return True
-    return target.same_types and node.op_type not in ACCUMULATING
+    return target.same_types and node.op_type not in ACCUMULATING_OPERATORS
 
 
 def is_mixed(node: Node, target: Target) -> bool:
-    """Whether what it makes may be int16 though what it reads is not."""
+    """Whether the output may be int16 though the inputs are not."""
     return target.form is not None and node.op_type in target.form.mixed
 
 

@@ -1,4 +1,4 @@
-"""What `quantization:` asks for, name by name, as wishes about single nodes and tensors."""
+"""Type requests: the rules of `quantization:` as requests for single nodes and tensor uses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from npumake.errors import Route
 from npumake.graph import Graph, Node, Value, producer
 from npumake.project.sections import LayerTypes, Quantization
 from npumake.quant.precision.optional_selectors import without_missing
-from npumake.quant.precision.placement import PASSIVE, root
+from npumake.quant.precision.placement import MOVE_OPERATORS, source_tensor
 from npumake.quant.precision.selectors import (
     BOXES,
     EVERYTHING,
     MASKS,
     SelectedNodes,
-    in_order,
     is_of_nodes,
-    named,
+    ordered_rules,
+    select_nodes,
     strength,
 )
 from npumake.quant.precision.type_propagation import (
@@ -29,77 +29,81 @@ from npumake.quant.precision.type_propagation import (
     TensorUse,
     TypeRequests,
     operands,
-    spots,
+    tensor_uses,
 )
 
 FLOATS = ("float16", "float32")
-WEAKEST = (-1, 0)  # of no name
+WEAKEST = (-1, 0)  # weaker than every selector
 OF_EVERYTHING = (0, 0)
 
 
 @dataclass(frozen=True)
 class RequestedTypes:
-    wishes: TypeRequests = field(default_factory=TypeRequests)
-    types: dict[Node, str] = field(default_factory=dict)  # of the nodes that are to be float
-    fed: set[Value] = field(default_factory=set)  # inputs that are to be float
+    """The requests of one project for one graph."""
+
+    by_use: TypeRequests = field(default_factory=TypeRequests)
+    types: dict[Node, str] = field(default_factory=dict)  # float16 and float32 nodes
+    float_inputs: set[Value] = field(default_factory=set)  # model inputs that stay float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
-    typed: set[Node] = field(default_factory=set)  # of whose operator or name an integer is asked
+    typed: set[Node] = field(default_factory=set)  # with an integer type by operator or name
     notes: list[str] = field(default_factory=list)
 
     def of_type(self, type: str) -> list[Node]:
-        return [node for node, given in self.types.items() if given == type]
+        return [node for node, requested in self.types.items() if requested == type]
 
 
-def asked(graph: Graph, quantization: Quantization) -> RequestedTypes:
-    """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
-    wins whose name says more, and `npu` where both say as much. What only moves values follows its
-    producer unless a name says more than `*`.
+def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
+    """The requests of `quantization` for `graph`.
 
-    Raises ProjectError for a name that means nothing.
+    A clamp takes the requests of the node that absorbs it. Of `npu` and `cpu` the more specific
+    selector wins, `npu` on a tie. A data movement follows its producer unless a selector is
+    stronger than `*`. Raises ProjectError for a name that selects nothing.
     """
-    found = RequestedTypes()
+    requests = RequestedTypes()
     quantization, notes = without_missing(graph, quantization)
-    found.notes.extend(notes)
+    requests.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
-    _ask_types(found, graph, quantization, wholes)
+    _ask_types(requests, graph, quantization, wholes)
     for name, layer in _weakest_first(graph, quantization.layers):
-        for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
-            _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
+        for node in select_nodes(graph, name, Route(f"quantization.layers.{name}")).nodes:
+            _ask_layer(requests, wholes.get(node, node), layer, clamp=node in wholes)
             if is_of_nodes(name):
-                found.typed.add(wholes.get(node, node))
+                requests.typed.add(wholes.get(node, node))
     if quantization.outputs in ("int8", "int16"):
-        makers = (producer(root(value)) for value in graph.outputs)
-        made = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
-        _wish(found.wishes, made, quantization.outputs, firmly=True)
+        makers = (producer(source_tensor(value)) for value in graph.outputs)
+        outputs = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
+        _request(requests.by_use, outputs, quantization.outputs, firmly=True)
     pictures = [value for value in graph.inputs if str(value.name) in images(graph)]
-    _wish(found.wishes, pictures, "int8", firmly=True)  # their pixels are codes
+    _request(requests.by_use, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
-    weak = {node for node in npu if node.op_type in PASSIVE and npu[node] == OF_EVERYTHING}
+    weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_EVERYTHING}
     asked_for = (node for node in npu if node not in weak)
-    found.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
-    found.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
-    return found
+    requests.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
+    requests.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
+    return requests
 
 
 def _ask_types(
-    found: RequestedTypes, graph: Graph, quantization: Quantization, wholes: Mapping[Node, Node]
+    requests: RequestedTypes, graph: Graph, quantization: Quantization, wholes: Mapping[Node, Node]
 ) -> None:
-    for rule in in_order(graph, quantization.types):
-        given = named(graph, rule.name, rule.route)
-        if rule.name == BOXES and not given.nodes:
-            found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
+    for rule in ordered_rules(graph, quantization.types):
+        selected = select_nodes(graph, rule.name, rule.route)
+        if rule.name == BOXES and not selected.nodes:
+            requests.notes.append(
+                "BOXES has no effect: no node of the model makes boxes of distances"
+            )
         if rule.name == MASKS and joins_coefficients(graph):
-            found.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
+            requests.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
         nodes, results = (
             tuple(dict.fromkeys(wholes.get(node, node) for node in each))
-            for each in (given.nodes, given.results)
+            for each in (selected.nodes, selected.results)
         )
-        meant = SelectedNodes(nodes, given.inputs, results)
-        _ask(found, meant, rule.type, firmly=rule.name != EVERYTHING)
+        meant = SelectedNodes(nodes, selected.inputs, results)
+        _ask(requests, meant, rule.type, firmly=rule.name != EVERYTHING)
         if rule.type not in FLOATS and is_of_nodes(rule.name):
-            found.typed.update(nodes)
+            requests.typed.update(nodes)
 
 
 def _weakest_first(graph: Graph, layers: Mapping[str, LayerTypes]) -> list[tuple[str, LayerTypes]]:
@@ -108,49 +112,49 @@ def _weakest_first(graph: Graph, layers: Mapping[str, LayerTypes]) -> list[tuple
     return [(name, layers[name]) for name in order]
 
 
-def _ask(found: RequestedTypes, given: SelectedNodes, type: str, firmly: bool) -> None:
-    """A node whose result is to be float is float itself."""
-    for node in (*given.nodes, *given.results):
-        found.types.pop(node, None)
+def _ask(requests: RequestedTypes, selected: SelectedNodes, type: str, firmly: bool) -> None:
+    """Records a rule. A node with a float output is float itself."""
+    for node in (*selected.nodes, *selected.results):
+        requests.types.pop(node, None)
         if type in FLOATS:
-            found.types[node] = type
-        asked_of = spots(node) if node in given.nodes else [(node, OUT)]
-        _wish(found.wishes, asked_of, type, firmly)
-    for value in given.inputs:
-        (found.fed.add if type in FLOATS else found.fed.discard)(value)
-        _wish(found.wishes, [value], type, firmly)
+            requests.types[node] = type
+        asked_of = tensor_uses(node) if node in selected.nodes else [(node, OUT)]
+        _request(requests.by_use, asked_of, type, firmly)
+    for value in selected.inputs:
+        (requests.float_inputs.add if type in FLOATS else requests.float_inputs.discard)(value)
+        _request(requests.by_use, [value], type, firmly)
 
 
-def _ask_layer(found: RequestedTypes, node: Node, layer: LayerTypes, clamp: bool) -> None:
-    """What a clamp reads is no tensor of the chip's."""
+def _ask_layer(requests: RequestedTypes, node: Node, layer: LayerTypes, clamp: bool) -> None:
+    """Records a layer's types. A clamp's input is no tensor of the chip's."""
     if layer.output is not None:
-        _wish(found.wishes, [(node, OUT)], layer.output, firmly=True)
+        _request(requests.by_use, [(node, OUT)], layer.output, firmly=True)
     if clamp:
         return
     for index in operands(node):
         own = layer.inputs[index] if index < len(layer.inputs) else None
         if (type := own or layer.input) is not None:
-            _wish(found.wishes, [(node, index)], type, firmly=True)
+            _request(requests.by_use, [(node, index)], type, firmly=True)
 
 
-def _wish(wishes: TypeRequests, spots: Iterable[TensorUse], type: str, firmly: bool) -> None:
+def _request(requests: TypeRequests, spots: Iterable[TensorUse], type: str, firmly: bool) -> None:
     spots = list(spots)
-    wishes.wide.difference_update(spots)
-    wishes.narrow.difference_update(spots)
+    requests.wide.difference_update(spots)
+    requests.narrow.difference_update(spots)
     if type == WIDE:
-        wishes.wide.update(spots)
+        requests.wide.update(spots)
     elif firmly and type not in FLOATS:
-        wishes.narrow.update(spots)
+        requests.narrow.update(spots)
 
 
 def _named_by(
     graph: Graph, names: Iterable[str], key: str, wholes: Mapping[Node, Node]
 ) -> dict[Node, tuple[int, int]]:
     """The nodes that are named, each with the strength of the strongest of its names."""
-    found: dict[Node, tuple[int, int]] = {}
+    strengths: dict[Node, tuple[int, int]] = {}
     for index, name in enumerate(names):
         route = Route(f"quantization.{key}.{index}")
-        for node in named(graph, name, route).nodes:
+        for node in select_nodes(graph, name, route).nodes:
             whole = wholes.get(node, node)
-            found[whole] = max(found.get(whole, WEAKEST), strength(graph, name, route))
-    return found
+            strengths[whole] = max(strengths.get(whole, WEAKEST), strength(graph, name, route))
+    return strengths

@@ -1,11 +1,11 @@
-"""Q/DQ: a float graph that says, in standard ONNX, on which grid each tensor lies.
+"""Q/DQ: a float graph whose grids are QuantizeLinear and DequantizeLinear nodes of standard ONNX.
 
-    insert      grids → Q/DQ nodes in the graph      integers      float weights → int8 and int32
-    laid        the grid of a tensor where it is read   pairs      one Q and one DQ
-    seams, seats  where neighbours meet, and what a kernel asks for
-    answers     outputs that are codes               half, signed  float16; uint8 as int8
-    gemm_as_conv  a Gemm for a chip that has only Conv      pool_as_mean  likewise, on int16
-    loaded      grids that a model brought along     converted, described  what a file says
+    insert            grids to Q/DQ nodes            integers   float weights to int8 and int32
+    grid_assignment   the grid of each tensor use    pairs      one Q and one DQ
+    verify            checks each node's Q/DQ        fixed_output_params  grids that kernels fix
+    quantized_outputs outputs without DQ             float16, uint8_to_int8   other types
+    gemm_as_conv, pool_as_mean                       rewrites for a chip's operators
+    brought_grids     grids of a quantized model     output_metadata, converter_metadata
 
-It refuses to choose: the grids and the plan are given to it.
+It chooses nothing: grids and plan are its inputs.
 """

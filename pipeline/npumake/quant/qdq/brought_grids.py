@@ -1,9 +1,8 @@
-"""The grids a model brought along: Q/DQ from a pre-quantized file, or from training with it.
+"""Grids that a model brings along: Q/DQ of a quantized file, or of quantization-aware training.
 
-They are kept as they are. Where the chip needs more than the model says, it follows from what it
-says: a node that only moves codes gives codes of the same grid, an 8-bit image is a code already,
-and a float weight between two grids gets the target's. Whatever is left without a grid stays
-float, on the CPU.
+They stay as they are. Missing grids follow from them: a data movement outputs codes of its input's
+grid, an 8-bit image is a code already, and a float weight between two grids gets the target's.
+Nodes that still lack a grid stay float, on the CPU.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from npumake.errors import ProjectError, Route
 from npumake.graph import Graph, Node, Value, annotate, array, keep_float, only_consumer, producer
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.precision.grids import Grid, image_grid
-from npumake.quant.precision.placement import ALIKE, activations, runs
-from npumake.quant.precision.precision_plan import NAMES, planned
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, runs
+from npumake.quant.precision.precision_plan import MAX_NAMES_IN_NOTE, plan_precision
 from npumake.quant.precision.type_propagation import WIDE, is_of_one_type
-from npumake.quant.precision.type_requests import FLOATS, asked
+from npumake.quant.precision.type_requests import FLOATS, requested_types
 from npumake.quant.qdq.brought_constants import (
     bias_factor,
     is_wide,
@@ -31,47 +30,46 @@ from npumake.quant.qdq.brought_constants import (
     make_constants_real,
 )
 from npumake.quant.qdq.division_guards import guard_divisions
-from npumake.quant.qdq.fixed_output_params import seat_before_own
+from npumake.quant.qdq.fixed_output_params import requantize_fixed_outputs
 from npumake.quant.qdq.grid_assignment import type_of
 from npumake.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
 from npumake.quant.qdq.merge_pairs import merge_pairs, refuse_wide
 from npumake.quant.qdq.pairs import DQ, Q
-from npumake.quant.qdq.uint8_to_int8 import signed
+from npumake.quant.qdq.uint8_to_int8 import to_signed
 from npumake.targets.target import Target
 
-SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
-OFF_PRODUCTS = "a bias is of another scale than the products it is added to, and is put on theirs"
-REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
-EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
+NOTE_SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
+NOTE_BIAS_SCALE = (
+    "a bias is of another scale than the products it is added to, and is put on theirs"
+)
+NOTE_REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
+EXACT_MOVES = SAME_GRID_OPERATORS - {"Resize"}  # outputs are input codes
 LOAD = "load"
 
 
 def carries_grids(graph: Graph) -> bool:
-    """Whether some tensor that is computed or fed is on a grid of the model's own."""
+    """Whether a tensor that is computed or fed lies on a grid of the model's own."""
     return any(not is_constant(node.inputs[0]) for node in graph.nodes(Q, DQ))
 
 
 def check_method(graph: Graph, calibration: Calibration) -> None:
-    """`load` is for the models that carry grids, and they are for `load`. Raises ProjectError."""
+    """Raises ProjectError where the model carries grids and `method` is not `load`."""
     if carries_grids(graph) and calibration.method != LOAD:
         what = f"the model carries its own scales, `{calibration.method}` would ignore them"
         raise ProjectError(what, Route("calibration.method"), f"write  method: {LOAD}")
 
 
 def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
-    """Nothing to load, and nothing to find: a model that carries no grids runs in floats alone.
-
-    Raises ProjectError where some node would run in integers.
-    """
-    if planned(graph, quantization, target).nodes:
+    """Raises ProjectError where a model without grids would run some node in integers."""
+    if plan_precision(graph, quantization, target).nodes:
         hint = "choose kl, max or max_percentile to find its thresholds"
         what = "the model is float: it has no Q/DQ to load scales from"
         raise ProjectError(what, Route("calibration.method"), hint)
 
 
-def check_nothing_asked(quantization: Quantization) -> None:
-    """The types are those the model carries; floats are for one that carries none, and units may
-    be chosen. Raises ProjectError for anything else that is asked for."""
+def check_only_defaults(quantization: Quantization) -> None:
+    """Raises ProjectError for settings that the model's own types overrule. Units may be chosen,
+    and float types."""
     rules = quantization.types if isinstance(quantization.types, tuple) else (quantization.types,)
     floats = all(type in FLOATS for types in rules for type in types.values())
     free = {"cpu", "npu", *(["types"] if floats else [])}
@@ -83,17 +81,18 @@ def check_nothing_asked(quantization: Quantization) -> None:
 
 
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
-    """A copy of a graph that carries grids, with those that follow from them.
+    """A copy of a graph that carries grids, with the grids that follow from them.
 
-    Raises StageError for int16 where the target has none."""
+    Raises StageError for int16 where the target has none.
+    """
     graph, notes = graph.copy(), list[str]()
     merge_pairs(graph)
     refuse_wide(graph, target)
     off_products = _off_products(graph)
     if target.rounding == TWICE:
-        notes += _notes(SYMMETRIC, signed(graph))
+        notes += _notes(NOTE_SYMMETRIC, to_signed(graph))
     _quantize_images(graph, target)
-    units = asked(graph, quantization)
+    units = requested_types(graph, quantization)
     moved = list[str]()
     for node in graph.nodes():
         if node.op_type in (Q, DQ):
@@ -105,16 +104,18 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             continue
         if _fitted(graph, node, target):
             moved.append(str(node.name))
-    annotate(graph, [*notes, *_notes(REGRIDDED, moved), *_notes(OFF_PRODUCTS, off_products)])
+    annotate(
+        graph, [*notes, *_notes(NOTE_REGRIDDED, moved), *_notes(NOTE_BIAS_SCALE, off_products)]
+    )
     if target.rounding == TWICE:
-        seat_before_own(graph)
+        requantize_fixed_outputs(graph)
     guard_divisions(graph)
     graph.drop_unused()
     return graph.with_shapes()
 
 
 def _quantize_images(graph: Graph, target: Target) -> None:
-    """An 8-bit image is a code already."""
+    """Quantizes 8-bit images, whose pixels are codes."""
     for value in graph.inputs:
         if str(value.name) in images(graph) and not _is_quantized(value):
             readers = {use.node for use in value.uses()}
@@ -122,19 +123,19 @@ def _quantize_images(graph: Graph, target: Target) -> None:
 
 
 def _fitted(graph: Graph, node: Node, target: Target) -> bool:
-    """Complete the grids around a node of the chip. Whether a weight is on another one now."""
+    """Completes the grids around a chip node. Returns whether a weight moved to another grid."""
     lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
     if len(lies_on) < len(activations(node)) or not lies_on:
         make_constants_real(graph, node)
         return False
-    made = result(node)
-    if node.op_type in EXACT and not _is_quantized(made):
-        quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
-    if not _goes_into_a_grid(made) and node.op_type not in PLACES:
+    output = result(node)
+    if node.op_type in EXACT_MOVES and not _is_quantized(output):
+        quantize_activation(graph, output, lies_on[activations(node)[0]], {node})
+    if not _goes_into_a_grid(output) and node.op_type not in PLACES:
         make_constants_real(graph, node)
         return False
     read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-    made_on = [grid for use in made.uses() if (grid := grid_of(use.node)) is not None]
+    made_on = [grid for use in output.uses() if (grid := grid_of(use.node)) is not None]
     if not _has_types(node, [*read.values(), *made_on], target):
         keep_float(node)
         make_constants_real(graph, node)
@@ -146,13 +147,13 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
 
 
 def _off_products(graph: Graph) -> list[str]:
-    """Nodes whose bias contradicts the other scales of the file, which then cannot all be right."""
-    found = []
+    """Nodes whose bias contradicts the other scales of the file."""
+    names = []
     for node in graph.nodes():
         factor = bias_factor(node, _grids_read(node))
         if factor != 1.0:
-            found.append(f"{node.name} ({factor:.4g} times)")
-    return found
+            names.append(f"{node.name} ({factor:.4g} times)")
+    return names
 
 
 def _grids_read(node: Node) -> dict[int, Grid]:
@@ -161,7 +162,7 @@ def _grids_read(node: Node) -> dict[int, Grid]:
 
 
 def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
-    """Whether the unit runs the node on these types, all around it."""
+    """Whether the unit runs the node on these types."""
     types = {type_of(grid) for grid in grids}
     if WIDE in types and not target.takes_int16(node.op_type):
         return False
@@ -169,13 +170,13 @@ def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
 
 
 def _notes(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return [f"{what}: {', '.join(names[:NAMES])}{more}"] if names else []
+    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    return [f"{what}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"] if names else []
 
 
-def _goes_into_a_grid(made: Value) -> bool:
-    """Whether nothing but one Q reads it."""
-    reader = only_consumer(made)
+def _goes_into_a_grid(output: Value) -> bool:
+    """Whether one Q alone reads the value."""
+    reader = only_consumer(output)
     return reader is not None and reader.op_type == Q
 
 
@@ -184,19 +185,19 @@ def _is_quantized(value: Value) -> bool:
 
 
 def _grid(value: Value) -> Grid | None:
-    """The grid of a dequantized value, if it is one for all of it."""
+    """The per-tensor grid of a dequantized value."""
     maker: Node | None = producer(value)
     return None if maker is None or maker.op_type != DQ else grid_of(maker)
 
 
 def grid_of(pair: Node) -> Grid | None:
-    """That of a Q or DQ, if it is one for all of a tensor; None for any other node."""
+    """The per-tensor grid of a Q or DQ; None for any other node."""
     if pair.op_type not in (Q, DQ) or len(pair.inputs) < 3:
         return None
-    scale, zero_point = (array(given) for given in pair.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in pair.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))
 
 
-assert RULES.keys() >= EXACT
+assert RULES.keys() >= EXACT_MOVES

@@ -1,10 +1,10 @@
-"""A detector's outputs as the converter of its chip hands them out.
+"""A detector's outputs in the form of its chip's converter.
 
     scores behind a Sigmoid   uint8, 1/256, 0
-    [1, channels, boxes]      a part of the head: [1, channels, boxes, 1], the last one `padding`
+    [1, channels, boxes]      a part of the head: [1, channels, boxes, 1], the last axis `padding`
 
-The codes are the same numbers in the same order. Source: what the Ara2 Converter 1.2.4 made, as
-its authors published it (EdgeFirst's HAL, testdata/ara2_*_edgefirst.json).
+The codes are the same numbers in the same order. Source: outputs of the Ara2 Converter 1.2.4, as
+its authors published them (EdgeFirst's HAL, testdata/ara2_*_edgefirst.json).
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from npumake.quant.precision.grids import Grid, grid
 from npumake.quant.qdq.pairs import DQ, Q, pair
 from npumake.targets.target import Target
 
-SCORE_SCALE = 1 / 256  # of a probability in 8 bits
-PADDED_RANK = 4  # of every tensor of the chip's
+SCORE_SCALE = 1 / 256  # 8-bit probability
+PADDED_RANK = 4  # of every tensor on the chip
 PADDING = ("padding", 1)
-WHOLE = ("detection", "detections", None)
+WHOLE_HEAD_TYPES = ("detection", "detections", None)
 NONE = (None, None)
 
 
 def as_converted(graph: Graph, target: Target) -> None:
-    """Edit a quantized graph in place; nothing where no converter or no metadata is."""
+    """Edits a quantized graph in place; a target without converter or a model without metadata is
+    left alone."""
     metadata = metadata_of(graph)
     if target.converter is None or metadata is None or not metadata.outputs:
         return
@@ -56,7 +57,7 @@ def as_converted(graph: Graph, target: Target) -> None:
 
 
 def _as_probabilities(graph: Graph, value: Value) -> None:
-    """Lay the output of a Sigmoid on the grid of a probability, where nothing else reads it."""
+    """Moves the output of a Sigmoid to the grid of a probability, where nothing else reads it."""
     dequantizer = producer(value)
     quantizer = None if dequantizer is None else _maker(dequantizer.inputs[0])
     if dequantizer is None or quantizer is None or dequantizer.op_type != DQ:
@@ -76,8 +77,8 @@ def _as_probabilities(graph: Graph, value: Value) -> None:
 
 
 def _keep_one_kind(graph: Graph, tensors: Sequence[DetectorOutput]) -> None:
-    """Where the CPU makes one of the tensors to decode, it hands out all of them: a decoder takes
-    codes or real numbers, not both."""
+    """If the CPU computes one of the tensors to decode, it outputs them all: a decoder takes codes
+    or real numbers, not both."""
     names = {tensor.name for tensor in tensors}
     values = [value for value in graph.outputs if str(value.name) in names]
     kinds = [None if (maker := producer(value)) is None else maker.op_type for value in values]
@@ -91,17 +92,17 @@ def _keep_one_kind(graph: Graph, tensors: Sequence[DetectorOutput]) -> None:
 
 
 def _pad(graph: Graph, value: Value) -> None:
-    """Reshape it on the chip, or on the CPU where that makes it; codes stay as they are."""
+    """Reshapes the output on the unit that computes it; codes stay as they are."""
     maker = producer(value)
     if maker is None or maker.op_type == Q:
-        return  # the model is asked for codes
+        return  # a quantized output
     name, dims = f"{value.name}_padded", (*shape(value), PADDING[1])
     to = graph.constant(f"{name}_shape", np.array(dims, np.int64))
-    made = graph.insert("Reshape", [value, to], name, maker)
-    declare(made, dims, value)
+    padded = graph.insert("Reshape", [value, to], name, maker)
+    declare(padded, dims, value)
     if (own := _grid(maker)) is not None:
-        made = pair(graph, made, own, name).real
-    graph.replace_output(value, made)
+        padded = pair(graph, padded, own, name).real
+    graph.replace_output(value, padded)
 
 
 def _grid(maker: Node) -> Grid | None:
@@ -130,8 +131,8 @@ def _padded_names(outputs: Sequence[DetectorOutput]) -> set[str]:
 
 
 def _is_padded(output: DetectorOutput) -> bool:
-    """Whether it is a part of a head: a decoder looks for a whole one as it was trained."""
-    return len(output.shape) == PADDED_RANK - 1 and output.type not in WHOLE
+    """Whether the output is a part of a head; decoders expect a whole head in its trained shape."""
+    return len(output.shape) == PADDED_RANK - 1 and output.type not in WHOLE_HEAD_TYPES
 
 
 def _maker(value: Value | None) -> Node | None:

@@ -1,18 +1,18 @@
-"""What a compiled file says of a detector: its metadata, completed by the converter's own block.
+"""Metadata of a compiled detector: the model's own, completed by the converter's block.
 
     ara2: {version, timestamp, task, qmode, target, int16_mode, splits_applied, calibration,
            calibration_geometry}
     compilation: {target, format, hw_metadata: {input_size, output_size}}
 
-The timestamp is always EPOCH, the date of every member of a bundle: the same model is the same
-bytes, whenever it is made. What is not known is left out: `task` where the project names none,
-the calibration where its samples are files of their own, and what the vendor's compiler measures
-of its own program (`ppa`, the processors and the scratch memory in `hw_metadata`).
+The timestamp is always EPOCH, the date of every bundle member, so that builds are reproducible.
+Unknown values are left out: `task` where the project names none, the calibration where samples are
+separate files, and the measurements of the vendor's compiler (`ppa`, processors and scratch memory
+in `hw_metadata`).
 
-    input_size, output_size   bytes of all tensors, each begun at a multiple of ALIGNED
+    input_size, output_size   bytes of all tensors, each aligned to ALIGNMENT_BYTES
 
-Source: EdgeFirst's metadata schema v2, what converters add; ALIGNED is the one power of two that
-gives the output sizes of both published artifacts (1,793,792 and 2,096,384).
+Source: EdgeFirst's metadata schema v2, what converters add. ALIGNMENT_BYTES is the one power of two
+that gives the output sizes of both published artifacts (1,793,792 and 2,096,384).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from npumake.quant.qdq.pairs import Q
 from npumake.targets.target import Converter, Target
 
 EPOCH = "1980-01-01T00:00:00Z"
-ALIGNED = 256  # bytes
+ALIGNMENT_BYTES = 256  # bytes
 PICTURE_RANK = 4
-MOST_CHANNELS = 4  # of a picture
+MAX_PICTURE_CHANNELS = 4
 NHWC = ("batch", "height", "width", "num_features")
-UNCUT = "detection"  # the type of boxes, scores and coefficients in one tensor
+WHOLE_HEAD = "detection"  # type of boxes, scores and coefficients in one tensor
 
 
 def members_beside(quantized: Graph, target: Target, task: str | None = None) -> dict[str, bytes]:
-    """Metadata and classes of `quantized` as members of a bundle; empty for a model without. `task`
-    is the converter's job.
+    """Metadata and classes of `quantized` as bundle members; empty for a model without metadata.
 
-    Raises ProjectError where this converter has been at the metadata before.
+    `task` is the converter's job. Raises ProjectError for metadata that this converter has
+    completed before.
     """
     metadata = metadata_of(quantized)
     if metadata is None:
@@ -56,13 +56,13 @@ def members_beside(quantized: Graph, target: Target, task: str | None = None) ->
 
 
 def _with_input_dims(metadata: Metadata, graph: Graph) -> Metadata:
-    """With the names of the input's dimensions: without them EdgeFirst's decoder takes every input
-    to be NHWC, and divides boxes by the number of channels."""
+    """Adds the names of the input's dimensions: without them EdgeFirst's decoder assumes NHWC and
+    divides boxes by the number of channels."""
     own = metadata.document.get("input") or {}
     dims = metadata.input_shape or shape(graph.inputs[0])
     if len(dims) != PICTURE_RANK or "dshape" in own:
         return metadata
-    first = dims[1] <= MOST_CHANNELS or dims[3] > MOST_CHANNELS
+    first = dims[1] <= MAX_PICTURE_CHANNELS or dims[3] > MAX_PICTURE_CHANNELS
     names = ("batch", "num_features", "height", "width") if first else NHWC
     named = [{name: size} for name, size in zip(names, dims, strict=True)]
     return replaced(metadata, {"input": {**own, "shape": list(dims), "dshape": named}})
@@ -72,7 +72,7 @@ def _converted(
     metadata: Metadata, graph: Graph, converter: Converter, task: str | None
 ) -> Metadata:
     kinds = {output.type for output in metadata.outputs}
-    cut = "boxes" in kinds and UNCUT not in kinds
+    cut = "boxes" in kinds and WHOLE_HEAD not in kinds
     block: dict[str, Json] = {
         "version": f"{FORMAT} {VERSION}",
         "timestamp": EPOCH,
@@ -104,7 +104,7 @@ def _converted(
 
 
 def _fed_bytes(value: Value) -> int:
-    """Of an input, as codes where it is read as such."""
+    """The size of an input in bytes, as codes where only a Q reads it."""
     read = {use.node for use in value.uses()}
     codes = {dtype(node.outputs[0]) for node in read if node.op_type == Q}
     alone = len(codes) == 1 and all(node.op_type == Q for node in read)
@@ -113,15 +113,15 @@ def _fed_bytes(value: Value) -> int:
 
 def _bytes(dims: Sequence[int], type: str | None) -> int:
     size = math.prod(dims) * np.dtype(type or "float32").itemsize
-    return -(-size // ALIGNED) * ALIGNED
+    return -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
 def _has_wide_boxes(graph: Graph) -> bool:
-    made = (
+    boxes = (
         value for name in box_nodes(graph) for node in graph.find(name) for value in node.outputs
     )
     return any(
         use.node.op_type == Q and dtype(use.node.outputs[0]) == WIDE
-        for value in made
+        for value in boxes
         for use in value.uses()
     )

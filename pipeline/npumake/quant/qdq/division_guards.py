@@ -1,11 +1,11 @@
-"""A division of codes never divides by zero.
+"""Division guards: quantized values are never divided by zero.
 
     y = a / b    becomes    y = a / (b + tiny)      tiny = s_b * 2**-40
 
-which in float32 is b wherever b is a code but zero, and so 0 / 0 is 0 and a / 0 lies beyond every
-grid, with the sign of a: as the integer kernel has it (npumake.kernels.divide), and unlike NaN the
-same code on every machine. A norm that codes are divided by in float, and that nothing is added to,
-is zero where all of its codes are: it gets the least number that float32 divides by.
+In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 lies beyond every grid with
+the sign of a, as in the integer kernel (npumake.kernels.divide). NaN would become different codes
+on different machines. An unguarded norm of quantized values is zero where all codes are: its guard
+is the least number that float32 divides by.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, declare, dtype, guard, producer, shape
-from npumake.quant.precision.divisor_ranges import unguarded
+from npumake.quant.precision.divisor_ranges import unguarded_norm
 from npumake.quant.qdq.pairs import DQ
 
-BITS = 40
-LEAST = 2.0**-96  # beside what is not zero, a norm of codes, it is nothing
-SMALLEST = 2.0**-80  # a scale below it has no such number among float32's normal ones
+GUARD_BITS = 40
+MIN_DIVISOR = 2.0**-96  # negligible beside any non-zero norm of codes
+MIN_GUARDED_SCALE = 2.0**-80  # smaller scales have no normal float32 guard
 
 
 def guard_divisions(graph: Graph) -> None:
+    """Adds the guards to `graph` in place."""
     for node in graph.nodes("Div", "Reciprocal", "Pow"):
         index = _place(node)
         value = None if index is None else node.inputs[index]
@@ -29,16 +30,16 @@ def guard_divisions(graph: Graph) -> None:
         if value is None or index is None or least is None or dtype(value) != "float32":
             continue
         tiny = graph.constant(f"{node.name}_tiny", np.array(least, np.float32))
-        kept = graph.insert("Add", [value, tiny], f"{node.name}_divisor", before=node)
-        declare(kept, shape(value), tiny)
-        maker = producer(kept)
+        guarded = graph.insert("Add", [value, tiny], f"{node.name}_divisor", before=node)
+        declare(guarded, shape(value), tiny)
+        maker = producer(guarded)
         assert maker is not None
         guard(maker)
-        graph.set_inputs(node, {index: kept})
+        graph.set_inputs(node, {index: guarded})
 
 
 def _place(node: Node) -> int | None:
-    """Which input it divides by."""
+    """The index of the divisor."""
     if node.op_type == "Div":
         return 1
     exponent = array(node.inputs[1]) if node.op_type == "Pow" else np.array(-1.0)
@@ -46,18 +47,18 @@ def _place(node: Node) -> int | None:
 
 
 def _tiny(value: Value) -> float | None:
-    """What is nothing beside the divisor; None where it cannot be zero by rounding alone."""
+    """The guard of a divisor; None where rounding cannot make it zero."""
     scale = _scale(value)
     if scale is not None:
-        return scale * 2.0**-BITS if scale >= SMALLEST else None
+        return scale * 2.0**-GUARD_BITS if scale >= MIN_GUARDED_SCALE else None
     if array(value) is not None:
         return None
-    source = unguarded(value)
-    return None if source is None or _scale(source) is None else LEAST
+    source = unguarded_norm(value)
+    return None if source is None or _scale(source) is None else MIN_DIVISOR
 
 
 def _scale(value: Value) -> float | None:
-    """Of codes that are computed or fed."""
+    """The scale of a quantized activation."""
     maker = producer(value)
     if maker is None or maker.op_type != DQ or array(maker.inputs[0]) is not None:
         return None

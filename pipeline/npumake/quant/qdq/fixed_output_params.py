@@ -1,13 +1,12 @@
-"""Grids that a unit's kernels are written for, whatever the calibration found.
+"""Output grids that the unit's kernels fix, whatever the calibration found.
 
-    SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
-                 of int16 2**-15
-    PRelu        its slopes are on a grid of int8
-    ONE_GRID     what these read and give is on one grid
-    JOINING      these take all they read to the grid they give
+    SEATS        outputs on fixed grids: Softmax and Sigmoid 1/256, -128, and of int16 2**-15
+    PRelu        slopes on an int8 grid
+    ONE_GRID     input and output on one grid
+    JOINING      all inputs on the grid of the output
 
-Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
-Source: the checks in tensorflow/lite/kernels, `Prepare`.
+The grids move before weights and biases become integers: a bias lies on the grid of its layer's
+input. Source: the checks in tensorflow/lite/kernels, `Prepare`.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from npumake.engine.tflite_rules import SEATS, slope_codes
 from npumake.graph import Graph, Node, Value, array, is_kept_float, only_consumer, producer
 from npumake.kernels.affine import dequantize
 from npumake.quant.precision.grids import Grid, grid
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.pairs import DQ, Q, pair
 
-ONE_GRID = ALIKE | {"AveragePool"}
+ONE_GRID = SAME_GRID_OPERATORS | {"AveragePool"}
 JOINING = frozenset({"Concat", "Max", "Min"})
 
 
-def seated(graph: Graph) -> Graph:
-    """A copy of a graph in Q/DQ form on these grids."""
+def with_fixed_outputs(graph: Graph) -> Graph:
+    """A copy of a Q/DQ graph on these grids."""
     graph = graph.copy()
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
@@ -48,25 +47,26 @@ def seated(graph: Graph) -> Graph:
 
 
 def _in_integers(node: Node) -> bool:
-    """One in float gives what it computes: a cubic Resize reaches beyond what it reads."""
+    """Whether the node runs in integers. A float node outputs what it computes: a cubic Resize
+    overshoots."""
     return has_kernel(node) and not is_kept_float(node)
 
 
-def seat_before_own(graph: Graph) -> None:
-    """For grids that are to stay what they are: a kernel gives its own, and from there its result
-    is taken to the grid of the model, in place."""
+def requantize_fixed_outputs(graph: Graph) -> None:
+    """Keeps the model's own grids: the kernel outputs its fixed grid, and a second Q/DQ requantizes
+    the result. Edits in place."""
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
         if quantizer is None or quantizer.op_type != Q or node.domain:
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
-        lies = grid(*seat, own.zero_point.dtype) if seat else None
+        fixed = grid(*seat, own.zero_point.dtype) if seat else None
         if node.op_type in ONE_GRID:
-            lies = _read(node.inputs[0])
-        if lies is None or _same(lies, own) or lies.zero_point.dtype != own.zero_point.dtype:
+            fixed = _read(node.inputs[0])
+        if fixed is None or _same(fixed, own) or fixed.zero_point.dtype != own.zero_point.dtype:
             continue
-        real = pair(graph, result(node), lies, f"{result(node).name}_seat").real
+        real = pair(graph, result(node), fixed, f"{result(node).name}_seat").real
         graph.set_inputs(quantizer, {0: real})
 
 
@@ -88,24 +88,23 @@ def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
 
 
 def _unrounded(graph: Graph, value: Value) -> Value:
-    """Of a constant behind its grid what it was before, else the value: a constant is rounded
-    once, and nothing computes it."""
+    """A constant before its quantization, so that it is rounded once; else the value itself."""
     dequantizer = producer(value)
     assert dequantizer is not None
     codes = dequantizer.inputs[0]
     quantizer = None if codes is None else producer(codes)
     source = codes if quantizer is None else quantizer.inputs[0]
-    held = array(source)
-    if source is None or held is None:
+    constant = array(source)
+    if source is None or constant is None:
         return value
     if quantizer is not None:
         return source
     own = _grid(dequantizer)
-    return graph.constant(f"{value.name}_held", dequantize(held, own.scale, own.zero_point))
+    return graph.constant(f"{value.name}_held", dequantize(constant, own.scale, own.zero_point))
 
 
 def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
-    """The quantizer and whoever reads its codes on another grid of the same type."""
+    """Moves a quantizer and the readers of its codes to another grid of the same type."""
     own = _grid(quantizer)
     if _same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
         return
@@ -129,5 +128,5 @@ def _grid(node: Node) -> Grid:
     return Grid(scale.reshape(()), zero_point.reshape(()))
 
 
-def _same(one: Grid, other: Grid) -> bool:
-    return bool(one.scale == other.scale and one.zero_point == other.zero_point)
+def _same(a: Grid, b: Grid) -> bool:
+    return bool(a.scale == b.scale and a.zero_point == b.zero_point)

@@ -1,7 +1,7 @@
-"""A node in float16: all it reads and makes is rounded to float16, and computed in float.
+"""Float16 nodes: inputs and output are rounded to float16 and computed in float32.
 
-The rounding is a Cast to float16 and one back, what Q/DQ is to an integer grid; a constant is
-rounded where it stands. What is beyond float16 becomes infinite, in a constant its largest number.
+A Cast to float16 and back rounds a tensor, as Q/DQ does for an integer grid; constants are rounded
+in place. Values beyond float16 become infinite; constants are clipped to its largest number.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from npumake.graph import (
     type_number,
 )
 
-LARGEST = float(np.finfo(np.float16).max)
+MAX_FLOAT16 = float(np.finfo(np.float16).max)
 
 
 def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
-    """Round what these nodes read, and what they and the clamps they absorb make, each once."""
+    """Rounds inputs and outputs of these nodes and of the clamps that they absorb, each once."""
     rounded: dict[Value, Value] = {}
     for node in [node for node in graph.nodes() if node in nodes]:
         mark_float16(node)
@@ -40,24 +40,24 @@ def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
             if value not in rounded:
                 rounded[value] = _rounded(graph, value, node)
             graph.set_inputs(node, {index: rounded[value]})
-        made = result(node)
-        uses = [(use.node, use.idx) for use in tuple(made.uses())]
-        rounded[made] = _rounded(graph, made)
-        if made.is_graph_output():
-            graph.replace_output(made, rounded[made])
+        output = result(node)
+        uses = [(use.node, use.idx) for use in tuple(output.uses())]
+        rounded[output] = _rounded(graph, output)
+        if output.is_graph_output():
+            graph.replace_output(output, rounded[output])
         for reader, index in uses:
-            graph.set_inputs(reader, {index: rounded[made]})
+            graph.set_inputs(reader, {index: rounded[output]})
 
 
 def _rounded(graph: Graph, value: Value, before: Node | None = None) -> Value:
     name, values, maker = str(value.name), array(value), producer(value)
     if values is not None:
-        held = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
-        return graph.constant(f"{name}_rounded", held)
+        halves = np.clip(values, -MAX_FLOAT16, MAX_FLOAT16).astype(np.float16).astype(np.float32)
+        return graph.constant(f"{name}_rounded", halves)
     first = {"to": type_number("float16")}
     half = graph.insert("Cast", [value], f"{name}_half", maker, before=before, **first)
     back = type_number("float32")
     real = graph.insert("Cast", [half], f"{name}_rounded", producer(half), to=back)
     if value.shape is not None:
-        declare(real, shape(value), value)  # a layer that reads it is asked what it reads
+        declare(real, shape(value), value)  # layers look up the shape of their input
     return real

@@ -1,10 +1,10 @@
-"""A Gemm on the chip as a 1x1 Conv over an image of one pixel, for a chip that has only the Conv.
+"""Gemm as a 1x1 Conv over an image of one pixel, for a chip that only has the Conv.
 
     (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
 
-Both Reshapes keep the grid of what they read, so every code stays what it was. The Conv keeps the
-name of the Gemm, and the codes behind the second Reshape that of the Gemm's. Of sums that are
-handed out, that Reshape is the CPU's. A Gemm on the CPU stays one.
+Both Reshapes keep the grid of their input, so all codes stay the same. The Conv takes the name of
+the Gemm, and the codes behind the second Reshape that of the Gemm's output. With an int32 output
+that Reshape runs on the CPU. A Gemm on the CPU stays a Gemm.
 """
 
 from __future__ import annotations
@@ -31,55 +31,56 @@ from npumake.quant.qdq.pairs import pair
 
 
 def gemm_as_conv(graph: Graph) -> int:
-    """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
+    """Edits a calibrated graph with float weights behind Q/DQ in place; returns the number of
+    rewritten nodes."""
     layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
-    found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
+    quantized = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
     sums = [layer for layer in layers if hands_out_sums(layer.node)]
     for gemm in sums:
         _rewrite_sums(graph, gemm)
-    for gemm, quantizer in found:
+    for gemm, quantizer in quantized:
         _rewrite(graph, gemm, quantizer)
-    if found or sums:
+    if quantized or sums:
         graph.drop_unused()
-    return len(found) + len(sums)
+    return len(quantized) + len(sums)
 
 
 def _quantizer(gemm: Node) -> Node | None:
-    """The Q behind the Gemm and its clamp, when nothing else reads them."""
-    made = result(gemm)
-    readers = [use.node for use in made.uses()]
-    alone = [node.op_type for node in readers] == [Q] and not made.is_graph_output()
-    return readers[0] if alone and not open_dimensions(made) else None
+    """The Q behind the Gemm and its clamp, if nothing else reads them."""
+    output = result(gemm)
+    readers = [use.node for use in output.uses()]
+    alone = [node.op_type for node in readers] == [Q] and not output.is_graph_output()
+    return readers[0] if alone and not open_dimensions(output) else None
 
 
 def _rewrite(graph: Graph, gemm: LinearLayer, quantizer: Node) -> None:
-    made = _as_conv(graph, gemm)
-    pixel = pair(graph, made, _grid(quantizer), f"{gemm.node.name}_pixel").real
+    convolved = _as_conv(graph, gemm)
+    pixel = pair(graph, convolved, _grid(quantizer), f"{gemm.node.name}_pixel").real
     graph.set_inputs(quantizer, {0: _matrix(graph, gemm, pixel)})
 
 
 def _rewrite_sums(graph: Graph, gemm: LinearLayer) -> None:
     readers = [use.node for use in tuple(gemm.y.uses())]
-    made = _as_conv(graph, gemm)
-    matrix = _matrix(graph, gemm, made)
+    convolved = _as_conv(graph, gemm)
+    matrix = _matrix(graph, gemm, convolved)
     reshape = producer(matrix)
     assert reshape is not None
     keep_float(reshape)
-    graph.replace_readers(made, matrix, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, matrix)
+    graph.replace_readers(convolved, matrix, readers)
+    if convolved.is_graph_output():
+        graph.replace_output(convolved, matrix)
     else:
-        graph.rename(matrix, str(made.name), holder=made)
+        graph.rename(matrix, str(convolved.name), holder=convolved)
 
 
 def _as_conv(graph: Graph, gemm: LinearLayer) -> Value:
-    """What it makes then, with the clamp it absorbs: (N, O, 1, 1)."""
-    node, made = gemm.node, result(gemm.node)
-    dims = (*shape(made), 1, 1)
+    """The Conv's output, behind the clamp it absorbs: (N, O, 1, 1)."""
+    node, output = gemm.node, result(gemm.node)
+    dims = (*shape(output), 1, 1)
     graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
-    for value in (node.outputs[0], made):
-        declare(value, dims, made)
-    return made
+    for value in (node.outputs[0], output):
+        declare(value, dims, output)
+    return output
 
 
 def _matrix(graph: Graph, gemm: LinearLayer, pixel: Value) -> Value:
@@ -93,7 +94,7 @@ def _matrix(graph: Graph, gemm: LinearLayer, pixel: Value) -> Value:
 
 
 def _image(graph: Graph, gemm: LinearLayer) -> Value:
-    """What the Gemm reads, as (N, C, 1, 1)."""
+    """The Gemm's input as (N, C, 1, 1)."""
     dims, dequantizer = (*shape(gemm.x), 1, 1), producer(gemm.x)
     assert dequantizer is not None
     name = f"{gemm.node.name}_image"
@@ -104,14 +105,14 @@ def _image(graph: Graph, gemm: LinearLayer) -> Value:
 
 
 def _on_the_unit(view: Value) -> None:
-    """A matrix and an image of one pixel are the same codes in the same order."""
+    """Marks a view: a matrix and an image of one pixel have the same codes in the same order."""
     maker = producer(view)
     assert maker is not None
     run_on_unit(maker)
 
 
 def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
-    """The weight as (O, C, 1, 1) behind Q/DQ, on the grid it has."""
+    """The weight as (O, C, 1, 1) behind Q/DQ, on its own grid."""
     assert gemm.pair is not None
     name = f"{gemm.node.name}_kernel"
     weight = gemm.kernel()[0].astype(gemm.values.dtype)  # (outputs, inputs, 1)
@@ -120,8 +121,8 @@ def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
 
 
 def _grid(node: Node) -> Grid:
-    """Of a Q or a DQ."""
-    scale, zero_point = (array(given) for given in node.inputs[1:3])
+    """The grid of a Q or DQ."""
+    scale, zero_point = (array(parameter) for parameter in node.inputs[1:3])
     assert scale is not None
     assert zero_point is not None
     return Grid(scale, zero_point)

@@ -1,8 +1,8 @@
-"""The grid of every tensor at every place it is read, as the plan has its types.
+"""Grid assignment: the grid of every tensor at every use, by the types of the plan.
 
-What one node gives as 8 bits and another reads as int16 is taken from grid to grid, exactly
-(precision.grids.widened); the other way it is rounded onto the tensor's 8-bit grid. A node
-that only moves values gives codes of the grid it reads.
+An 8-bit output that is read as int16 is converted exactly (precision.grids.exact_int16_grid). The
+other way it is rounded to the tensor's 8-bit grid. A data movement outputs codes of its input's
+grid.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ from typing import NamedTuple
 
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, is_float
-from npumake.quant.precision.grids import Grid, Grids, activation_grid, image_grid, widened
-from npumake.quant.precision.placement import ALIKE, activations, root
+from npumake.quant.precision.grids import Grid, Grids, activation_grid, exact_int16_grid, image_grid
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, source_tensor
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE
 from npumake.targets.target import Target
 
 
 class GridAssignment(NamedTuple):
-    """Where a tensor lies as a chip node makes it or as it is fed, and where it is read."""
+    """The grids of chip node outputs and quantized model inputs, and of each input use."""
 
-    made: Mapping[Value, Grid]
-    read: Mapping[tuple[Node, int], Grid]
+    outputs: Mapping[Value, Grid]
+    inputs: Mapping[tuple[Node, int], Grid]
 
 
 def grids_of(
     low: float, high: float, target: Target, int16: tuple[float, float] | None = None
 ) -> Grids:
-    """The grids for values in [low, high]; those of int16 in `int16`, if said."""
+    """The grids for values in [low, high]; `int16` is the int16 range, if it differs."""
     narrow = activation_grid(low, high, target.activations)
     return Grids(narrow, activation_grid(*(int16 or (low, high)), target.wide))
 
 
 def grids_of_image(target: Target) -> Grids:
-    """Of an 8-bit image fed as value - 128: both hold every pixel."""
+    """The grids of an 8-bit image fed as value - 128: both hold every pixel."""
     narrow = image_grid(target.activations)
-    return Grids(narrow, widened(narrow))
+    return Grids(narrow, exact_int16_grid(narrow))
 
 
-def laid(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridAssignment:
-    """`grids` are by name of the observed tensor (precision.placement.observed)."""
-    made = {
+def assign_grids(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridAssignment:
+    """The grids by use. `grids` are by name of the observed tensor
+    (precision.placement.observed_tensors)."""
+    outputs = {
         value: _own(value, plan.makes[value], grids)
         for value in graph.inputs
         if value in plan.makes and is_float(value)
@@ -52,23 +53,25 @@ def laid(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridA
         for index, value in enumerate(node.inputs):
             if value is not None and value in activations(node):
                 type = plan.reads[node, index]
-                lies = made.get(value)
+                current = outputs.get(value)
                 read[node, index] = (
-                    _own(value, type, grids) if lies is None else retyped(value, lies, type, grids)
+                    _own(value, type, grids)
+                    if current is None
+                    else retyped(value, current, type, grids)
                 )
         value = result(node)
         if value not in plan.makes:
-            continue  # places: whole numbers
-        moves = node.op_type in ALIKE
-        made[value] = read[node, 0] if moves else _own(value, plan.makes[value], grids)
-    return GridAssignment(made, read)
+            continue  # indices are integers
+        moves = node.op_type in SAME_GRID_OPERATORS
+        outputs[value] = read[node, 0] if moves else _own(value, plan.makes[value], grids)
+    return GridAssignment(outputs, read)
 
 
-def retyped(value: Value, lies: Grid, type: str, grids: Mapping[str, Grids]) -> Grid:
-    """The grid of this type for a tensor that lies on `lies`; the same where it is of that type."""
-    if type == type_of(lies):
-        return lies
-    return widened(lies) if type == WIDE else _own(value, type, grids)
+def retyped(value: Value, grid: Grid, type: str, grids: Mapping[str, Grids]) -> Grid:
+    """The grid of this type for a tensor on `grid`; `grid` itself where the type matches."""
+    if type == type_of(grid):
+        return grid
+    return exact_int16_grid(grid) if type == WIDE else _own(value, type, grids)
 
 
 def type_of(grid: Grid) -> str:
@@ -76,5 +79,5 @@ def type_of(grid: Grid) -> str:
 
 
 def _own(value: Value, type: str, grids: Mapping[str, Grids]) -> Grid:
-    found = grids[str(root(value).name)]
-    return found.wide if type == WIDE else found.narrow
+    both = grids[str(source_tensor(value).name)]
+    return both.wide if type == WIDE else both.narrow

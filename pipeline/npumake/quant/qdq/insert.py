@@ -1,7 +1,7 @@
-"""Q/DQ: a float graph that says, in standard ONNX, on which grid each tensor lies.
+"""Inserts Q/DQ: QuantizeLinear and DequantizeLinear around every tensor on the chip.
 
-Every tensor a chip node reads or makes passes through QuantizeLinear and DequantizeLinear. The
-weights stay float, each behind a Q/DQ pair of its own; `integers` folds those.
+Every input and output of a chip node passes through Q and DQ. Weights stay float behind a Q/DQ pair
+of their own, which `integers` folds.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from npumake.graph import (
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
 from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
-from npumake.quant.precision.joined import on_joined_grids
+from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
-from npumake.quant.precision.scale_limits import fitting
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.scale_limits import limited_scales
 from npumake.quant.precision.schemes import weights_beside
 from npumake.quant.precision.type_propagation import WIDE, operands
 from npumake.quant.qdq.division_guards import guard_divisions
 from npumake.quant.qdq.float16 import compute_in_half
-from npumake.quant.qdq.grid_assignment import GridAssignment, laid, type_of
+from npumake.quant.qdq.grid_assignment import GridAssignment, assign_grids, type_of
 from npumake.quant.qdq.pairs import pair
-from npumake.quant.qdq.quantized_outputs import answer_grids, answer_in_codes
-from npumake.quant.qdq.requantize_moves import keep_moved_on_grids
-from npumake.quant.qdq.verify import check_seams
-from npumake.quant.qdq.where_bounds import cut_constants
+from npumake.quant.qdq.quantized_outputs import output_grids, quantize_outputs
+from npumake.quant.qdq.requantize_moves import requantize_moves
+from npumake.quant.qdq.verify import verify_qdq
+from npumake.quant.qdq.where_bounds import clip_where_constants
 from npumake.targets.target import Target, WeightGrid
 
 DEFAULT = Quantization()
@@ -56,79 +56,83 @@ def with_qdq(
     target: Target,
     quantization: Quantization = DEFAULT,
 ) -> Graph:
-    """A copy of `graph` with Q/DQ around whatever runs on the chip.
+    """A copy of `graph` with Q/DQ around all chip nodes.
 
-    `grids` holds those of every observed tensor (precision.placement.observed). Raises
-    ProjectError for a name in `quantization` that means nothing.
+    `grids` holds the grids of every observed tensor (precision.placement.observed_tensors). Raises
+    ProjectError for a name in `quantization` that selects nothing.
     """
     graph = graph.copy()
-    steps = {name: float(found.narrow.scale) for name, found in grids.items()}
-    plan = planned(graph, quantization, target, steps)
+    steps = {name: float(both.narrow.scale) for name, both in grids.items()}
+    plan = plan_precision(graph, quantization, target, steps)
     if target.form is not None and target.form.joined:
-        grids = on_joined_grids(graph, plan.chip, grids)
+        grids = with_concat_grids(graph, plan.chip, grids)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
-    grids = fitting(plan.nodes, grids, powers)
-    lies = laid(graph, plan, grids)
-    answers = answer_grids(graph, quantization.outputs, lies, grids)
-    if plan.is_wide or WIDE in map(type_of, answers.values()):
+    grids = limited_scales(plan.nodes, grids, powers)
+    assignment = assign_grids(graph, plan, grids)
+    output_grids_by_name = output_grids(graph, quantization.outputs, assignment, grids)
+    if plan.is_wide or WIDE in map(type_of, output_grids_by_name.values()):
         allow_int16(graph)
     _mark_views(plan, target)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
-        read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
+        read = {
+            i: assignment.inputs[node, i] for i in operands(node) if (node, i) in assignment.inputs
+        }
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
-        quantize_constants(graph, node, read, target, wide, lies.made.get(result(node)))
+        quantize_constants(graph, node, read, target, wide, assignment.outputs.get(result(node)))
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
-        _quantize(graph, value, lies, plan.chip)
-    answer_in_codes(graph, answers)
-    cut_constants(graph)
-    keep_moved_on_grids(graph)
+        _quantize(graph, value, assignment, plan.chip)
+    quantize_outputs(graph, output_grids_by_name)
+    clip_where_constants(graph)
+    requantize_moves(graph)
     _mark(plan)
     annotate(graph, plan.notes)
-    check_seams(graph, plan, target)
+    verify_qdq(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
 
 
 def _mark_views(plan: PrecisionPlan, target: Target) -> None:
-    """The views for a Gemm, of a unit that has no such operator for itself."""
+    """Marks the views for a Gemm, on a unit without the operator."""
     for node in plan.nodes:
         if makes_matrix(node, target) and not target.runs_when_asked(node.op_type):
             run_on_unit(node)
 
 
 def _mark(plan: PrecisionPlan) -> None:
-    """For the engine, that sees Q/DQ alone: what stays float, and what hands out sums."""
-    for node in plan.kept:
+    """Marks float nodes and int32 outputs for the engine, which only sees Q/DQ."""
+    for node in plan.float_nodes:
         keep_float(node)
     for node in plan.sums:
         hand_out_sums(node)
 
 
-def _quantize(graph: Graph, value: Value, lies: GridAssignment, chip: Collection[Node]) -> None:
-    """One Q/DQ for the grid it lies on, and one behind it for each grid it is read on instead.
+def _quantize(
+    graph: Graph, value: Value, assignment: GridAssignment, chip: Collection[Node]
+) -> None:
+    """Inserts one Q/DQ for the tensor's grid, and one behind it for each other grid it is read on.
 
-    What a chip node makes is seen through the first by every other reader and by the world; what
-    the CPU makes, and what is fed, only where the chip reads it.
+    All readers of a chip node's output, model outputs included, see the first. Outputs of the CPU
+    and model inputs are quantized for chip nodes alone.
     """
     uses = [(use.node, use.idx) for use in tuple(value.uses())]
     read: dict[str, list[tuple[Node, int]]] = {}
     for place in uses:
-        if place in lies.read:
-            read.setdefault(type_of(lies.read[place]), []).append(place)
-    from_the_chip = producer(value) in chip and value in lies.made
+        if place in assignment.inputs:
+            read.setdefault(type_of(assignment.inputs[place]), []).append(place)
+    from_the_chip = producer(value) in chip and value in assignment.outputs
     if not read and not from_the_chip:
         return
     name, real, first = str(value.name), value, None
-    if value in lies.made:
-        first = lies.made[value]
+    if value in assignment.outputs:
+        first = assignment.outputs[value]
         real = pair(graph, value, first, name).real
         if from_the_chip and value.is_graph_output():
             graph.replace_output(value, real)
-        _read(graph, real, [p for p in uses if from_the_chip and p not in lies.read])
+        _read(graph, real, [p for p in uses if from_the_chip and p not in assignment.inputs])
         _read(graph, real, read.pop(type_of(first), []))
     for type, places in sorted(read.items()):
-        grid = lies.read[places[0]]
+        grid = assignment.inputs[places[0]]
         called = name if first is None and len(read) == 1 else f"{name}_{type}"
         _read(graph, pair(graph, real, grid, called).real, places)
 
@@ -139,7 +143,8 @@ def _read(graph: Graph, value: Value, places: Iterable[tuple[Node, int]]) -> Non
 
 
 def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]) -> None:
-    """For the chip nodes that read it; for every reader when a chip node makes it."""
+    """Inserts one Q/DQ for the chip nodes that read the value; for every reader of a chip node's
+    output."""
     readers = [use.node for use in tuple(value.uses())]
     on_the_chip = [node for node in readers if node in chip]
     from_the_chip = producer(value) in chip
@@ -157,12 +162,13 @@ def quantize_constants(
     read: Mapping[int, Grid],
     target: Target,
     wide: Collection[int] = (),
-    made: Grid | None = None,
+    output: Grid | None = None,
 ) -> None:
-    """Weights as the target has them; a constant operand like an activation; a bias later.
+    """Quantizes weights by the target's scheme and constant operands like activations; biases
+    follow later.
 
-    `read` holds the grids of the activations by input, `wide` the inputs that are int16, `made` is
-    the grid of the result, if known.
+    `read` has the activation grids by input index, `wide` the int16 inputs, `output` the result's
+    grid, if known.
     """
     weights = RULES[node.op_type].weights if node.op_type in RULES else ()
     for index, value in enumerate(tuple(node.inputs)):
@@ -179,7 +185,7 @@ def quantize_constants(
                 mark_wide_bias(node)
         elif node.op_type in CONSTANT_OPERANDS:
             kind = target.wide if index in wide else target.activations
-            grid = operand_grid(node, index, values, read, made, kind)
+            grid = operand_grid(node, index, values, read, output, kind)
         else:
             continue
         name = str(value.name)
@@ -188,21 +194,21 @@ def quantize_constants(
 
 
 def channel_axis(node: Node) -> int:
-    """The axis of the weight that counts output channels."""
+    """The axis of the output channels in the weight."""
     if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0)):
         return 0
     return 1
 
 
 def groups_of_scales(node: Node) -> int:
-    """How often the scales of the weight are used: those of a ConvTranspose by every group."""
+    """The repetitions of the weight scales: every group of a ConvTranspose uses them."""
     return int(attribute(node, "group", 1)) if node.op_type == "ConvTranspose" else 1
 
 
 def _smallest_scales(
     node: Node, channels: int, read: Mapping[int, Grid], scheme: WeightGrid
 ) -> np.ndarray:
-    """Per channel, the weight scale below which bias / (s_x * s_w) would leave its type."""
+    """Per channel, the weight scale below which bias / (s_x * s_w) overflows its type."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)

@@ -1,12 +1,12 @@
-"""From Q/DQ on float weights to integer weights and biases.
+"""Integer weights and biases from Q/DQ on float weights.
 
 A bias is added to the accumulator of x * w, so it lies on the accumulator's grid:
 
     scale_b = scale_x * scale_w (per channel)      b_q = rint(b / scale_b)      int32, zero point 0
 
-Beside weights of int16 b_q has up to 45 bits, and DequantizeLinear takes 32: what is stored there
-is b_q * 2**-k, rounded, on the scale scale_b * 2**k of its channel, which is far below one code of
-what the layer makes. onnxruntime must not be left to round a real bias: it wraps at 32 bits.
+With int16 weights b_q has up to 45 bits, but DequantizeLinear takes 32. Then b_q * 2**-k is stored,
+rounded, with the scale scale_b * 2**k of its channel; the error is far below one output code.
+onnxruntime must not round a float bias: it wraps at 32 bits.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from npumake.kernels import affine
 from npumake.quant.qdq.insert import groups_of_scales
 from npumake.quant.qdq.pairs import DQ
 
-BIAS_BITS = 30  # of magnitude: rounding takes no code to 2**31
+BIAS_BITS = 30  # rounding never reaches 2**31
 
 
 def with_integer_weights(graph: Graph) -> Graph:
-    """A copy with every quantized constant stored as integers behind one DequantizeLinear."""
+    """A copy with every quantized constant stored as integers behind one DequantizeLinear. Raises
+    StageError for a bias beyond int32."""
     graph = graph.copy()
     for node in graph.nodes("QuantizeLinear"):
         if array(node.inputs[0]) is not None:
@@ -37,7 +38,7 @@ def with_integer_weights(graph: Graph) -> Graph:
 
 
 def _store_codes(graph: Graph, quantizer: Node) -> None:
-    value, scale, zero_point = (array(given) for given in quantizer.inputs)
+    value, scale, zero_point = (array(parameter) for parameter in quantizer.inputs)
     assert value is not None
     assert scale is not None
     assert zero_point is not None
@@ -79,7 +80,7 @@ def _store_bias(graph: Graph, node: Node) -> None:
 
 
 def store_wide_biases(graph: Graph) -> Graph:
-    """A copy in which every bias beside weights of int16 is stored."""
+    """A copy in which every bias of int16 weights is stored as integers."""
     graph = graph.copy()
     for node in _with_bias(graph):
         if has_wide_weight(node):
@@ -88,9 +89,9 @@ def store_wide_biases(graph: Graph) -> Graph:
 
 
 def _with_bias(graph: Graph) -> list[Node]:
-    """The layers that may have one."""
-    known = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
-    return [node for node in known if 2 in RULES[node.op_type].weights]
+    """The nodes that may have a bias."""
+    layers = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
+    return [node for node in layers if 2 in RULES[node.op_type].weights]
 
 
 def _coarsened(scale: np.ndarray, bias: np.ndarray) -> np.ndarray:

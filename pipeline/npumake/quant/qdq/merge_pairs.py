@@ -1,7 +1,7 @@
-"""Pairs that say the same of one tensor are one; and 16 bits are for targets that have them.
+"""Merges equal Q/DQ pairs of a tensor, and refuses 16 bits where the target has none.
 
-onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where one Q
-alone reads what it makes.
+onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where a single
+Q reads its output.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ Key = tuple[object, ...]
 
 
 def merge_pairs(graph: Graph) -> None:
-    """Edit in place: of nodes that compute the same codes, or their real numbers, the first stays,
-    unless it is an output of the model."""
-    known: dict[Key, Node] = {}
+    """Merges nodes that compute the same codes or real values, in place. The first stays, and so do
+    model outputs."""
+    first_of: dict[Key, Node] = {}
     for node in graph.nodes(Q, DQ):
         key = _key(node)
         if key is None:
             continue
-        first = known.setdefault(key, node)
+        first = first_of.setdefault(key, node)
         if first is not node and not node.outputs[0].is_graph_output():
             graph.replace_uses(node.outputs[0], first.outputs[0])
             graph.remove(node)
 
 
 def _key(node: Node) -> Key | None:
-    """What the node computes of what; None where its scale is computed."""
+    """The operator, input and parameters of the node; None where its scale is computed."""
     parameters = [array(value) for value in node.inputs[1:]]
     if any(values is None for values in parameters):
         return None
-    said = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
-    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *said)
+    contents = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
+    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *contents)
 
 
 def refuse_wide(graph: Graph, target: Target) -> None:
-    """Raises StageError for codes of 16 bits where the target has none."""
+    """Raises StageError for 16-bit codes where the target has none."""
     if target.int16 != ():
         return
     for node in graph.nodes(Q):

@@ -1,8 +1,8 @@
-"""`outputs[]` of a detector once it is quantized: the grid that each physical tensor lies on.
+"""Metadata `outputs[]` of a quantized detector: the grid of each physical tensor.
 
-An output is dequantized, `scale * (q - zero_point)`, or the codes q themselves; what the CPU makes
-has no grid. From here on the head can be cut no more: `outputs` stand in place of `split_hints`.
-Source: EdgeFirst's metadata schema v2, the physical layer of `outputs[]`.
+An output is dequantized, `scale * (q - zero_point)`, or the codes q themselves; CPU outputs have no
+grid. The head can no longer be cut: `outputs` replace `split_hints`. Source: EdgeFirst's metadata
+schema v2, the physical layer of `outputs[]`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from npumake.detection.metadata import with_outputs
 from npumake.detection.notes import mark_metadata, metadata_of
 from npumake.detection.outputs import DetectorOutput, OutputGrid
 from npumake.graph import Graph, Value, array, dtype, producer
-from npumake.quant.precision.placement import root
+from npumake.quant.precision.placement import source_tensor
 from npumake.quant.qdq.pairs import DQ, Q
 
 
 def describe_outputs(graph: Graph) -> None:
-    """Put the grids into the metadata that `graph` carries; nothing where it describes none."""
+    """Adds the grids to the metadata of `graph`, if it describes its outputs."""
     metadata = metadata_of(graph)
     if metadata is None or not metadata.outputs:
         return
@@ -42,10 +42,10 @@ def _described(output: DetectorOutput, values: Mapping[str, Value]) -> DetectorO
 
 
 def _grid(value: Value) -> OutputGrid | None:
-    maker = producer(root(value))
+    maker = producer(source_tensor(value))
     if maker is None or maker.op_type not in (Q, DQ):
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return OutputGrid(

@@ -1,4 +1,4 @@
-"""A pair of Q and DQ: the values of a tensor, as far as a grid has them."""
+"""A pair of Q and DQ: it rounds a tensor to the values of a grid."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 class QDQPair(NamedTuple):
+    """The output of a Q, and of the DQ behind it."""
+
     codes: Value
     real: Value
 
@@ -24,9 +26,9 @@ def pair(
     axis: int | None = None,
     before: Node | None = None,
 ) -> QDQPair:
-    """Q and DQ behind `value`, called after `name`.
+    """Inserts Q and DQ behind `value`, named after `name`.
 
-    A constant has no node to stand behind: its pair stands `before` the node that reads it.
+    A constant has no producer: its pair stands `before` the reading node.
     """
     scale = graph.constant(f"{name}_scale", grid.scale)
     zero_point = graph.constant(f"{name}_zero_point", grid.zero_point)

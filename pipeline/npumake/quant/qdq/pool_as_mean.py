@@ -1,9 +1,9 @@
-"""A GlobalAveragePool on int16 as a ReduceMean, for a chip that documents only that on int16.
+"""GlobalAveragePool on int16 as ReduceMean, for a chip that only documents the latter on int16.
 
     (N, C, H, W) -> ReduceMean over H and W, which are kept
 
-The engine computes both in one way, so every code stays what it was. A graph with int16 is of opset
-21 (graph.opset), where the axes are an input.
+The engine computes both in one way, so all codes stay the same. A graph with int16 has opset 21
+(graph.opset), where the axes are an input.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from npumake.targets.target import INT16_AS, Target
 
 
 def pool_as_mean(graph: Graph, target: Target) -> int:
-    """Edit a calibrated graph in place."""
+    """Edits a calibrated graph in place; returns the number of rewritten nodes."""
     pools = [node for node in graph.nodes(*INT16_AS) if target.int16_as(node.op_type)]
-    found = [node for node in pools if _is_int16(node.inputs[0])]
-    for node in found:
+    int16_pools = [node for node in pools if _is_int16(node.inputs[0])]
+    for node in int16_pools:
         _rewrite(graph, node)
-    return len(found)
+    return len(int16_pools)
 
 
 def _is_int16(value: Value | None) -> bool:

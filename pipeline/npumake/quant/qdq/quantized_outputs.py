@@ -1,6 +1,6 @@
-"""A model that answers in codes: its outputs are what QuantizeLinear gives, on one type's grid.
+"""Quantized outputs: the model outputs codes of one type instead of real values.
 
-What the CPU makes stays float.
+Outputs of the CPU stay float.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from npumake.quant.qdq.grid_assignment import GridAssignment, retyped, type_of
 from npumake.quant.qdq.pairs import DQ, pair
 
 
-def answer_grids(
-    graph: Graph, type: str | None, lies: GridAssignment, grids: Mapping[str, Grids]
+def output_grids(
+    graph: Graph, type: str | None, assignment: GridAssignment, grids: Mapping[str, Grids]
 ) -> dict[str, Grid]:
-    """By output, the grid of its codes; empty for a model that answers in real numbers."""
+    """The grid of each output by name; empty for a model with float outputs."""
     if type is None or type == "float32":
         return {}
-    made = (value for value in graph.outputs if value in lies.made and producer(value))
-    return {str(value.name): retyped(value, lies.made[value], type, grids) for value in made}
+    outputs = (value for value in graph.outputs if value in assignment.outputs and producer(value))
+    return {
+        str(value.name): retyped(value, assignment.outputs[value], type, grids) for value in outputs
+    }
 
 
-def answer_in_codes(graph: Graph, answers: Mapping[str, Grid]) -> None:
-    """Make each of these outputs, dequantized until now, the codes behind it."""
+def quantize_outputs(graph: Graph, grids: Mapping[str, Grid]) -> None:
+    """Replaces each of these dequantized outputs by the codes behind it."""
     for value in graph.outputs:
-        grid, maker = answers.get(str(value.name)), producer(value)
+        grid, maker = grids.get(str(value.name)), producer(value)
         if grid is not None and maker is not None:
             codes = _codes(graph, value, maker, grid)
             graph.set_type(codes, str(grid.zero_point.dtype))
@@ -37,7 +39,7 @@ def answer_in_codes(graph: Graph, answers: Mapping[str, Grid]) -> None:
 
 
 def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:
-    """Those that `maker` dequantizes, or else on `grid`, where that is another."""
+    """The codes that `maker` dequantizes, or codes on `grid` where the types differ."""
     codes, zero_point = maker.inputs[0], array(maker.inputs[2])
     if codes is not None and zero_point is not None and zero_point.dtype == grid.zero_point.dtype:
         return codes

@@ -1,9 +1,9 @@
-"""Behind what the CPU moves off a grid, the same grid again, where onnxruntime would trip without.
+"""Q/DQ with the same grid behind data movements on the CPU, where onnxruntime would fail without.
 
-It lays Q/DQ behind a Reshape of dequantized codes by itself, of opset 21 and later with the type of
-the codes written twice. On x86 it then makes the codes uint8 in one of the two places, and refuses
-the model that it has written (seen in 1.32). Where the pair is there already it lays none. The
-values are on the grid before and behind, so nothing is rounded.
+onnxruntime inserts Q/DQ behind a Reshape of dequantized codes by itself. From opset 21 on it writes
+the type of the codes twice. On x86 it then makes the codes uint8 in one of the two places and
+refuses the model that it wrote (seen in 1.32). Where the pair exists, it inserts none. The values
+are on the grid before and behind, so nothing is rounded.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from npumake.graph import Graph, Node, Value, array, producer
 from npumake.quant.precision.grids import Grid
 from npumake.quant.qdq.pairs import DQ, Q, pair
 
-SINCE = 21
+MIN_OPSET = 21
 MOVES = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
-def keep_moved_on_grids(graph: Graph) -> None:
-    """For every reader that is no QuantizeLinear, and for the world."""
-    if graph.opset < SINCE:
+def requantize_moves(graph: Graph) -> None:
+    """Inserts the pairs for every reader but a QuantizeLinear, and for model outputs."""
+    if graph.opset < MIN_OPSET:
         return
     for node in graph.nodes(*MOVES):
         grid, moved = _grid(node.inputs[0]), node.outputs[0]
@@ -27,11 +27,11 @@ def keep_moved_on_grids(graph: Graph) -> None:
 
 
 def _grid(value: Value | None) -> Grid | None:
-    """That of int8 which `value` is dequantized from."""
+    """The int8 grid from which `value` is dequantized."""
     maker = None if value is None else producer(value)
     if maker is None or maker.op_type != DQ:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
     if scale is None or zero_point is None or scale.size > 1 or zero_point.dtype != "int8":
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

@@ -1,9 +1,9 @@
-"""Activations of a model that brings its grids, as TensorFlow Lite's kernels take them.
+"""Activations of a quantized model in the types of TensorFlow Lite's kernels.
 
 uint8           code - 128, zero point - 128: the same values in int8
-uint16, int16   int16 with zero point 0, which is all that its kernels of 16 bits know: the scale
-                grows until both ends fit, to twice at most, and a clamp keeps the nearer end where
-                it was; a quantizer leaves out the Relu in front of a grid that begins at 0
+uint16, int16   int16 with zero point 0, the only form of its 16-bit kernels: the scale grows until
+                both ends fit, at most to twice, and a clamp keeps the nearer end; the quantizer
+                had absorbed a Relu in front of a grid that begins at 0
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from npumake.graph import Graph, Node, Value, array, producer
 from npumake.quant.precision.grids import Grid
 from npumake.quant.qdq.pairs import DQ, Q, pair
 
-SHIFTED: Mapping[str, np.dtype[Any]] = {
+SIGNED_TYPES: Mapping[str, np.dtype[Any]] = {
     "uint8": np.dtype(np.int8),
     "uint16": np.dtype(np.int16),
 }
 
 
-def signed(graph: Graph) -> list[str]:
-    """Edit in place. The names of the tensors of 16 bits whose scale is another now."""
+def to_signed(graph: Graph) -> list[str]:
+    """Edits in place; returns the names of 16-bit tensors whose scale changed."""
     rescaled: dict[str, None] = {}
     for node in graph.nodes(Q, DQ):
         own = _grid(node)
         if own is None or is_constant(node.inputs[0]):
             continue
-        made = symmetric(_shifted(own))
-        if made.zero_point.dtype == own.zero_point.dtype and np.array_equal(made.scale, own.scale):
+        grid = symmetric(_shifted(own))
+        if grid.zero_point.dtype == own.zero_point.dtype and np.array_equal(grid.scale, own.scale):
             continue
-        if not np.array_equal(made.scale, own.scale) and node.op_type == Q:
+        if not np.array_equal(grid.scale, own.scale) and node.op_type == Q:
             rescaled[str(node.name)] = None
-            _clamp(graph, node, own, made)
+            _clamp(graph, node, own, grid)
         if node.inputs[0] is not None and node.inputs[0].is_graph_input() and node.op_type == DQ:
-            _regrid_fed(graph, node, made)
+            _regrid_fed(graph, node, grid)
         else:
-            _set(graph, node, made, own)
+            _set(graph, node, grid, own)
     return list(rescaled)
 
 
-def _regrid_fed(graph: Graph, dequantizer: Node, made: Grid) -> None:
-    """Codes that the model is fed keep their type; behind them stand those of the other grid."""
+def _regrid_fed(graph: Graph, dequantizer: Node, grid: Grid) -> None:
+    """Quantized model inputs keep their type; Q/DQ of the other grid follows behind them."""
     real = dequantizer.outputs[0]
     readers = [use.node for use in tuple(real.uses())]
-    graph.replace_readers(real, pair(graph, real, made, f"{real.name}_signed").real, readers)
+    graph.replace_readers(real, pair(graph, real, grid, f"{real.name}_signed").real, readers)
 
 
-def _clamp(graph: Graph, quantizer: Node, own: Grid, made: Grid) -> None:
-    """A wider grid saturates at one end only; the other is a clamp in front of the quantizer, or
-    of what is fed, behind it."""
+def _clamp(graph: Graph, quantizer: Node, own: Grid, grid: Grid) -> None:
+    """Clamps the end where the wider grid no longer saturates: in front of the quantizer, or behind
+    a model input."""
     x, limits = quantizer.inputs[0], np.iinfo(own.zero_point.dtype)
     zero_point = int(own.zero_point)
     low, high = (float(own.scale) * (end - zero_point) for end in (limits.min, limits.max))
     assert x is not None
     if producer(x) is None:
-        x = pair(graph, x, made, f"{x.name}_wide", before=quantizer).real
+        x = pair(graph, x, grid, f"{x.name}_wide", before=quantizer).real
     graph.set_inputs(quantizer, {0: _clamped(graph, x, low, high, quantizer)})
 
 
@@ -75,7 +75,7 @@ def _clamped(graph: Graph, x: Value, low: float, high: float, before: Node) -> V
 
 
 def symmetric(grid: Grid) -> Grid:
-    """One of 16 bits whose zero point is 0 and that reaches as far; any other as it is."""
+    """A 16-bit grid with zero point 0 that reaches as far; any other grid unchanged."""
     limits = np.iinfo(grid.zero_point.dtype)
     if limits.bits < 16 or not grid.zero_point.any():
         return grid
@@ -86,8 +86,8 @@ def symmetric(grid: Grid) -> Grid:
 
 
 def _shifted(grid: Grid) -> Grid:
-    """The same values, of the signed type."""
-    kind = SHIFTED.get(str(grid.zero_point.dtype))
+    """The grid of the same values in the signed type."""
+    kind = SIGNED_TYPES.get(str(grid.zero_point.dtype))
     if kind is None:
         return grid
     return Grid(grid.scale, (grid.zero_point.astype(np.int64) + np.iinfo(kind).min).astype(kind))
@@ -100,26 +100,26 @@ def _grid(node: Node) -> Grid | None:
     return Grid(scale, zero_point)
 
 
-def _set(graph: Graph, node: Node, made: Grid, own: Grid) -> None:
+def _set(graph: Graph, node: Node, grid: Grid, own: Grid) -> None:
     name = str(node.outputs[0].name)
     parameters = {
-        1: graph.constant(f"{name}_scale", made.scale),
-        2: graph.constant(f"{name}_zero_point", made.zero_point),
+        1: graph.constant(f"{name}_scale", grid.scale),
+        2: graph.constant(f"{name}_zero_point", grid.zero_point),
     }
     graph.set_inputs(node, parameters)
     if node.op_type == Q:
         codes = node.outputs[0]
-        graph.set_type(codes, str(made.zero_point.dtype))
+        graph.set_type(codes, str(grid.zero_point.dtype))
         if codes.is_graph_output():
-            _give_as_before(graph, codes, made, own)
+            _give_as_before(graph, codes, grid, own)
 
 
-def _give_as_before(graph: Graph, codes: Value, made: Grid, own: Grid) -> None:
-    """Codes that are an output of the model keep their type."""
+def _give_as_before(graph: Graph, codes: Value, grid: Grid, own: Grid) -> None:
+    """Model outputs keep the type of their codes."""
     name = str(codes.name)
-    scale, zero_point = (graph.constant(f"{name}_inner", values) for values in made)
+    scale, zero_point = (graph.constant(f"{name}_inner", values) for values in grid)
     maker = codes.producer()
     real = graph.insert(DQ, [codes, scale, zero_point], f"{name}_real", maker)
-    given = pair(graph, real, own, name).codes
-    graph.set_type(given, str(own.zero_point.dtype))
-    graph.replace_output(codes, given)
+    converted = pair(graph, real, own, name).codes
+    graph.set_type(converted, str(own.zero_point.dtype))
+    graph.replace_output(codes, converted)

@@ -1,13 +1,9 @@
-"""Seams: where a node meets its neighbours, each is one that the chip has.
+"""Verifies the Q/DQ of every integer node, so that no half-quantized node reaches the compiler:
 
-Checked of every node that is to run in integers, so that none reaches the compiler half on grids:
-
-    each operand is dequantized, and what the node makes goes into one QuantizeLinear,
-    places excepted, which lie on no grid
-    int16 stands only where the target has it for the operator
-    all is of one type where the target, or the operator, knows no other; what the target mixes
-    may make int16 of 8 bits
-    a node that only moves values gives codes of the grid it reads
+each input is dequantized and the output goes into one QuantizeLinear, indices excepted
+int16 only where the target has it for the operator
+one type where the target or the operator requires it; mixed nodes may output int16 from 8 bits
+a data movement outputs codes of its input's grid
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from npumake.engine.fusion import result
 from npumake.errors import StageError
 from npumake.graph import Graph, Node, array, only_consumer, producer
 from npumake.quant.precision.grids import Grid
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE, is_mixed, is_of_one_type
 from npumake.quant.qdq.grid_assignment import type_of
@@ -24,21 +20,21 @@ from npumake.quant.qdq.pairs import DQ, Q
 from npumake.targets.target import Target
 
 
-def check_seams(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
-    """Raises StageError at the first seam that the chip does not have."""
+def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
+    """Raises StageError at the first node that breaks a rule."""
     for node in plan.nodes:
         operands = (index for index in range(len(node.inputs)) if (node, index) in plan.reads)
         read = [_grid(_maker(node, index), DQ, node) for index in operands]
-        made = [
+        outputs = [
             _grid(only_consumer(value), Q, node) for value in [result(node)] if value in plan.makes
         ]
-        types = {type_of(grid) for grid in (*read, *made)}
+        types = {type_of(grid) for grid in (*read, *outputs)}
         if WIDE in types and not target.takes_int16(node.op_type):
             raise StageError(f"{target.name} has no int16 of {node.op_type}", str(node.name))
         bound = {type_of(grid) for grid in read} if is_mixed(node, target) else types
         if len(bound) > 1 and is_of_one_type(node, target):
             raise StageError(f"two types around one {node.op_type}", str(node.name))
-        if node.op_type in ALIKE and read[:1] != made:
+        if node.op_type in SAME_GRID_OPERATORS and read[:1] != outputs:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
 
 
@@ -48,9 +44,9 @@ def _maker(node: Node, index: int) -> Node | None:
 
 
 def _grid(pair: Node | None, op_type: str, node: Node) -> Grid:
-    """The grid that a Q or DQ beside `node` says."""
-    given = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
-    scale, zero_point = (*(array(value) for value in given), None, None)[:2]
+    """The grid of the Q or DQ beside `node`."""
+    parameters = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
+    scale, zero_point = (*(array(value) for value in parameters), None, None)[:2]
     if scale is None or zero_point is None:
         raise StageError(f"a {node.op_type} is not on grids all around", str(node.name))
     return Grid(scale, zero_point)

@@ -1,8 +1,7 @@
-"""What a Where puts in, cut to what the grid behind it holds.
+"""Where: constant inputs are clipped to the grid behind the node.
 
-A mask of -1e9 becomes the lowest code, whatever the number. LiteRT's QUANTIZE takes x / scale to
-int32 before it saturates, and beyond 2**31 codes the sign is anyone's: the constant is made smaller
-instead.
+A mask of -1e9 becomes the lowest code anyway. LiteRT's QUANTIZE converts x / scale to int32 before
+it saturates, and beyond 2**31 codes the sign is undefined, so the constant is clipped here.
 """
 
 from __future__ import annotations
@@ -14,29 +13,33 @@ from npumake.quant.precision.grids import Grid
 from npumake.quant.precision.scale_limits import reach_of
 from npumake.quant.qdq.pairs import Q
 
-FAR = 2.0**20  # codes; a constant nearer than that is left as it is
+MIN_CODES_CLIPPED = 2.0**20  # smaller constants stay as they are
 
 
-def cut_constants(graph: Graph) -> None:
+def clip_where_constants(graph: Graph) -> None:
+    """Clips the constants of `graph` in place."""
     for node in graph.nodes("Where"):
         grid = _grid_behind(node)
         if grid is None:
             continue
         for index in (1, 2):
             values = array(node.inputs[index])
-            if values is not None and np.abs(values).max(initial=0.0) > FAR * grid.scale:
-                held = np.clip(values, *reach_of(grid)).astype(values.dtype)
+            if (
+                values is not None
+                and np.abs(values).max(initial=0.0) > MIN_CODES_CLIPPED * grid.scale
+            ):
+                clipped = np.clip(values, *reach_of(grid)).astype(values.dtype)
                 name = f"{node.name}_held"
-                graph.set_inputs(node, {index: graph.constant(name, held)})
+                graph.set_inputs(node, {index: graph.constant(name, clipped)})
 
 
 def _grid_behind(node: Node) -> Grid | None:
-    """The grid that all its readers see it on."""
+    """The grid of the one Q that reads the output."""
     value = node.outputs[0]
     readers = [use.node for use in value.uses()]
     if value.is_graph_output() or len(readers) != 1 or readers[0].op_type != Q:
         return None
-    scale, zero_point = (array(given) for given in readers[0].inputs[1:3])
+    scale, zero_point = (array(parameter) for parameter in readers[0].inputs[1:3])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

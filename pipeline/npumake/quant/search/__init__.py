@@ -1,9 +1,10 @@
-"""Search: which ranges, switches and types keep the answers closest, found by running the model.
+"""Search: finds the ranges, switches and types with the closest outputs, by runs of the model.
 
-    recipe      what was decided, and on what evidence   methods   the ranges that a method gives
-    bench, closeness  the model tried on held-out samples    trials    one decision after another
-    judge, choice, mixed_precision  nodes given more bits until the answers are good enough
-    sensitive, tail   where 8 bits cost most, and the last layers
+    recipe      the decisions and their trials      methods   the ranges of each method
+    evaluator, fidelity     trials on holdout samples     trials    one decision after another
+    type_judge, objective, mixed_precision  promotes nodes until the outputs suffice
+    sensitive_tensors, output_layers  candidates for int16
+    decisions   a build's decisions, for a vendor's tool
 
-It refuses to look at the samples that the ranges were found on.
+A trial is never scored on the samples of its ranges.
 """

@@ -1,11 +1,11 @@
-"""Ties: where codes leave it to chance which number of an answer is the larger.
+"""Argmax ties: quantized values that no longer tell the top classes apart.
 
-    ties    neighbours among the TOP largest numbers of the float model's answer, in their order,
-            that it tells apart and the quantized model does not
+    ties    neighbours among the TOP_K largest values of the float model's output, in order, that
+            differ there and are equal in the quantized model
 
-One picture in twenty has two classes that are nearer than a step of 8 bits, one in a hundred two
-that are cut off together. Which of them is first is then a matter of their numbers, and no cosine
-tells it: all of an answer may be as close as before.
+In one picture of twenty, two classes are nearer than an 8-bit step; in one of a hundred, two are
+clipped together. Their class numbers then decide the order. The cosine does not show it: an output
+may be as close as before.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-TOP = 5
+TOP_K = 5
 
 
-def ties(real: Iterable[np.ndarray], made: Iterable[np.ndarray]) -> int:
-    """Of the answers to all samples, one array of real numbers each."""
-    return sum(_of_one(a.ravel(), b.ravel()) for a, b in zip(real, made, strict=True))
+def argmax_ties(real: Iterable[np.ndarray], quantized: Iterable[np.ndarray]) -> int:
+    """The number of ties over all samples; one array of real values per sample and model."""
+    return sum(_of_one(a.ravel(), b.ravel()) for a, b in zip(real, quantized, strict=True))
 
 
-def _of_one(real: np.ndarray, made: np.ndarray) -> int:
-    top = np.argsort(-real, kind="stable")[:TOP]
-    return int(np.sum((np.diff(made[top]) == 0) & (np.diff(real[top]) != 0)))
+def _of_one(real: np.ndarray, quantized: np.ndarray) -> int:
+    top = np.argsort(-real, kind="stable")[:TOP_K]
+    return int(np.sum((np.diff(quantized[top]) == 0) & (np.diff(real[top]) != 0)))

@@ -1,9 +1,9 @@
-"""What a build decides, node by node, for a tool that is handed the float model.
+"""Decisions: what a build decides for each node, for a tool that takes the float model.
 
-what `quantization` asks for, its patterns resolved + the nodes and tensors that a recipe widens
-a search → the method, percentile, grids and channels that it has found
+`quantization` with resolved selectors + the nodes and tensors that a recipe widens a search -> its
+method, percentile, grids and channels
 
-Nodes are called as in the trained model, which is what a vendor's tool reads.
+Nodes have the names of the trained model, which a vendor's tool reads.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import replace
 from npumake.dialects.handover import Decisions, NodeDecision, Unit
 from npumake.graph import Graph, Node, origin
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.correction.corrections import PER_CHANNEL, switched_on
 from npumake.quant.precision.precision_candidates import with_tensors
 from npumake.quant.precision.type_propagation import OUT, WIDE, operands
-from npumake.quant.precision.type_requests import RequestedTypes, asked
-from npumake.quant.search.methods import as_found
+from npumake.quant.precision.type_requests import RequestedTypes, requested_types
+from npumake.quant.search.methods import with_recipe_method
 from npumake.quant.search.recipe import Recipe
 
 NARROW = "int8"
@@ -34,16 +34,16 @@ def decisions(
     quantization: Quantization,
     recipe: Recipe | None,
 ) -> Decisions:
-    """Of the optimized `graph` of a model with the nodes `trained`. Raises ProjectError for a name
-    that means nothing."""
-    wanted = replace(quantization, outputs=None)
+    """The decisions for the optimized `graph` of a model with the nodes `trained`. Raises
+    ProjectError for a name that selects nothing."""
+    requests = replace(quantization, outputs=None)
     if recipe is not None:
-        wanted = with_tensors(graph, with_wide(wanted, recipe.wide), recipe.sensitive)
-    wishes = asked(graph, wanted)
+        requests = with_tensors(graph, with_int16_nodes(requests, recipe.wide), recipe.sensitive)
+    requested = requested_types(graph, requests)
     nodes: dict[str, NodeDecision] = {}
     nameless = []
     for node in graph.nodes():
-        decision = _decision(node, wishes)
+        decision = _decision(node, requested)
         name = trained_name(node, trained)
         if decision is None:
             continue
@@ -51,45 +51,48 @@ def decisions(
             nameless.append(str(node.name))
         else:
             nodes[name] = decision
-    said = calibration if recipe is None else _calibration(calibration, recipe)
-    found = () if recipe is None else _found(calibration, quantization, recipe)
-    return Decisions(nodes, tuple(nameless), said, found, recipe is not None)
+    ranges = calibration if recipe is None else _calibration(calibration, recipe)
+    switches = () if recipe is None else _switches_of_search(calibration, quantization, recipe)
+    return Decisions(nodes, tuple(nameless), ranges, switches, recipe is not None)
 
 
 def trained_name(node: Node, trained: Collection[str]) -> str | None:
-    """A node of the trained model that it computes, or what the vendor's tool calls ours."""
+    """The trained node that the node computes, or the vendor tool's name for our own; None for
+    neither."""
     name = str(node.name)
     if name.startswith(PREPROCESS):
         return f"HZ_PREPROCESS_FOR_{name.removeprefix(PREPROCESS)}"
     return next((each for each in (name, *origin(node)) if each in trained), None)
 
 
-def _decision(node: Node, wishes: RequestedTypes) -> NodeDecision | None:
-    unit: Unit | None = "cpu" if node in wishes.cpu else "npu" if node in wishes.npu else None
-    inputs = {index: kind for index in operands(node) if (kind := _type(node, index, wishes))}
-    output, whole = _type(node, OUT, wishes), wishes.types.get(node)
+def _decision(node: Node, requested: RequestedTypes) -> NodeDecision | None:
+    unit: Unit | None = "cpu" if node in requested.cpu else "npu" if node in requested.npu else None
+    inputs = {index: kind for index in operands(node) if (kind := _type(node, index, requested))}
+    output, whole = _type(node, OUT, requested), requested.types.get(node)
     if not (unit or inputs or output or whole):
         return None
     return NodeDecision(unit, whole, inputs, len(operands(node)), output)
 
 
-def _type(node: Node, place: int, wishes: RequestedTypes) -> str | None:
-    if node in wishes.types:
+def _type(node: Node, place: int, requested: RequestedTypes) -> str | None:
+    if node in requested.types:
         return None
-    if (node, place) in wishes.wishes.wide:
+    if (node, place) in requested.by_use.wide:
         return WIDE
-    return NARROW if (node, place) in wishes.wishes.narrow else None
+    return NARROW if (node, place) in requested.by_use.narrow else None
 
 
 def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
-    """With what a search has found; what is none stays."""
+    """`calibration` with the result of a search; unchanged without one."""
     if not recipe.trials or recipe.selected:
-        return calibration  # the search is the vendor's own
-    found = replace(as_found(calibration, recipe), recipe="plain")
+        return calibration  # the vendor's tool searches
+    method = replace(with_recipe_method(calibration, recipe), recipe="plain")
     channels = PER_CHANNEL in recipe.switches
-    return replace(found, symmetric=recipe.symmetric, per_channel=channels)
+    return replace(method, symmetric=recipe.symmetric, per_channel=channels)
 
 
-def _found(calibration: Calibration, quantization: Quantization, recipe: Recipe) -> tuple[str, ...]:
-    said = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
-    return tuple(name for name in recipe.switches if name not in said)
+def _switches_of_search(
+    calibration: Calibration, quantization: Quantization, recipe: Recipe
+) -> tuple[str, ...]:
+    settled = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
+    return tuple(name for name in recipe.switches if name not in settled)

@@ -1,21 +1,21 @@
-"""Bench: where recipes are tried, on the samples held out.
+"""Evaluator: runs recipes on holdout samples and scores their outputs.
 
-A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
-come to the float model's (search.closeness). An answer that is one distribution is taken
-before its Softmax: of a thousand classes that leaves the few that the model is sure of, and over a
-few samples their cosine is mostly chance. It is told beside the figure, and what loses far more of
-it is not kept.
+A trial quantizes the model, which runs in float with Q/DQ. Its figure is the closeness to the float
+model's outputs (search.fidelity). An output that is one distribution is compared before its
+Softmax: behind it, of a thousand classes only the few confident ones count, and over a few samples
+their cosine is mostly chance. That cosine is reported beside the figure, and a recipe that loses
+far more of it is dropped.
 
-The figure is taken over the samples held out: every second, of many fewer, MOST of them, evenly
-spaced; of fewer than FEW all. They are new to what is tried: no range, weight or bias follows them,
-but others, at most SHOWN. A range that has seen a sample cuts nothing off it, and a recipe that has
-every channel just fit its range looks the better for that, though what comes later does not fit. Of
-what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
-and 4 % where they do not. What is chosen is then made of all samples.
+Holdout samples are every second one, at most MAX_HOLDOUT_SAMPLES, evenly spaced; all below
+MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; those follow at most
+MAX_CALIBRATION_SAMPLES others. Ranges clip nothing of their own samples, so a recipe whose channels
+just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, `migrate` recovers
+28 % where the ranges know the samples and 4 % where they do not. The chosen recipe is then made
+from all samples.
 
-Where those are fewer than MOST, the halves take turns: the recipe is made of the samples held out
-too, and judged by the others, and the figure is taken over both turns. Ranges that follow eight
-samples, or sixteen, may be lucky with as many others.
+Below twice MAX_HOLDOUT_SAMPLES the halves swap roles: a second fold is made from the holdout
+samples and scored on the others, and the figure covers both. Ranges of eight or sixteen samples can
+be lucky with as many others.
 """
 
 from __future__ import annotations
@@ -36,40 +36,38 @@ from npumake.graph import Graph, Value, attribute, producer, shape
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.corrections import BIAS, RESCALES, recovered, rescaling
+from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.linear_layers import DQ, Q
-from npumake.quant.search.fidelity import Answers, FidelityScore, FloatReference
-from npumake.quant.search.methods import as_found, calibrated_with, plain
+from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
+from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-FEW = 8
-MOST = 32
-SHOWN = 128
+MIN_HOLDOUT_SPLIT = 8
+MAX_HOLDOUT_SAMPLES = 32
+MAX_CALIBRATION_SAMPLES = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
 
 
 class ModelOutputs(NamedTuple):
-    """What a model tells of every sample: its answers, those of a Softmax as that reads them, and
-    what such Softmaxes make."""
+    """The outputs of every sample: Softmax outputs as their inputs (`read`) or `distributions`."""
 
-    read: Answers
-    distributions: Answers
+    read: SampleOutputs
+    distributions: SampleOutputs
 
 
 class HoldoutFold(NamedTuple):
-    """The numbers of the samples that ranges, weights and biases follow while it is searched, and
-    of those that judge what comes of it."""
+    """The numbers of the samples for ranges, weights and biases, and of those for scoring."""
 
-    shown: tuple[int, ...]
-    judges: tuple[int, ...]
+    calibration: tuple[int, ...]
+    holdout: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class RescaledModel:
-    """A float model of the same function, its channels rescaled, and what its tensors did; `noise`
-    is what search.sensitive has found of them."""
+    """A rescaled float model of the same function, its statistics and channel factors; `noise`
+    caches search.sensitive_tensors."""
 
     graph: Graph
     statistics: Statistics
@@ -79,8 +77,10 @@ class RescaledModel:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What is tried runs here; `target` has the grids of the project's scheme. Recipes come by the
-    `calibration`, of the samples shown in the first turn."""
+    """Runs recipes for one graph; `target` has the grids of the project's scheme.
+
+    Recipes come from `calibration` over the calibration samples of the first fold.
+    """
 
     graph: Graph
     samples: Samples
@@ -90,13 +90,13 @@ class Evaluator:
     calibration: Calibration = field(default_factory=Calibration)
 
     def figure(self, recipe: Recipe) -> FidelityScore:
-        """Over the samples held out. What was tried before is not run again."""
-        models = [self.model(self._in_turn(recipe, turn), turn) for turn in self.turns]
+        """The score over all folds, cached by the quantized models."""
+        models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
         key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
-            told, (answers, ends) = self._told(models), self._yardsticks
-            figure = answers.figure(told.read)
-            cosine, ties = ends.cosine(told.distributions), ends.ties(told.distributions)
+            outputs, (answers, ends) = self._fold_outputs(models), self._references
+            figure = answers.figure(outputs.read)
+            cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
             self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
         return self._figures[key]
 
@@ -104,96 +104,106 @@ class Evaluator:
     def _figures(self) -> dict[str, FidelityScore]:
         return {}
 
-    def _in_turn(self, recipe: Recipe, turn: HoldoutFold) -> Recipe:
-        """As it is made of the samples shown there."""
-        if turn == self.turns[0]:
+    def _in_fold(self, recipe: Recipe, fold: HoldoutFold) -> Recipe:
+        """The recipe, refitted to the samples of the fold."""
+        if fold == self.folds[0]:
             return recipe
-        return remade(recipe, self.ground(recipe.switches, turn), self.calibration)
+        return refit_recipe(recipe, self.rescaled_model(recipe.switches, fold), self.calibration)
 
-    def model(self, recipe: Recipe, turn: HoldoutFold | None = None) -> Graph:
-        """The calibrated graph that the recipe makes, in the first turn where none is said."""
-        turn = turn or self.turns[0]
+    def model(self, recipe: Recipe, fold: HoldoutFold | None = None) -> Graph:
+        """The calibrated graph of the recipe, in the first fold by default."""
+        fold = fold or self.folds[0]
         real = rescaled(self.graph, recipe.factors)
-        made = calibrated_with(real, recipe, self.target, self.quantization)
+        calibrated = calibrated_with(real, recipe, self.target, self.quantization)
         weights = tuple(name for name in recipe.switches if name != BIAS)
-        key = digest.of_document([digest.of_bytes(made.to_bytes()), weights])
-        latest, found = self._latest.get(turn, ("", made))
-        if latest != key:  # rounding takes longest: biases go on from its result
-            found = self._recovered(real, made, weights, turn)
-            self._latest[turn] = key, found
-        return self._recovered(real, found, (BIAS,), turn) if BIAS in recipe.switches else found
+        key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
+        latest, corrected = self._latest.get(fold, ("", calibrated))
+        if latest != key:  # rounding takes longest, so biases start from its result
+            corrected = self._recovered(real, calibrated, weights, fold)
+            self._latest[fold] = key, corrected
+        return (
+            self._recovered(real, corrected, (BIAS,), fold)
+            if BIAS in recipe.switches
+            else corrected
+        )
 
     @cached_property
     def _latest(self) -> dict[HoldoutFold, tuple[str, Graph]]:
         return {}
 
     def _recovered(
-        self, real: Graph, made: Graph, switches: Sequence[str], turn: HoldoutFold
+        self, real: Graph, calibrated: Graph, switches: Sequence[str], fold: HoldoutFold
     ) -> Graph:
-        shown = self._some(turn.shown)
-        return recovered(real, made, switches, shown, self.target.weights, self.operators)
+        samples = self._some(fold.calibration)
+        return apply_corrections(
+            real, calibrated, switches, samples, self.target.weights, self.operators
+        )
 
     @cached_property
-    def turns(self) -> tuple[HoldoutFold, ...]:
-        return turns(len(self.samples))
+    def folds(self) -> tuple[HoldoutFold, ...]:
+        return holdout_folds(len(self.samples))
 
     @property
-    def shown(self) -> Samples:
-        """In the first turn."""
-        return self._some(self.turns[0].shown)
+    def calibration_samples(self) -> Samples:
+        """The calibration samples of the first fold."""
+        return self._some(self.folds[0].calibration)
 
-    def ground(self, switches: Sequence[str], turn: HoldoutFold | None = None) -> RescaledModel:
-        """Of what is shown, in the first turn where none is said."""
-        turn = turn or self.turns[0]
+    def rescaled_model(
+        self, switches: Sequence[str], fold: HoldoutFold | None = None
+    ) -> RescaledModel:
+        """The model rescaled by these switches, from the samples of a fold, the first by
+        default."""
+        fold = fold or self.folds[0]
         moved = tuple(name for name in switches if name in RESCALES)
-        if (turn, moved) not in self._grounds:
-            shown = self._some(turn.shown)
+        if (fold, moved) not in self._rescaled_models:
+            samples = self._some(fold.calibration)
             if moved:
-                found = ground(self, shown, self.ground((), turn), moved)
+                model = rescale_model(self, samples, self.rescaled_model((), fold), moved)
             else:
-                found = RescaledModel(self.graph, observe(self.graph, shown, self.operators), {})
-            self._grounds[turn, moved] = found
-        return self._grounds[turn, moved]
+                model = RescaledModel(self.graph, observe(self.graph, samples, self.operators), {})
+            self._rescaled_models[fold, moved] = model
+        return self._rescaled_models[fold, moved]
 
     @cached_property
-    def _grounds(self) -> dict[tuple[HoldoutFold, tuple[str, ...]], RescaledModel]:
+    def _rescaled_models(self) -> dict[tuple[HoldoutFold, tuple[str, ...]], RescaledModel]:
         return {}
 
     @cached_property
-    def meant(self) -> Answers:
-        """Those of the float model."""
-        return self.answers(self.graph)
+    def float_outputs(self) -> SampleOutputs:
+        """The float model's outputs."""
+        return self.outputs(self.graph)
 
-    def answers(self, graph: Graph) -> Answers:
-        """Of any graph with the model's inputs, to the samples held out in the first turn."""
-        return self._answers(graph, self.turns[0])
+    def outputs(self, graph: Graph) -> SampleOutputs:
+        """The outputs of a graph with the model's inputs, for the holdout samples of the first
+        fold."""
+        return self._outputs(graph, self.folds[0])
 
-    def _answers(self, graph: Graph, turn: HoldoutFold) -> Answers:
+    def _outputs(self, graph: Graph, fold: HoldoutFold) -> SampleOutputs:
         session = float_session(graph, self.operators)
-        judges = self._some(turn.judges)
+        judges = self._some(fold.holdout)
         return list(side_by_side(lambda feed: session.run(None, feed), judges))
 
     @cached_property
-    def _yardsticks(self) -> tuple[FloatReference, FloatReference]:
-        read, distributions = self._told([self.graph] * len(self.turns))
+    def _references(self) -> tuple[FloatReference, FloatReference]:
+        read, distributions = self._fold_outputs([self.graph] * len(self.folds))
         return FloatReference(read), FloatReference(distributions)
 
-    def _told(self, graphs: Sequence[Graph]) -> ModelOutputs:
-        """Of a graph for each turn, turn after turn."""
-        by_turn = [self._told_in(*each) for each in zip(graphs, self.turns, strict=True)]
-        read, distributions = zip(*by_turn, strict=True)
+    def _fold_outputs(self, graphs: Sequence[Graph]) -> ModelOutputs:
+        """The outputs of one graph per fold, fold after fold."""
+        by_fold = [self._outputs_of(*each) for each in zip(graphs, self.folds, strict=True)]
+        read, distributions = zip(*by_fold, strict=True)
         return ModelOutputs([*chain(*read)], [*chain(*distributions)])
 
-    def _told_in(self, graph: Graph, turn: HoldoutFold) -> ModelOutputs:
+    def _outputs_of(self, graph: Graph, fold: HoldoutFold) -> ModelOutputs:
         watched = graph.copy()
         ends = [str(value.name) for value in watched.outputs]
         read = [str(_read_by_softmax(value).name) for value in watched.outputs]
         behind = [name for name in ends if name not in read]
         names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
-        made = [dict(zip(names, each, strict=True)) for each in self._answers(watched, turn)]
+        samples = [dict(zip(names, each, strict=True)) for each in self._outputs(watched, fold)]
         return ModelOutputs(
-            *([[one[name] for name in some] for one in made] for some in (read, behind))
+            *([[sample[name] for name in some] for sample in samples] for some in (read, behind))
         )
 
     def _some(self, numbers: Sequence[int]) -> Samples:
@@ -201,47 +211,50 @@ class Evaluator:
         return Samples(names, lambda index: self.samples.read(numbers[index]))
 
 
-def ground(
-    bench: Evaluator, samples: Samples, stood: RescaledModel, switches: Sequence[str]
+def rescale_model(
+    evaluator: Evaluator, samples: Samples, base: RescaledModel, switches: Sequence[str]
 ) -> RescaledModel:
-    """`stood` is the graph as it is; another needs statistics of its own, one pass more."""
-    weights, operators = bench.target.weights, bench.operators
-    factors = rescaling(stood.graph, switches, samples, weights, operators, stood.statistics)
+    """`base` rescaled by the switches, with new statistics: one more pass over the samples."""
+    weights, operators = evaluator.target.weights, evaluator.operators
+    factors = rescale_factors(base.graph, switches, samples, weights, operators, base.statistics)
     if not factors:
-        return stood
-    graph = rescaled(stood.graph, factors)
+        return base
+    graph = rescaled(base.graph, factors)
     return RescaledModel(graph, observe(graph, samples, operators), factors)
 
 
-def remade(recipe: Recipe, stood: RescaledModel, calibration: Calibration) -> Recipe:
-    """The same on other ground. The nodes and tensors for int16 stay those that were tried; the
-    ranges follow the samples there."""
-    said = as_found(calibration, recipe)
-    made = plain(stood.graph, stood.statistics, said, recipe.symmetric)
+def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) -> Recipe:
+    """The recipe with ranges and factors of `base`. Its int16 nodes and tensors stay."""
+    method = with_recipe_method(calibration, recipe)
+    fresh = ranges_by_method(base.graph, base.statistics, method, recipe.symmetric)
     return replace(
-        recipe, ranges=made.ranges, int16_ranges=made.int16_ranges, factors=stood.factors
+        recipe, ranges=fresh.ranges, int16_ranges=fresh.int16_ranges, factors=base.factors
     )
 
 
-def turns(count: int) -> tuple[HoldoutFold, ...]:
-    """Of so many samples."""
-    judges = tuple(held_out(count))
+def holdout_folds(count: int) -> tuple[HoldoutFold, ...]:
+    """The folds for `count` samples."""
+    judges = tuple(holdout_samples(count))
     others = tuple(n for n in range(count) if n not in judges) or judges
-    shown = others[:: -(-len(others) // SHOWN)]
-    first = HoldoutFold(shown, judges)
-    return (first, HoldoutFold(judges, others)) if FEW <= count < 2 * MOST else (first,)
+    calibration = others[:: -(-len(others) // MAX_CALIBRATION_SAMPLES)]
+    first = HoldoutFold(calibration, judges)
+    return (
+        (first, HoldoutFold(judges, others))
+        if MIN_HOLDOUT_SPLIT <= count < 2 * MAX_HOLDOUT_SAMPLES
+        else (first,)
+    )
 
 
-def held_out(count: int) -> range:
-    """The numbers of the samples, of `count`, that a trial is judged by."""
-    if count < FEW:
+def holdout_samples(count: int) -> range:
+    """The numbers, of `count` samples, that score a trial."""
+    if count < MIN_HOLDOUT_SPLIT:
         return range(count)
-    step = max(2, count // MOST)
-    return range(step - 1, count, step)[:MOST]
+    step = max(2, count // MAX_HOLDOUT_SAMPLES)
+    return range(step - 1, count, step)[:MAX_HOLDOUT_SAMPLES]
 
 
 def before_softmax(graph: Graph) -> Graph:
-    """A copy that gives, for an answer that is one distribution, what its Softmax reads."""
+    """A copy that outputs the Softmax input of each output that is one distribution."""
     watched = graph.copy()
     watched.expose([str(_read_by_softmax(value).name) for value in watched.outputs])
     watched.drop_unused()

@@ -1,42 +1,43 @@
-"""Closeness: how near the answers of a quantized model are to the float model's, 1 for the same.
+"""Fidelity: how close a quantized model's outputs are to the float model's; 1 means equal.
 
-An answer that is one vector, such as the logits of a classifier, is as close as its cosine. Of an
-answer that says something of many positions, a detector's, a cosine sees what is large, not what is
-meant: the background among thousands of positions, the 300 pixels beside a score of 0.9, the place
-of a box in the picture, which follows from its position. So, for a sample n, position p, channel c:
+An output that is one vector, such as a classifier's logits, is scored by its cosine. For an output
+with many positions, a detector's, a cosine sees what is large and not what matters: the background
+among thousands of positions, 300 pixels beside a score of 0.9, the place of a box, which follows
+from its position. So, for sample n, position p and channel c:
 
-    a, b      what the float model and the quantized one answer;  m = mean of a over the samples
+    a, b      outputs of the float and the quantized model;  m = mean of a over the samples
     scores    the channels within 0 ... 1, unless there are four, which are a box
-    w[n, p]   how much is said there: the square of the sum over scores of (a - m)^2, of all answers
-              with as many positions; 1 where none has scores
-    v[p, c]   what the samples tell apart there: mean over n of (a - m)^2
-    e[p, c]   what is lost where something is said: sum over n of w (a - b)^2 / sum over n of w
-    lost      e / (e + v), the mean over p by the weight of w: of each number by itself; of the
+    w[n, p]   the weight of a position: the square of the sum over scores of (a - m)^2, over all
+              outputs with as many positions; 1 where none has scores
+    v[p, c]   the variance there: mean over n of (a - m)^2
+    e[p, c]   the weighted error: sum over n of w (a - b)^2 / sum over n of w
+    lost      e / (e + v), the mean over p by the weight of w: of each value by itself; of the
               scores together, e and v summed over them: most classes are in no sample at all
 
-A class that never occurs and a position where no sample shows anything thus count for nothing, and
-a box counts by its own size: v is small where boxes are small. The square lets what is sure count:
-where one of two scores speaks alone, as the class of no object does, w is a quarter. An answer has
-lost the mean of what its numbers and its scores have, the answers with scores the mean by the
-weight of w. All in all a model is as close as what comes off worst.
+A class that never occurs and a position that is always background thus count for nothing. A box
+counts by its own size: v is small where boxes are small. The square favours confident scores: where
+one of two scores speaks alone, as the class of no object does, w is a quarter. An output loses the
+mean of its values' and scores' losses, the outputs with scores their mean by the weight of w. A
+model is as close as its worst output.
 
-Of few samples one may hold most of what is said, a crowd among empty streets. So the same is told
-without each of them: m and v are those of all samples, w, e and cosine are of the others. What one
-model gives back of what another has lost has a standard error, by the jackknife:
+One of few samples may hold most of the weight, a crowd among empty streets. So the score is also
+computed without each sample: m and v are those of all samples, w, e and cosine of the others. The
+share of a loss that one model recovers has a standard error, by the jackknife:
 
     g, g[n]   1 - (1 - close) / (1 - other) of all N samples, and without sample n
     error     sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
 
-g - error is thus about what is given back without the one sample that counts most, or less.
+g - error is thus at most about the gain without the most important sample.
 
-Where hardly a sample shows what a detector is for, the error is large and nothing would be kept;
-the background still tells, by the cosine of the output that comes off worst. So what gives back
-enough of that helps too, unless by g it takes away as much.
+Where hardly any sample shows an object, the error is large and no switch would be kept. The
+background still tells, by the cosine of the worst output: a switch that recovers enough of that
+helps too, unless g falls as much.
 
-A distribution is held against the float model's before its Softmax (search.bench). Of a thousand
-logits the few that decide say little: where they are cut off, all others may come closer. So
-nothing helps that loses SPOILT times as much of the cosine of the distribution. By `mse` SqueezeNet
-on rdk-x5 has the closest logits and loses 2.5 points of top-1, by `max` with corrected biases none.
+A distribution is compared with the float model's before its Softmax (search.evaluator). The few
+deciding logits among a thousand count little: where they are clipped, all others may come closer.
+So a switch that loses MAX_DISTRIBUTION_LOSS times as much of the distribution's cosine never helps.
+By `mse` SqueezeNet on rdk-x5 has the closest logits and loses 2.5 points of top-1, by `max` with
+corrected biases none.
 """
 
 from __future__ import annotations
@@ -51,30 +52,30 @@ import numpy as np
 import numpy.typing as npt
 
 from npumake.kernels.measure import Agreement, agreement
-from npumake.quant.search.argmax_ties import ties
+from npumake.quant.search.argmax_ties import argmax_ties
 
-SPOILT = 2.0  # times as much lost of the distributions: over few samples less may be chance
-DIGITS = 6  # no last bit of a float engine decides
-BOX = 4
+MAX_DISTRIBUTION_LOSS = 2.0  # ratio; below it, a loss over few samples may be chance
+FIDELITY_DIGITS = 6  # rounds away the last bits of a float engine
+BOX_CHANNELS = 4
 
-Answers = list[list[np.ndarray]]  # by sample and output
+SampleOutputs = list[list[np.ndarray]]  # by sample and output
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PositionalOutput:
-    """An answer of many positions: `usual` is m and `varied` v, shape (positions, channels)."""
+    """An output with many positions: `usual` is m and `varied` v, shape (positions, channels)."""
 
     usual: Floats
     varied: Floats
-    scores: npt.NDArray[np.bool_]  # of each channel, whether it is one
+    scores: npt.NDArray[np.bool_]  # whether each channel is a score
 
-    def said(self, answer: np.ndarray) -> Floats:
-        """The root of w of one sample, by its own scores, shape (positions,)."""
+    def weight_root(self, answer: np.ndarray) -> Floats:
+        """The root of w of one sample, by this output's scores, (positions,)."""
         return np.sum((positions(answer) - self.usual)[:, self.scores] ** 2, 1)
 
     def lost(self, e: Floats, weight: Floats) -> float:
-        """The mean of its numbers and its scores; `weight` is the sum of w, shape (positions,)."""
+        """The mean loss of values and scores; `weight` is the sum of w, (positions,)."""
         v, scores = self.varied, self.scores
         shares = []
         if not scores.all():
@@ -85,7 +86,7 @@ class PositionalOutput:
 
 
 class Gain(NamedTuple):
-    """The share given back of what another has lost, and its standard error."""
+    """The recovered share of another's loss, and its standard error."""
 
     share: float
     error: float
@@ -93,14 +94,13 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class FidelitySamples:
-    """A closeness of all samples, and those without each of them in turn, none where there is one
-    sample."""
+    """The closeness over all samples, and without each of them in turn; empty for one sample."""
 
     all: float
     without: tuple[float, ...] = ()
 
     def gain(self, other: FidelitySamples) -> Gain:
-        """Nothing where the other has lost nothing without one sample."""
+        """The recovered share of the other's loss; 0 where the other loses nothing."""
         lost, had = (1.0 - np.array([m.all, *m.without]) for m in (self, other))
         if not had.all():
             return Gain(0.0, 0.0)
@@ -111,8 +111,8 @@ class FidelitySamples:
 
 @dataclass(frozen=True)
 class FidelityScore:
-    """How close the answers come, by their cosine alone, and the cosine of distributions; the
-    ties among the largest numbers of answers that are one vector."""
+    """The closeness of the outputs, their cosine, the cosine of distributions, and the argmax ties
+    of vector outputs."""
 
     close: FidelitySamples
     cosine: FidelitySamples
@@ -121,61 +121,63 @@ class FidelityScore:
 
     @property
     def lost(self) -> float:
-        """By both, the mean in proportion: what is ordered by."""
+        """The geometric mean of both losses, the sort key."""
         return math.sqrt((1.0 - self.close.all) * (1.0 - self.cosine.all))
 
     def helps(self, other: FidelityScore, least: float) -> bool:
-        """Whether more than this share is given back of what the other has lost."""
+        """Whether it recovers more than the share `least` of the other's loss."""
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
         alike = share > -least and by_cosine.share - by_cosine.error > least
         return (share - error > least or alike) and not self._spoils(other)
 
     def gives_back(self, other: FidelityScore, least: float) -> bool:
-        """Whether it is more than this share by both, whatever the error."""
+        """Whether it recovers more than this share by both measures, whatever the error."""
         shares = self.close.gain(other.close).share, self.cosine.gain(other.cosine).share
         return min(shares) > least and not self._spoils(other)
 
     def unties(self, other: FidelityScore, most: float) -> bool:
-        """Whether half of the ties are gone, and no more than this share is lost otherwise."""
+        """Whether half of the ties are gone, and at most the share `most` is lost otherwise."""
         is_as_close = self.close.gain(other.close).share > -most and not self._spoils(other)
         return 2 * self.ties <= other.ties != 0 and is_as_close
 
     def _spoils(self, other: FidelityScore) -> bool:
-        return 1.0 - self.distributions.all > SPOILT * (1.0 - other.distributions.all)
+        return 1.0 - self.distributions.all > MAX_DISTRIBUTION_LOSS * (
+            1.0 - other.distributions.all
+        )
 
     def gains(self, other: FidelityScore) -> bool:
-        """Whether anything is given back, by both."""
+        """Whether it gains anything by both measures."""
         pairs = (self.close, other.close), (self.cosine, other.cosine)
         return all(mine.all > theirs.all for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)
 class FloatReference:
-    """What others are held against: the answers of the float model."""
+    """The float model's outputs, to which others are compared."""
 
-    real: Answers
+    real: SampleOutputs
 
-    def figure(self, made: Answers) -> FidelityScore:
-        """Of other answers to the same samples. Raises ValueError if the shapes differ."""
-        apart = self._apart(made)
+    def figure(self, outputs: SampleOutputs) -> FidelityScore:
+        """The score of other outputs for the same samples. Raises ValueError if shapes differ."""
+        apart = self._cosine_losses(outputs)
         vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
-        close = _measured([*vectors, *self._fields_lost(made)])
-        return FidelityScore(close, _measured(apart), ties=self.ties(made))
+        close = _measured([*vectors, *self._fields_lost(outputs)])
+        return FidelityScore(close, _measured(apart), ties=self.ties(outputs))
 
-    def cosine(self, made: Answers) -> FidelitySamples:
-        """That of the figure; 1 where there are no answers."""
-        apart = self._apart(made)
+    def cosine(self, outputs: SampleOutputs) -> FidelitySamples:
+        """The worst cosine; 1 without outputs."""
+        apart = self._cosine_losses(outputs)
         return _measured(apart) if apart else FidelitySamples(1.0)
 
-    def ties(self, made: Answers) -> int:
-        """Of all answers that are vectors."""
+    def ties(self, outputs: SampleOutputs) -> int:
+        """The ties of all vector outputs."""
         vectors = [i for i in range(len(self.real[0])) if i not in self._fields]
-        return sum(ties([a[i] for a in self.real], [b[i] for b in made]) for i in vectors)
+        return sum(argmax_ties([a[i] for a in self.real], [b[i] for b in outputs]) for i in vectors)
 
-    def _apart(self, made: Answers) -> list[Floats]:
-        """What is lost of the cosine of each answer."""
-        return [1.0 - self._cosine(made, index) for index in range(len(self.real[0]))]
+    def _cosine_losses(self, outputs: SampleOutputs) -> list[Floats]:
+        """The cosine loss of each output."""
+        return [1.0 - self._cosine(outputs, index) for index in range(len(self.real[0]))]
 
     @cached_property
     def _fields(self) -> dict[int, PositionalOutput]:
@@ -183,52 +185,54 @@ class FloatReference:
         return {index: _field(column) for index, column in enumerate(columns) if _many(column)}
 
     @cached_property
-    def _said(self) -> dict[int, Floats]:
-        """w by the number of positions, shape (samples, positions)."""
-        found: dict[int, Floats] = {}
+    def _weights(self) -> dict[int, Floats]:
+        """w by the number of positions, (samples, positions)."""
+        by_count: dict[int, Floats] = {}
         for index, field in self._fields.items():
             count = len(field.usual)
-            w = np.stack([field.said(sample[index]) for sample in self.real])
-            found[count] = found.get(count, 0.0) + w
-        return {count: w**2 for count, w in found.items() if w.any()}
+            w = np.stack([field.weight_root(sample[index]) for sample in self.real])
+            by_count[count] = by_count.get(count, 0.0) + w
+        return {count: w**2 for count, w in by_count.items() if w.any()}
 
     @cached_property
     def _left_out(self) -> tuple[int | None, ...]:
         count = len(self.real)
         return (None, *range(count)) if count > 1 else (None,)
 
-    def _cosine(self, made: Answers, index: int) -> Floats:
-        pairs = zip(self.real, made, strict=True)
+    def _cosine(self, outputs: SampleOutputs, index: int) -> Floats:
+        pairs = zip(self.real, outputs, strict=True)
         parts = list(enumerate(agreement(a[index], b[index]) for a, b in pairs))
         sums = (sum((p for n, p in parts if n != out), Agreement()) for out in self._left_out)
-        return np.nan_to_num([total.cosine for total in sums], nan=-1.0)  # no number is worst
+        return np.nan_to_num([total.cosine for total in sums], nan=-1.0)  # NaN is worst
 
-    def _fields_lost(self, made: Answers) -> list[Floats]:
-        """Of the answers with scores together, and of each of the others."""
-        told: list[tuple[Floats, Floats]] = []
+    def _fields_lost(self, outputs: SampleOutputs) -> list[Floats]:
+        """The loss of the outputs with scores together, and of each of the others."""
+        weighted: list[tuple[Floats, Floats]] = []
         silent: list[Floats] = []
         for index, field in self._fields.items():
             count = len(field.usual)
-            w = self._said.get(count, np.ones((len(made), count)))
-            lost = self._field_lost(made, index, w)
-            if count in self._said:
-                told.append((lost, np.array([_without(w, out).sum() for out in self._left_out])))
+            w = self._weights.get(count, np.ones((len(outputs), count)))
+            lost = self._field_lost(outputs, index, w)
+            if count in self._weights:
+                weighted.append(
+                    (lost, np.array([_without(w, out).sum() for out in self._left_out]))
+                )
             else:
                 silent.append(lost)
-        if not told:
+        if not weighted:
             return silent
-        losses, weights = np.array(told).transpose(1, 0, 2)
+        losses, weights = np.array(weighted).transpose(1, 0, 2)
         return [_mean(losses, weights), *silent]
 
-    def _field_lost(self, made: Answers, index: int, w: Floats) -> Floats:
-        """Of one answer; w has the shape (samples, positions)."""
+    def _field_lost(self, outputs: SampleOutputs, index: int, w: Floats) -> Floats:
+        """The loss of one output; w has the shape (samples, positions)."""
         field = self._fields[index]
 
-        def error(n: int) -> Floats:  # made twice: those of all samples at once are too much
-            apart = positions(self.real[n][index]) - positions(made[n][index])
+        def error(n: int) -> Floats:  # computed twice: all samples at once need too much memory
+            apart = positions(self.real[n][index]) - positions(outputs[n][index])
             return w[n, :, None] * apart**2
 
-        total = sum((error(n) for n in range(len(made))), np.zeros_like(field.usual))
+        total = sum((error(n) for n in range(len(outputs))), np.zeros_like(field.usual))
         losses = []
         for out in self._left_out:
             weight = _without(w, out)
@@ -239,16 +243,16 @@ class FloatReference:
 
 
 def _measured(lost: Sequence[Floats]) -> FidelitySamples:
-    """By what comes off worst."""
-    first, *others = np.round(1.0 - np.max(lost, 0), DIGITS).tolist()
+    """The closeness of the worst output."""
+    first, *others = np.round(1.0 - np.max(lost, 0), FIDELITY_DIGITS).tolist()
     return FidelitySamples(first, tuple(others))
 
 
 def positions(answer: np.ndarray) -> Floats:
-    """The answer as (positions, channels).
+    """The output as (positions, channels).
 
-    Of three axes the shorter one is the channels', of four the second, as ONNX has it, unless that
-    and the third are alike, of more the last.
+    The channel axis is the shorter of the last two of three axes; of four the second, as in ONNX,
+    unless the second and third are equal; otherwise the last.
     """
     dims = answer.shape
     axis = answer.ndim - 1
@@ -260,7 +264,7 @@ def positions(answer: np.ndarray) -> Floats:
 
 
 def _many(column: Sequence[np.ndarray]) -> bool:
-    """Whether it tells of many positions, the same ones in every sample."""
+    """Whether the output has many positions, the same in every sample."""
     first = column[0]
     alike = {answer.shape for answer in column} == {first.shape}
     return alike and first.size > 0 and first.ndim > 1 and len(positions(first)) > 1
@@ -268,28 +272,28 @@ def _many(column: Sequence[np.ndarray]) -> bool:
 
 def _field(column: Sequence[np.ndarray]) -> PositionalOutput:
     usual = sum((positions(a) for a in column), np.zeros(1)) / len(column)
-    if len(column) == 1:  # a sample by itself: what is usual is the mean of all positions
+    if len(column) == 1:  # one sample: the mean over all positions
         usual = np.broadcast_to(usual.mean(0), usual.shape)
     varied = sum(((positions(a) - usual) ** 2 for a in column), np.zeros(1)) / len(column)
     low = np.min([positions(a).min(0) for a in column], 0)
     high = np.max([positions(a).max(0) for a in column], 0)
-    scores = (low >= 0.0) & (high <= 1.0) & (len(low) != BOX)
+    scores = (low >= 0.0) & (high <= 1.0) & (len(low) != BOX_CHANNELS)
     return PositionalOutput(usual, varied, scores)
 
 
 def _share(e: Floats, v: Floats) -> Floats:
-    """e / (e + v): 0 where there is neither, 1 where something is no number."""
+    """e / (e + v): 0 where both are 0, 1 for NaN."""
     both = e + v
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(e / np.where(both, both, 1.0), nan=1.0)
 
 
 def _without(w: Floats, out: int | None) -> Floats:
-    """The sum over the samples but one."""
+    """The sum over all samples but one."""
     return w.sum(0) if out is None else np.delete(w, out, 0).sum(0)
 
 
 def _mean(values: Floats, weights: Floats) -> Floats:
-    """By weight, over the first axis; 0 where nothing has any."""
+    """The weighted mean over the first axis; 0 without weights."""
     total = weights.sum(0)
     return (values * weights).sum(0) / np.where(total, total, 1.0)

@@ -1,7 +1,7 @@
-"""Search: the ranges that a method gives, of the whole model or of every tensor.
+"""Methods: the ranges of a calibration method, for the whole model or for every tensor.
 
 default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own, and the best of
-          them symmetric, where the chip has the choice; it is found by trial (search.trials)
+          them symmetric, where the chip has the choice; found by trial (search.trials)
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
 """
@@ -17,12 +17,12 @@ import numpy as np
 from npumake.borders.images import images
 from npumake.graph import Graph, annotate, annotations_of
 from npumake.project.sections import Calibration, Method, Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.calibration.ranges import int16_ranges, ranges
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.calibration.thresholds import noise
 from npumake.quant.precision.precision_candidates import with_tensors
-from npumake.quant.precision.precision_plan import NAMES
+from npumake.quant.precision.precision_plan import MAX_NAMES_IN_NOTE
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.grid_assignment import grids_of, grids_of_image
 from npumake.quant.qdq.insert import with_qdq
@@ -37,41 +37,41 @@ CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
 def calibrated_with(
     graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
 ) -> Graph:
-    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
+    """`graph` with the Q/DQ of the recipe, on the chip's grids."""
     target = with_scheme(target, quantization)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     grids = {
-        name: grids_of(*found, target, recipe.int16_ranges.get(name))
-        for name, found in recipe.ranges.items()
+        name: grids_of(*interval, target, recipe.int16_ranges.get(name))
+        for name, interval in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    asked = with_tensors(graph, with_wide(quantization, recipe.wide), recipe.sensitive)
-    made = with_qdq(graph, grids, target, asked)
+    types = with_tensors(graph, with_int16_nodes(quantization, recipe.wide), recipe.sensitive)
+    calibrated = with_qdq(graph, grids, target, types)
     notes = (
         *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
         *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
     )
     if notes:
-        annotate(made, (*annotations_of(made), *notes))
-    return made
+        annotate(calibrated, (*annotations_of(calibrated), *notes))
+    return calibrated
 
 
 def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    some = ", ".join(names[:NAMES])
+    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    some = ", ".join(names[:MAX_NAMES_IN_NOTE])
     return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
 
 
-def plain(
+def ranges_by_method(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Recipe:
-    """What one method says; nothing is run."""
-    found = ranges(graph, statistics, calibration, symmetric)
+    """The recipe of one method; the model is not run."""
+    by_tensor = ranges(graph, statistics, calibration, symmetric)
     method, share = calibration.method, calibration.percentile
     return Recipe(
         method,
         symmetric,
-        found,
+        by_tensor,
         int16_ranges=int16_ranges(graph, statistics),
         percentile=share if method == PERCENTILE else None,
     )
@@ -80,24 +80,24 @@ def plain(
 def candidates(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Iterator[Recipe]:
-    """The methods that `default` tries."""
+    """The recipes that `default` tries."""
     own = calibration.percentile
     for method in CANDIDATES:
         for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
-            said = replace(calibration, method=method, percentile=share)
-            yield plain(graph, statistics, said, symmetric)
+            trial = replace(calibration, method=method, percentile=share)
+            yield ranges_by_method(graph, statistics, trial, symmetric)
 
 
-def as_found(calibration: Calibration, found: Recipe) -> Calibration:
-    """`calibration` with the method that a search has found."""
-    share = calibration.percentile if found.percentile is None else found.percentile
-    return replace(calibration, method=cast(Method, found.method), percentile=share)
+def with_recipe_method(calibration: Calibration, recipe: Recipe) -> Calibration:
+    """`calibration` with the method of the recipe."""
+    share = calibration.percentile if recipe.percentile is None else recipe.percentile
+    return replace(calibration, method=cast(Method, recipe.method), percentile=share)
 
 
-def mixed(
+def ranges_by_tensor(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Recipe:
-    """Every tensor by the method that leaves the least noise, the first of equals."""
+    """Every tensor by the method with the least noise, the first of equals."""
     by_method = {
         method: ranges(graph, statistics, replace(calibration, method=method), symmetric)
         for method in CANDIDATES
@@ -107,5 +107,7 @@ def mixed(
         pairs = [by_method[method][name] for method in CANDIDATES]
         low, high = np.array(pairs, np.float64).T
         methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
-    found = {name: by_method[method][name] for name, method in methods.items()}
-    return Recipe("mix", symmetric, found, methods, int16_ranges=int16_ranges(graph, statistics))
+    by_tensor = {name: by_method[method][name] for name, method in methods.items()}
+    return Recipe(
+        "mix", symmetric, by_tensor, methods, int16_ranges=int16_ranges(graph, statistics)
+    )

@@ -1,17 +1,17 @@
-"""Mixed precision: which nodes to promote, so that the answer is good enough at the least cost.
+"""Mixed precision: which nodes to promote, for good enough outputs at the least cost.
 
-A trial is a set of promoted names, with the score measured for it and the cost of the set. What is
-known beforehand is the sensitivity of each name (the score lost by that one alone) and its cost:
+A trial is a set of promoted names with its score and cost. Known beforehand are the sensitivity of
+each name (the score lost by that one alone) and its cost:
 
-    1  order     names by sensitivity / cost, the largest first, as far as the budget goes; and as
-                 they come in the graph, where neighbours share what lies between them
+    1  order     names by sensitivity / cost, the largest first, within the budget; and in graph
+                 order, where neighbours share the tensors between them
     2  walking   the shortest beginning of each order whose score suffices; the cheaper is taken.
-                 Scores do not always rise with the names, so that halving would miss it
-    3  thinning  each name of it, the least useful first, is given back where the rest suffices
+                 Scores do not always rise with the names, so bisection would miss it
+    3  thinning  each name of it, the least useful first, is dropped where the rest suffices
 
-That is at most 1 + 3 k measurements, where a beginning of k names suffices, and never dearer than
-promoting from the front. Measuring is the caller's: the same questions come in the same order, so
-an answer kept from an interrupted search is as good.
+With a beginning of k names that is at most 1 + 3 k measurements, and never costs more than
+promotion from the front. The caller measures. Queries always come in the same order, so results of
+an interrupted search can be reused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 
 class PromotionTrial(NamedTuple):
-    """Some promoted names: how good the model is with them, and what they cost."""
+    """A set of promoted names with its score and cost."""
 
     names: frozenset[str]
     score: float  # larger is better, such as the cosine of the outputs
@@ -47,43 +47,44 @@ def search(
     sensitivities: Mapping[str, float],
     costs: Mapping[str, float],
     measure: Callable[[frozenset[str]], float],
-    wanted: float,
+    goal: float,
     budget: float,
 ) -> Search:
-    """The cheapest set found that scores `wanted` and costs no more than `budget`; where even all
-    the budget buys does not, the best set tried. Every name has a cost, none below zero; they come
-    in the order of the graph."""
-    asked: dict[frozenset[str], PromotionTrial] = {}
+    """The cheapest set that scores `goal` within `budget`; the best one tried where none does.
+
+    Every name has a cost of at least zero; names are in graph order.
+    """
+    trials: dict[frozenset[str], PromotionTrial] = {}
 
     def trial(names: Iterable[str]) -> PromotionTrial:
         chosen = frozenset(names)
-        if chosen not in asked:
+        if chosen not in trials:
             cost = math.fsum(costs[name] for name in chosen)
-            asked[chosen] = PromotionTrial(chosen, measure(chosen), cost)
-        return asked[chosen]
+            trials[chosen] = PromotionTrial(chosen, measure(chosen), cost)
+        return trials[chosen]
 
-    if trial(()).score >= wanted:
-        return Search(trial(()), tuple(asked.values()))
+    if trial(()).score >= goal:
+        return Search(trial(()), tuple(trials.values()))
     orders = _orders(sensitivities, costs)
     enough: list[PromotionTrial] = []
     for order in orders:
         most = enough[0].cost if enough else math.inf
-        found = _shortest(_affordable(order, costs, budget), trial, wanted, most)
-        enough += [found] if found.score >= wanted else []
+        shortest = _shortest(_affordable(order, costs, budget), trial, goal, most)
+        enough += [shortest] if shortest.score >= goal else []
     if not enough:
-        best = max(asked.values(), key=lambda t: (t.score, -t.cost))
-        return Search(best, tuple(asked.values()))
+        best = max(trials.values(), key=lambda t: (t.score, -t.cost))
+        return Search(best, tuple(trials.values()))
     chosen = min(enough, key=lambda t: t.cost)
     for name in reversed(orders[0]):
         without = trial(chosen.names - {name})
-        chosen = without if without.score >= wanted else chosen
-    return Search(chosen, tuple(asked.values()))
+        chosen = without if without.score >= goal else chosen
+    return Search(chosen, tuple(trials.values()))
 
 
 def _orders(
     sensitivities: Mapping[str, float], costs: Mapping[str, float]
 ) -> tuple[list[str], list[str]]:
-    """By sensitivity for their cost, and as they come."""
+    """The names by sensitivity for their cost, and in graph order."""
 
     def use(name: str) -> float:
         return sensitivities[name] / costs[name] if costs[name] else math.inf
@@ -92,10 +93,10 @@ def _orders(
 
 
 def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float) -> list[str]:
-    """The names in this order, without those that exceed what is left to spend."""
+    """The names in this order, without those that exceed the remaining budget."""
     chosen: list[str] = []
     for name in order:
-        if math.fsum(costs[one] for one in (*chosen, name)) <= budget:
+        if math.fsum(costs[member] for member in (*chosen, name)) <= budget:
             chosen.append(name)
     return chosen
 
@@ -103,14 +104,14 @@ def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float)
 def _shortest(
     order: Sequence[str],
     trial: Callable[[Iterable[str]], PromotionTrial],
-    wanted: float,
+    goal: float,
     most: float,
 ) -> PromotionTrial:
-    """The shortest beginning of `order` that suffices, or the first that costs `most` or more;
-    all of it where neither is met."""
-    found = trial(())
+    """The shortest beginning of `order` that suffices, or the first that costs `most` or more; all
+    of it where neither is met."""
+    latest = trial(())
     for length in range(1, len(order) + 1):
-        found = trial(order[:length])
-        if found.score >= wanted or found.cost >= most:
+        latest = trial(order[:length])
+        if latest.score >= goal or latest.cost >= most:
             break
-    return found
+    return latest

@@ -4,7 +4,7 @@
     figure   the mean over the outputs of cosine(float, calibrated), for the first sample
     stop     at the first candidate whose figure reaches `similarity`, else the best of them
 
-The ranges are those of all samples. No switch is tried that the project does not ask for.
+The ranges are those of all samples. Only switches of the project apply.
 
 Sources: the D-Robotics PTQ guide ("the cosine similarity of the first calibration data output
 node") and the logs of hb_mapper 1.24.3, which print the lists and .995. The logs do not say how
@@ -27,15 +27,15 @@ from npumake.kernels.measure import Agreement, agreement
 from npumake.progress import track
 from npumake.project.sections import Calibration, Method
 from npumake.quant.correction.corrections import PER_CHANNEL
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground
-from npumake.quant.search.methods import PERCENTILE, plain
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, rescale_model
+from npumake.quant.search.methods import PERCENTILE, ranges_by_method
 from npumake.quant.search.recipe import Recipe, RecipeTrial
-from npumake.quant.search.trials import standing
+from npumake.quant.search.trials import complete_recipe
 from npumake.targets.target import Target
 
 MODELWISE: Method = "modelwise"
 COSINE = "cosine-similarity"
-DIGITS = 6  # no last bit of a float engine decides
+FIGURE_DIGITS = 6  # rounds away the last bits of a float engine
 
 # metric → its figure of one output, and 1 where more is better, -1 where less is
 METRICS: dict[str, tuple[Callable[[Agreement], float], int]] = {
@@ -47,7 +47,7 @@ METRICS: dict[str, tuple[Callable[[Agreement], float], int]] = {
     "chebyshev": (lambda sums: sums.chebyshev, -1),
 }
 # method → its name in the logs of hb_mapper 1.24.3
-LOGGED = {PERCENTILE: "max-percentile:percentile={}", "kl": "kl:num_bin=1024,max_num_bin=16384"}
+LOG_NAMES = {PERCENTILE: "max-percentile:percentile={}", "kl": "kl:num_bin=1024,max_num_bin=16384"}
 
 
 class Candidate(NamedTuple):
@@ -61,37 +61,39 @@ class Candidate(NamedTuple):
     @property
     def logged(self) -> str:
         """Its name in the vendor's log."""
-        name = LOGGED.get(self.method, self.method).format(self.percentile)
+        name = LOG_NAMES.get(self.method, self.method).format(self.percentile)
         return name + ",per_channel" * self.per_channel + ",asymmetric" * (not self.symmetric)
 
 
-def modelwise(bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
-    """The candidate that the vendor's search keeps. Raises ProjectError for what the chip lacks."""
-    search = bench.calibration.modelwise
+def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
+    """The candidate that the vendor's search selects. Raises ProjectError for options that the chip
+    lacks."""
+    search = evaluator.calibration.modelwise
     figure, sign = METRICS[search.metric]
-    every = candidates(bench.calibration, bench.target)
-    first = bench.samples.read(0)
-    expected = float_session(bench.graph, bench.operators).run(None, first)
-    found: list[tuple[Recipe, RecipeTrial]] = []
+    every = candidates(evaluator.calibration, evaluator.target)
+    first = evaluator.samples.read(0)
+    expected = float_session(evaluator.graph, evaluator.operators).run(None, first)
+    results: list[tuple[Recipe, RecipeTrial]] = []
     for candidate in track(every, "recipe", len(every)):
-        recipe = _standing(candidate, bench, as_it_is, switches)
-        answers = float_session(bench.model(recipe), bench.operators).run(None, first)
+        recipe = _standing(candidate, evaluator, as_it_is, switches)
+        answers = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
         sums = [agreement(a, b) for a, b in zip(expected, answers, strict=True)]
-        cosine = _mean([one.cosine for one in sums])
-        trial = RecipeTrial(candidate.logged, _mean([figure(one) for one in sums]), cosine, False)
-        found.append((recipe, trial))
+        cosine = _mean([measure.cosine for measure in sums])
+        trial = RecipeTrial(
+            candidate.logged, _mean([figure(measure) for measure in sums]), cosine, False
+        )
+        results.append((recipe, trial))
         if cosine >= search.similarity:
             break
-    best = max(range(len(found)), key=lambda index: _order(sign * found[index][1].closeness))
-    if found[-1][1].cosine >= search.similarity:
-        best = len(found) - 1
-    trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(found))
-    return replace(found[best][0], trials=trials, selected=trials[best].what)
+    best = max(range(len(results)), key=lambda index: _order(sign * results[index][1].closeness))
+    if results[-1][1].cosine >= search.similarity:
+        best = len(results) - 1
+    trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(results))
+    return replace(results[best][0], trials=trials, selected=trials[best].what)
 
 
 def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
-    """In the order they are tried, as far as the chip has them. Raises ProjectError where it has
-    none."""
+    """The candidates in order, as far as the chip has them. Raises ProjectError if it has none."""
     search, chip = calibration.modelwise, target.activations
     channels = (True,) if calibration.per_channel else search.per_channel
     both = search.asymmetric or (not chip.symmetric,)
@@ -102,16 +104,16 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     if not chip.may_be_asymmetric and all(asymmetric):
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
-    found = [
+    combinations = [
         Candidate(method, share, not zero, channel)
         for channel, zero in product(sorted(channels), sorted(asymmetric))
         for method, share in _methods(calibration)
         if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
     ]
-    if not found:
+    if not combinations:
         what = "nothing to try: one of the lists is empty"
-        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the usual one")
-    return found
+        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the default")
+    return combinations
 
 
 def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
@@ -123,22 +125,24 @@ def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
 
 
 def _standing(
-    candidate: Candidate, bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
+    candidate: Candidate, evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
 ) -> Recipe:
-    """The recipe of a candidate, of all samples."""
+    """The recipe of a candidate, from all samples."""
     others = tuple(name for name in switches if name != PER_CHANNEL)
     own = (PER_CHANNEL, *others) if candidate.per_channel else others
-    stood = ground(bench, bench.samples, as_it_is, own)
-    share = bench.calibration.percentile if candidate.percentile is None else candidate.percentile
-    said = replace(bench.calibration, method=candidate.method, percentile=share)
-    made = plain(stood.graph, stood.statistics, said, candidate.symmetric)
-    return standing(made, own, stood, bench)
+    base = rescale_model(evaluator, evaluator.samples, as_it_is, own)
+    share = (
+        evaluator.calibration.percentile if candidate.percentile is None else candidate.percentile
+    )
+    calibration = replace(evaluator.calibration, method=candidate.method, percentile=share)
+    recipe = ranges_by_method(base.graph, base.statistics, calibration, candidate.symmetric)
+    return complete_recipe(recipe, own, base, evaluator)
 
 
 def _mean(figures: Sequence[float]) -> float:
-    return round(float(np.mean(figures)), DIGITS) if figures else 1.0
+    return round(float(np.mean(figures)), FIGURE_DIGITS) if figures else 1.0
 
 
 def _order(figure: float) -> float:
-    """What is no number comes last."""
+    """NaN sorts last."""
     return -np.inf if np.isnan(figure) else figure

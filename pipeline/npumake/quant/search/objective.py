@@ -1,11 +1,11 @@
-"""Choice: which nodes to promote, for what is wanted of the model as a whole.
+"""Objective: promotes nodes until the whole model reaches a goal.
 
-    sensitivity   what is lost where all are promoted but this one, which stays in 8 bits
+    sensitivity   the loss where all other nodes are promoted and this one stays in 8 bits
 
-Rounding errors are nearly independent: in a model that is otherwise exact the loss of one node is
-its own, and such losses add up. What one node gains in a model full of other errors is lost among
-them. The cosine tells it, being finer than the agreement. The search
-(search.mixed_precision) takes the nodes by sensitivity for their cost.
+Rounding errors are nearly independent: in an otherwise exact model the loss of one node is its own,
+and such losses add up. In a model full of other errors the gain of one node disappears. The cosine
+measures it, being finer than the agreement. The search (search.mixed_precision) takes the nodes by
+sensitivity for their cost.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ from npumake.quant.search.type_judge import Score
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be reached, and at most at what cost: so many nodes, or such a share of the
-    operations, which is then what is saved on."""
+    """The score to reach, and the cost limit: a number of nodes, or a share of the operations,
+    which is then minimized."""
 
-    wanted: float
+    goal: float
     metric: Literal["cosine", "agreement", "metric"] = "cosine"
     most_nodes: int | None = None
     most_operations: float | None = None
 
 
 class Choice(NamedTuple):
-    """Some promoted nodes: how good the model is with them, and their share of the operations."""
+    """Promoted nodes, the model's score with them, and their share of the operations."""
 
     names: tuple[str, ...]
     score: Score
     operations: float
 
 
-class Found(NamedTuple):
+class PromotionResult(NamedTuple):
+    """The chosen nodes, the Pareto front, and whether the goal is met."""
+
     chosen: Choice
     front: tuple[Choice, ...]  # cheapest first, each better than all before
     suffices: bool
 
 
 class Measures(Protocol):
-    """Scores of one model; the same questions come in the same order every time."""
+    """Scores of one model; queries come in the same order every time."""
 
     @property
     def candidates(self) -> Mapping[str, int]:
@@ -54,47 +56,47 @@ class Measures(Protocol):
         ...
 
     def score(self, names: frozenset[str]) -> Score:
-        """With these promoted."""
+        """The score with these nodes promoted."""
         ...
 
     def score_without(self, name: str) -> Score:
-        """With all promoted but this one."""
+        """The score with all nodes promoted but this one."""
         ...
 
 
-def chosen(measures: Measures, wish: Objective) -> Found:
-    """The cheapest promotions found that reach what is wished within the limits, or else the best.
+def choose_promotions(measures: Measures, objective: Objective) -> PromotionResult:
+    """The cheapest promotions that reach the goal within the limits, else the best.
 
-    A few may do better than all of them, by the chance of rounding: so where all together do not
-    reach it, the search goes for what all together reach, and what is met on the way counts.
+    A subset may score better than all nodes, by the chance of rounding. So where all together miss
+    the goal, the search aims at their score, and any trial on the way counts.
     """
-    tried = _Tried(measures, wish)
+    tried = _TrialLog(measures, objective)
     everything = frozenset(measures.candidates)
-    if tried.measure(frozenset()) >= wish.wanted:
-        return tried.found()
-    goal = min(wish.wanted, tried.measure(everything))
+    if tried.measure(frozenset()) >= objective.goal:
+        return tried.result()
+    goal = min(objective.goal, tried.measure(everything))
     best = _ordered(tried.scores[everything].cosine)
     names = track(measures.candidates, "nodes", len(everything))
     lost = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
     search(lost, tried.costs, tried.measure, goal, tried.budget)
-    return tried.found()
+    return tried.result()
 
 
-class _Tried:
-    """What was measured, in order."""
+class _TrialLog:
+    """The measured trials, in order."""
 
-    def __init__(self, measures: Measures, wish: Objective) -> None:
+    def __init__(self, measures: Measures, objective: Objective) -> None:
         self.scores: dict[frozenset[str], Score] = {}
-        self.costs, self.budget = _costs(measures.candidates, wish)
+        self.costs, self.budget = _costs(measures.candidates, objective)
         self._measures = measures
-        self._wish = wish
+        self._objective = objective
 
     def measure(self, names: frozenset[str]) -> float:
         if names not in self.scores:
             self.scores[names] = self._measures.score(names)
-        return _ordered(float(getattr(self.scores[names], self._wish.metric)))
+        return _ordered(float(getattr(self.scores[names], self._objective.metric)))
 
-    def found(self) -> Found:
+    def result(self) -> PromotionResult:
         tried = [
             PromotionTrial(
                 names, self.measure(names), math.fsum(self.costs[name] for name in names)
@@ -102,10 +104,10 @@ class _Tried:
             for names in self.scores
         ]
         within = pareto_front(trial for trial in tried if trial.cost <= self.budget)
-        enough = [trial for trial in within if trial.score >= self._wish.wanted]
+        enough = [trial for trial in within if trial.score >= self._objective.goal]
         best = enough[0] if enough else within[-1]
         front = tuple(self._choice(trial.names) for trial in pareto_front(tried))
-        return Found(self._choice(best.names), front, bool(enough))
+        return PromotionResult(self._choice(best.names), front, bool(enough))
 
     def _choice(self, names: frozenset[str]) -> Choice:
         operations = self._measures.candidates
@@ -115,14 +117,16 @@ class _Tried:
 
 
 def _ordered(score: float) -> float:
-    """Below all others where it is no number."""
+    """NaN ranks below all scores."""
     return -1.0 if math.isnan(score) else score
 
 
-def _costs(operations: Mapping[str, int], wish: Objective) -> tuple[dict[str, float], float]:
-    """What each promotion costs, and what may be spent."""
-    if wish.most_operations is not None:
+def _costs(operations: Mapping[str, int], objective: Objective) -> tuple[dict[str, float], float]:
+    """The cost of each promotion, and the budget."""
+    if objective.most_operations is not None:
         total = math.fsum(operations.values())
-        return {name: count / total for name, count in operations.items()}, wish.most_operations
-    most = math.inf if wish.most_nodes is None else float(wish.most_nodes)
+        return {
+            name: count / total for name, count in operations.items()
+        }, objective.most_operations
+    most = math.inf if objective.most_nodes is None else float(objective.most_nodes)
     return dict.fromkeys(operations, 1.0), most

@@ -1,4 +1,4 @@
-"""Recipe: what was decided about the ranges, and on what evidence."""
+"""Recipe: the ranges, switches and types of a build, and the trials behind them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PER_CHANNEL_LINE = "Perchannel quantization is enabled."  # of hb_mapper's log
 
 @dataclass(frozen=True)
 class RecipeTrial:
-    """Something that was tried: how close the answers came, by their cosine alone too, and
-    whether it was kept. `ties` are those among the largest numbers of the answers."""
+    """A trial: the closeness of its outputs, their cosine, whether it was kept, and its argmax
+    ties."""
 
     what: str
     closeness: float
@@ -28,8 +28,8 @@ class RecipeTrial:
     ties: int = 0
 
     @property
-    def told(self) -> str:
-        """For a person; of vectors both are one."""
+    def summary(self) -> str:
+        """The figures as text; of vector outputs closeness and cosine are one."""
         cosine = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
         ties = f", {self.ties} ties" if self.ties else ""
         return f"closeness {self.closeness:.6f}{cosine}{ties}"
@@ -37,14 +37,14 @@ class RecipeTrial:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The range of every tensor, and whether zero is the middle of its grid.
+    """The range of every tensor, and whether the grids are symmetric.
 
-    `percentile` is that of `max_percentile`; `int16_ranges` are those of int16, `wide` the nodes
-    that are int16 where the project says nothing of them (calibration.uneven, search.tail), and
-    `sensitive` the tensors that are (search.sensitive).
-    `methods` names for each tensor the method that gave its range, where they differ (`mix`);
-    `switches` are those of recovery.switches that are on, `factors` how the channels of the
-    float model are rescaled first, whose ranges these then are."""
+    `percentile` is that of `max_percentile`; `int16_ranges` are the int16 ranges. `wide` are int16
+    nodes without a rule in the project (calibration.channel_imbalance, search.output_layers),
+    `sensitive` int16 tensors (search.sensitive_tensors). `methods` has the method of each tensor
+    where they differ (`mix`). `switches` are those of correction.corrections; `factors` rescale the
+    float model first, and the ranges are those of the rescaled one.
+    """
 
     method: str
     symmetric: bool
@@ -57,32 +57,32 @@ class Recipe:
     wide: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     percentile: float | None = None
-    selected: str = ""  # the method's name in the log of the vendor whose search it was
+    selected: str = ""  # the method's name in the log of the vendor's search
 
     suffix: ClassVar[str] = ".json"
 
     @property
     def named(self) -> str:
-        """The method, for a person."""
+        """The name of the method."""
         if self.selected:
             return self.selected
         return self.method if self.percentile is None else f"{self.method} {self.percentile}"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The trials for a person, the losers first; nothing where nothing was tried."""
+        """The trials as text, the best last; empty without trials."""
         if not self.trials:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
         rows = (f"{trial.what:<40} {self._figures(trial)}" for trial in tried)
-        return (*rows, f"Select {self.named} method.", *self._kept())
+        return (*rows, f"Select {self.named} method.", *self._switch_line())
 
     def _figures(self, trial: RecipeTrial) -> str:
-        """A vendor's search compares by the cosine, whatever else it chooses by."""
-        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.told
+        """A vendor's search shows the cosine, whatever it selects by."""
+        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.summary
 
-    def _kept(self) -> tuple[str, ...]:
-        """What goes with the method."""
+    def _switch_line(self) -> tuple[str, ...]:
+        """The line for the switches."""
         if self.selected:
             return (PER_CHANNEL_LINE,) if "per_channel" in self.switches else ()
         return (f"Keep {', '.join(self.switches)}.",) if self.switches else ()

@@ -1,27 +1,27 @@
-"""Sensitive tensors: the few whose 8 bits make most of the noise in the answers.
+"""Sensitive tensors: the few tensors whose 8 bits make most of the output noise.
 
-    noise[t]     what the answers lose (1 - closeness) when tensor t alone lies on its 8-bit grid
-                 and all else is float, weights too
+    noise[t]     1 - closeness where tensor t alone is quantized to 8 bits and all else is float,
+                 weights too
     cost[t]      the operations of the nodes that compute with t
-    sensitive    the fewest that together make SHARE of the noise of all that could be int16, and
-                 all of it but ENOUGH
+    sensitive    the fewest tensors that make NOISE_SHARE of the noise of all that could be int16,
+                 and all of it but BEARABLE_NOISE
 
-Taken are the sensitive ones with the most noise for their cost first, or with the most noise first,
-whichever takes more of it, each as far as no more than MOST of the model's operations would then
-read int16, those that do already and those that it spreads to on this chip included; and more than
-that, the most noise for its cost first, only as long as more than ENOUGH would be left. A node that
-makes int16 of 8 bits accumulates as before and costs nothing. Weights keep their 8 bits: int16 does
-nothing against their noise, so it does not count.
+Tensors are taken by noise for their cost, or by noise, whichever order removes more of it within
+MAX_INT16_SHARE of the model's operations that then read int16. This share includes nodes in int16
+already and those to which it spreads on this chip. Beyond the share, tensors follow by noise for
+their cost as long as more than BEARABLE_NOISE remains. A node that outputs int16 from 8 bits
+accumulates as before and costs nothing. Weights keep their 8 bits: int16 does not reduce their
+noise, so it does not count.
 
-What is left in 8 bits stays as noise, and boxes bear little of it at high overlaps: of UltraFace on
-rdk-x5, by 60 pictures of ImageNet, 88 % of mAP at .50:.95 is kept where 0.0034 is left, 96 where
-0.001, and 98 where ENOUGH is, as with no tensor in 8 bits. One tensor makes three quarters of the
-noise there, and no share of it all says that what is left is little. The first layers of detectors
-are their largest and among the noisiest: hence so high a MOST. Where int16 runs at half the pace of
-int8, half of a model in int16 runs at two thirds of it.
+The noise of the other tensors remains, and boxes tolerate little of it at high overlaps: of
+UltraFace on rdk-x5, by 60 pictures of ImageNet, 88 % of mAP at .50:.95 is kept where 0.0034
+remains, 96 where 0.001, and 98 where BEARABLE_NOISE does, as with no tensor in 8 bits. One tensor
+makes three quarters of the noise there, so no share alone bounds the rest. The first layers of
+detectors are their largest and among the noisiest: hence the high MAX_INT16_SHARE. Where int16 runs
+at half the pace of int8, half of a model in int16 runs at two thirds of it.
 
-A probe is a float model with one Q/DQ, over FEW of the samples that ranges may follow: an order
-needs fewer samples than a verdict, and those held out are left to that.
+A probe is a float model with one Q/DQ, over MAX_PROBE_SAMPLES calibration samples: an order needs
+fewer samples than a verdict. Holdout samples are not used.
 """
 
 from __future__ import annotations
@@ -38,88 +38,107 @@ from npumake.engine.parallel import side_by_side
 from npumake.engine.rerun_downstream import changed
 from npumake.graph import Graph, Node
 from npumake.project.sections import Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.precision.grids import Grid, on_grid
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
-from npumake.quant.precision.type_propagation import MOVING, WIDE, operands, widened
-from npumake.quant.precision.type_requests import asked
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.type_propagation import (
+    MOVING_OPERATORS,
+    WIDE,
+    operands,
+    propagate_int16,
+)
+from npumake.quant.precision.type_requests import requested_types
 from npumake.quant.qdq.grid_assignment import grids_of
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, before_softmax
 from npumake.quant.search.fidelity import FloatReference
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-FEW = 8  # and less where there are many tensors,
-RUNS = 512  # as many in all
-SHARE = 0.97
-ENOUGH = 0.0005
-MOST = 0.5
+MAX_PROBE_SAMPLES = 8  # per tensor
+MAX_PROBE_RUNS = 512  # over all tensors
+NOISE_SHARE = 0.97
+BEARABLE_NOISE = 0.0005
+MAX_INT16_SHARE = 0.5
 
 
-def sensitive(found: Recipe, stood: RescaledModel, bench: Evaluator) -> tuple[str, ...]:
-    """The tensors for int16 by name, beside the nodes that `found` has there, in graph order.
+def find_sensitive_tensors(
+    recipe: Recipe, base: RescaledModel, evaluator: Evaluator
+) -> tuple[str, ...]:
+    """The names of the tensors for int16 beside the recipe's nodes, in graph order.
 
-    Raises ProjectError for a name in the project's `quantization` that means nothing.
+    Raises ProjectError for an unknown name in the project's `quantization`.
     """
-    graph, target = stood.graph, bench.target
-    wished = with_wide(bench.quantization, found.wide)
-    plan = planned(graph, wished, target)
-    free = planned(graph, with_wide(wished, [str(node.name) for node in plan.nodes]), target)
-    read = {name: nodes for name, nodes in _read(plan, free).items() if name in found.ranges}
+    graph, target = base.graph, evaluator.target
+    types = with_int16_nodes(evaluator.quantization, recipe.wide)
+    plan = plan_precision(graph, types, target)
+    free = plan_precision(
+        graph, with_int16_nodes(types, [str(node.name) for node in plan.nodes]), target
+    )
+    read = {name: nodes for name, nodes in _read(plan, free).items() if name in recipe.ranges}
     if not read:
         return ()
-    noise = _noise(stood, {name: _grid(name, found, target) for name in read}, bench)
+    noise = _noise(base, {name: _grid(name, recipe, target) for name in read}, evaluator)
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
     def affordable(order: Sequence[str]) -> set[str]:
         chosen: set[str] = set()
         for name in order:
-            if _share(plan, graph, with_tensors(graph, wished, chosen | {name}), target) <= MOST:
+            if (
+                _share(plan, graph, with_tensors(graph, types, chosen | {name}), target)
+                <= MAX_INT16_SHARE
+            ):
                 chosen.add(name)
         return chosen
 
-    ways = (affordable(worthy), affordable(noisy))  # what is cheap may leave no room for the worst
+    ways = (
+        affordable(worthy),
+        affordable(noisy),
+    )  # cheap tensors may leave no room for the noisiest
     chosen = min(ways, key=lambda names: _left(noise, names))
     for name in worthy:
-        if _left(noise, chosen) > ENOUGH:
+        if _left(noise, chosen) > BEARABLE_NOISE:
             chosen.add(name)
     return tuple(name for name in read if name in chosen)
 
 
 def _read(plan: PrecisionPlan, free: PrecisionPlan) -> dict[str, list[Node]]:
-    """Who computes with each tensor that has 8 bits by the plan and int16, wherever it is made and
-    read, where everything has it that may."""
-    found: dict[str, list[Node]] = {}
+    """By tensor the nodes that compute with it, where the plan has 8 bits and `free`, a plan with
+    int16 wherever possible, has int16 at all its uses."""
+    by_tensor: dict[str, list[Node]] = {}
     for node in plan.nodes:
-        made = result(node)
-        places = [place for place in readers(made) if place in plan.reads]
-        wide = [free.makes.get(made), *(free.reads.get(place) for place in places)]
-        is_narrow = plan.makes.get(made, WIDE) != WIDE and node.op_type not in MOVING
+        output = result(node)
+        places = [place for place in readers(output) if place in plan.reads]
+        wide = [free.makes.get(output), *(free.reads.get(place) for place in places)]
+        is_narrow = plan.makes.get(output, WIDE) != WIDE and node.op_type not in MOVING_OPERATORS
         if is_narrow and places and set(wide) == {WIDE}:
-            found[str(made.name)] = list(dict.fromkeys(reader for reader, _ in places))
-    return found
+            by_tensor[str(output.name)] = list(dict.fromkeys(reader for reader, _ in places))
+    return by_tensor
 
 
-def _noise(stood: RescaledModel, grids: Mapping[str, Grid], bench: Evaluator) -> dict[str, float]:
-    """Of each tensor that an answer depends on before its Softmax. What is known there of some is
-    not probed again."""
-    count = min(FEW, max(2, RUNS // len(grids)))
+def _noise(
+    base: RescaledModel, grids: Mapping[str, Grid], evaluator: Evaluator
+) -> dict[str, float]:
+    """The noise of each tensor on which an output depends before its Softmax; cached in `base`."""
+    count = min(MAX_PROBE_SAMPLES, max(2, MAX_PROBE_RUNS // len(grids)))
     keys = {name: (count, name, float(g.scale), int(g.zero_point)) for name, g in grids.items()}
-    new = {name: grid for name, grid in grids.items() if keys[name] not in stood.noise}
+    new = {name: grid for name, grid in grids.items() if keys[name] not in base.noise}
     if new:
-        stood.noise.update((keys[name], lost) for name, lost in _probed(stood, new, count, bench))
-    return {name: stood.noise[key] for name, key in keys.items() if key in stood.noise}
+        base.noise.update((keys[name], lost) for name, lost in _probed(base, new, count, evaluator))
+    return {name: base.noise[key] for name, key in keys.items() if key in base.noise}
 
 
 def _probed(
-    stood: RescaledModel, grids: Mapping[str, Grid], count: int, bench: Evaluator
+    base: RescaledModel, grids: Mapping[str, Grid], count: int, evaluator: Evaluator
 ) -> Iterator[tuple[str, float]]:
-    """By so many of the samples."""
-    real = before_softmax(stood.graph)
-    few = [bench.shown.read(n) for n in np.linspace(0, len(bench.shown) - 1, count, dtype=int)]
-    session = float_session(real, bench.operators)
+    """The noise of each tensor over `count` samples."""
+    real = before_softmax(base.graph)
+    few = [
+        evaluator.calibration_samples.read(n)
+        for n in np.linspace(0, len(evaluator.calibration_samples) - 1, count, dtype=int)
+    ]
+    session = float_session(real, evaluator.operators)
     yardstick = FloatReference(list(side_by_side(lambda feed: session.run(None, feed), few)))
 
     def change(name: str, values: np.ndarray) -> np.ndarray:
@@ -127,31 +146,32 @@ def _probed(
 
     values = real.values()
     names = [name for name in grids if name in values]
-    for name, made in changed(real, names, change, few, bench.operators):
-        yield name, 1.0 - yardstick.figure(made).close.all
+    for name, outputs in changed(real, names, change, few, evaluator.operators):
+        yield name, 1.0 - yardstick.figure(outputs).close.all
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
-    """What the others make."""
-    return math.fsum(made for name, made in noise.items() if name not in chosen)
+    """The noise of the tensors that are not chosen."""
+    return math.fsum(loss for name, loss in noise.items() if name not in chosen)
 
 
 def _noisiest(noise: Mapping[str, float]) -> list[str]:
-    """The fewest that leave neither more than ENOUGH nor more than is beyond SHARE of it all."""
+    """The fewest tensors that leave at most BEARABLE_NOISE, and at most 1 - NOISE_SHARE of all
+    noise."""
     order = sorted(noise, key=lambda name: -noise[name])
-    bearable = min((1.0 - SHARE) * _left(noise, ()), ENOUGH)
+    bearable = min((1.0 - NOISE_SHARE) * _left(noise, ()), BEARABLE_NOISE)
     counts = range(len(order) + 1)
     return order[: next(n for n in counts if _left(noise, order[:n]) <= bearable)]
 
 
-def _grid(name: str, found: Recipe, target: Target) -> Grid:
-    lies = replace(target, activations=replace(target.activations, symmetric=found.symmetric))
-    return grids_of(*found.ranges[name], lies).narrow
+def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
+    own = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
+    return grids_of(*recipe.ranges[name], own).narrow
 
 
-def _share(plan: PrecisionPlan, graph: Graph, wished: Quantization, target: Target) -> float:
-    """Of the operations of the plan's nodes, that of those that read int16 with these wishes: which
-    nodes are the chip's, no type of a tensor decides."""
-    wide = widened(graph, plan.nodes, asked(graph, wished).wishes, target).wide
+def _share(plan: PrecisionPlan, graph: Graph, types: Quantization, target: Target) -> float:
+    """The share of the plan's operations that read int16 with these types. No tensor type changes
+    which nodes are on the chip."""
+    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).by_use, target).wide
     reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
     return sum(map(operations, reading)) / sum(map(operations, plan.nodes))

@@ -1,10 +1,9 @@
-"""Judge: how good a model is with other types, by the samples held out.
+"""Type judge: scores a model under other types, on holdout samples.
 
-    cosine      of the output that comes off worst, over all samples
-    agreement   the share of samples whose largest number stands where the float model has it,
-                top-1; of the worst output
+    cosine      of the worst output, over all samples
+    agreement   the share of samples with the float model's argmax, top-1; of the worst output
 
-The model runs in float with Q/DQ, which is within one step of the integers.
+The model runs in float with Q/DQ, within one step of the integers.
 """
 
 from __future__ import annotations
@@ -25,18 +24,20 @@ from npumake.project.sections import Quantization
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator
-from npumake.quant.search.fidelity import Answers
+from npumake.quant.search.fidelity import SampleOutputs
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-DIGITS = 9  # the last bits of a float engine are not a result
+SCORE_DIGITS = 9  # rounds away the last bits of a float engine
 
 
 @dataclass(frozen=True)
 class Score:
+    """The score of a model; `metric` is that of its task, if it was measured."""
+
     cosine: float
     agreement: float
-    metric: float | None = None  # at its task, where that was asked
+    metric: float | None = None
 
     suffix: ClassVar[str] = ".json"
 
@@ -61,24 +62,26 @@ def judge(
     operators: Operators = NO_OPERATORS,
     at_task: Callable[[Graph], float] | None = None,
 ) -> Callable[[Quantization], Score]:
-    """What scores the float `graph` under a quantization; the metric is what `at_task` says of
-    the calibrated graph. The float model is run once, here."""
-    real = Evaluator(graph, samples, operators, target, DEFAULT).meant
+    """A function that scores the float `graph` under a quantization.
+
+    The metric is the value of `at_task` for the calibrated graph. The float model runs once, here.
+    """
+    real = Evaluator(graph, samples, operators, target, DEFAULT).float_outputs
 
     def score(quantization: Quantization) -> Score:
         grids = with_scheme(target, quantization)
-        bench = Evaluator(graph, samples, operators, grids, quantization)
-        made = bench.model(recipe)
-        found = scored(real, bench.answers(made))
-        return found if at_task is None else replace(found, metric=at_task(made))
+        evaluator = Evaluator(graph, samples, operators, grids, quantization)
+        calibrated = evaluator.model(recipe)
+        result = score_outputs(real, evaluator.outputs(calibrated))
+        return result if at_task is None else replace(result, metric=at_task(calibrated))
 
     return score
 
 
-def scored(real: Answers, made: Answers) -> Score:
+def score_outputs(real: SampleOutputs, quantized: SampleOutputs) -> Score:
     outputs = range(len(real[0]))
-    pairs = list(zip(real, made, strict=True))
+    pairs = list(zip(real, quantized, strict=True))
     totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
     alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
     cosine = worst(total.cosine for total in totals)
-    return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))
+    return Score(round(cosine, SCORE_DIGITS), round(min(alike) / len(pairs), SCORE_DIGITS))

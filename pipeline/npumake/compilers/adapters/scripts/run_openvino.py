@@ -1,8 +1,8 @@
-"""OpenVINO's IR in a ZIP, run: the other process of npumake.runtime.isolated, for this runtime.
+"""Runs OpenVINO's IR from a ZIP: the child process of npumake.runtime.isolated for this runtime.
 
     run_openvino.py DEVICE FOLDER
 
-FOLDER holds request.json, model.zip and fed_<n>.npz; made_<n>.npz come into it. No pickles.
+FOLDER holds request.json, model.zip and fed_<n>.npz; the script adds made_<n>.npz. No pickles.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import numpy as np
 import openvino
 
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
-EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where the processor has it
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 on processors that have it
 
 
 def limit(request: dict[str, Any]) -> None:
@@ -26,8 +26,8 @@ def limit(request: dict[str, Any]) -> None:
         ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    asked = request["memory"]
-    low = asked if most == resource.RLIM_INFINITY else min(asked, most)
+    requested = request["memory"]
+    low = requested if most == resource.RLIM_INFINITY else min(requested, most)
     resource.setrlimit(resource.RLIMIT_DATA, (low, most))
     signal.alarm(request["seconds"])
 
@@ -48,11 +48,11 @@ def main(device: str, folder: Path) -> None:
                 for at, name in enumerate(request["inputs"])
                 if name in names
             }
-        made = model(feed)
-        given = {name: made[port] for port in model.outputs for name in port.names}
-        (folder / f"made_{number}.json").write_text(json.dumps(list(given)), encoding="utf-8")
+        results = model(feed)
+        outputs = {name: results[port] for port in model.outputs for name in port.names}
+        (folder / f"made_{number}.json").write_text(json.dumps(list(outputs)), encoding="utf-8")
         part = folder / f"made_{number}.part.npz"
-        np.savez(part, **{str(at): array for at, array in enumerate(given.values())})
+        np.savez(part, **{str(at): array for at, array in enumerate(outputs.values())})
         part.rename(folder / f"made_{number}.npz")
 
 

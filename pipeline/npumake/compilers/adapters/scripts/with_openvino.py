@@ -1,11 +1,11 @@
-"""model.onnx → OpenVINO's IR, which the plugin of the device must take: told.json {device}."""
+"""model.onnx → OpenVINO's IR, checked by the device's plugin: options.json {device}."""
 
 import json
 from pathlib import Path
 
 import openvino
 
-TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
+OPTIONS = json.loads(Path("options.json").read_text(encoding="utf-8"))
 
 openvino.save_model(openvino.convert_model("model.onnx"), "model.xml", compress_to_fp16=False)
-openvino.Core().compile_model("model.xml", TOLD["device"])
+openvino.Core().compile_model("model.xml", OPTIONS["device"])

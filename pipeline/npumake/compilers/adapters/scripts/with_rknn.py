@@ -1,8 +1,8 @@
-"""model.onnx → model.rknn, on the grids of its Q/DQ nodes: told.json {platform}.
+"""model.onnx → model.rknn, with the scales of its Q/DQ nodes: options.json {platform}.
 
-The toolkit reads opsets up to 19. A model of ours is of opset 20, and the same in 19 unless it has
-an operator that 20 changed. It fails at a DequantizeLinear that a Conv and a QuantizeLinear read:
-each gets one of its own.
+The toolkit reads opsets up to 19. Models of opset 20 mean the same in 19, except for operators that
+20 changed. The toolkit fails at a DequantizeLinear with both a Conv and a QuantizeLinear as
+readers, so each reader gets its own.
 """
 
 import json
@@ -13,13 +13,13 @@ from pathlib import Path
 import onnx
 from rknn.api import RKNN
 
-TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
-NEWEST = 19
+OPTIONS = json.loads(Path("options.json").read_text(encoding="utf-8"))
+MAX_OPSET = 19
 CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFullMatch"}
 
 
 def apart(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes, with a DequantizeLinear for each that reads one."""
+    """The nodes, with a separate DequantizeLinear for each of its readers."""
     dequantizers = {node.output[0]: node for node in nodes if node.op_type == "DequantizeLinear"}
     read: set[str] = set()
     for node in nodes:
@@ -35,10 +35,10 @@ def apart(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 model = onnx.load("model.onnx")
 changed = sorted({node.op_type for node in model.graph.node} & CHANGED)
 if changed:
-    raise SystemExit(f"{', '.join(changed)}: of opset 20, and RKNN reads {NEWEST} at most")
+    raise SystemExit(f"{', '.join(changed)}: of opset 20, and RKNN reads {MAX_OPSET} at most")
 for opset in model.opset_import:
     if opset.domain in ("", "ai.onnx"):
-        opset.version = min(opset.version, NEWEST)
+        opset.version = min(opset.version, MAX_OPSET)
 nodes = list(apart(list(model.graph.node)))
 del model.graph.node[:]
 model.graph.node.extend(nodes)
@@ -47,7 +47,7 @@ onnx.save(model, "older.onnx")
 
 rknn = RKNN(verbose=False)
 steps = {
-    "config": {"target_platform": TOLD["platform"]},
+    "config": {"target_platform": OPTIONS["platform"]},
     "load_onnx": {"model": "older.onnx"},
     "build": {"do_quantization": False},
     "export_rknn": {"export_path": "model.rknn"},
