@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npumake.custom.closed import Closed, Declare, refuse_undeclared
 from npumake.custom.declaring import OPERATORS, declaration
@@ -17,7 +17,9 @@ from npumake.custom.register import IMPLEMENTS, SHAPES, marks
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph, is_foreign
 from npumake.project.files import SourceFile, SourceFiles
-from npumake.project.sections import CodeFiles
+
+if TYPE_CHECKING:  # what runs a bundle needs no sections
+    from npumake.project.sections import CodeFiles
 
 SECTION = "custom_operators"
 UNDECLARED: Declare = partial(declaration, OPERATORS, {})  # for files outside of a project
