@@ -104,12 +104,12 @@ def _write(
     run = Run(touched, Reporter.outcomes, bases, projects - len(touched))
     if arguments.rebuild_base:
         run = run.with_rebuilt_base()
-    writers = {
-        arguments.junit: run.junit,
-        arguments.sarif: lambda: run.sarif(repository(Path.cwd()) or Path.cwd(), code),
-        arguments.summary: run.summary,
-    }
-    for file, text in writers.items():
+    writers = (
+        (arguments.junit, run.junit),
+        (arguments.sarif, lambda: run.sarif(repository(Path.cwd()) or Path.cwd(), code)),
+        (arguments.summary, run.summary),
+    )
+    for file, text in writers:
         if file is not None:
             with replacing(file) as temporary:
                 temporary.write_text(text(), encoding="utf-8", newline="\n")

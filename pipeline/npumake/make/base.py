@@ -75,13 +75,13 @@ def rebuilt(builds: Sequence[Build], commit: Commit) -> Mapping[str, Lock]:
 
     Raises ProjectError where git cannot check the commit out.
     """
-    locks = {}
+    locks: dict[str, Lock] = {}
     with _checkout(commit) as root:
         for build in builds:
             directory = root / os.path.relpath(os.path.realpath(build.directory), commit.root)
             if directory.is_dir() and _is_locked(directory, build.memory.root):
-                lock = read_lock(directory)
-                locks |= {build.plan.project: lock} if lock else {}
+                if lock := read_lock(directory):
+                    locks[build.plan.project] = lock
     return locks
 
 

@@ -30,6 +30,8 @@ HEAD = f"""{FORMAT}
 # What a build of this project makes: SHA-256, key, bytes and node of each artifact.
 # `npumake lock` writes this file, also after a conflict. `npumake build --frozen` requires it.
 """
+# The last target needs an unchanged line behind it, too.
+END = "# end\n"
 SHARED = "all targets"
 WRITE = "`npumake lock` builds the project and writes it"
 _LINE = re.compile(r"([0-9a-f]{64}) ([0-9a-f]{64}) (0|[1-9][0-9]{0,18}) ([^\s#].*)")
@@ -70,7 +72,7 @@ class Lock:
         for heading, members in groupby(names, _section):
             lines = (f"{self._written(name)}\n" for name in members)
             sections.append(f"# {heading or SHARED}\n{''.join(lines)}")
-        return "\n".join(sections)
+        return "\n".join([*sections, END])
 
     def _written(self, name: str) -> str:
         locked = self.artifacts[name]

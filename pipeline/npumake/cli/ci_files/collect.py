@@ -87,10 +87,9 @@ class Run:
                 places[locked_name(node).rpartition("/")[0]] = node
         for place, node in places.items():
             before, is_stored = self._before(build, lock, place, folder)
-            state = "new" if lock is not None and before is None else ""
-            yield ModelRow(
-                node.group, str(node.target), self._after(build, node), before, state, is_stored
-            )
+            is_new = lock is not None and before is None
+            row = ModelRow(node.group, str(node.target), self._after(build, node))
+            yield replace(row, before=before, state="new" if is_new else "", is_stored=is_stored)
         for name in lock.artifacts if lock else ():
             place, _, stage = name.rpartition("/")
             if stage == FIGURED and place not in places:
