@@ -79,9 +79,9 @@ def rebuilt(builds: Sequence[Build], commit: Commit) -> Mapping[str, Lock]:
     with _checkout(commit) as root:
         for build in builds:
             directory = root / os.path.relpath(os.path.realpath(build.directory), commit.root)
-            if directory.is_dir() and _is_locked(directory, build.memory.root):
-                if lock := read_lock(directory):
-                    locks[build.plan.project] = lock
+            is_built = directory.is_dir() and _is_locked(directory, build.memory.root)
+            if is_built and (lock := read_lock(directory)):
+                locks[build.plan.project] = lock
     return locks
 
 

@@ -24,6 +24,7 @@ from npumake.make.node import Node
 from npumake.report.model_figures import ModelFigures, model_figures
 
 FIGURED = "compiled"  # a row of the summary has a node of this stage
+SHOWN = ("evaluation", "comparison", FIGURED)  # what its figures are read from
 
 
 @dataclass(frozen=True)
@@ -110,25 +111,30 @@ class Run:
 
         return model_figures(str(compiled.target), file)
 
-    @staticmethod
     def _before(
-        build: Build, lock: Lock | None, place: str, folder: Path
+        self, build: Build, lock: Lock | None, place: str, folder: Path
     ) -> tuple[ModelFigures | None, bool]:
         """The figures of the base, None where it has no such target; and whether the cache has its
         artifacts. A lock tells the size of a file that the cache lacks."""
         compiled = lock.artifacts.get(f"{place}/{FIGURED}") if lock else None
         if lock is None or compiled is None:
             return None, True
-        store = build.memory.store
 
         def file(stage: str) -> Path | None:
-            return stored_file(store, lock, f"{place}/{stage}", folder)
+            return self._locked_file(build, lock, f"{place}/{stage}", folder)
 
-        names = [name for name in lock.artifacts if name.rpartition("/")[0] == place]
-        shown = [f"{place}/{stage}" for stage in ("evaluation", "comparison", FIGURED)]
-        is_stored = all(stored_file(store, lock, n, folder) for n in shown if n in names)
+        stages = [stage for stage in SHOWN if f"{place}/{stage}" in lock.artifacts]
         figures = model_figures(place.rpartition(":")[2], file)
-        return replace(figures, size=compiled.size), is_stored
+        return replace(figures, size=compiled.size), all(map(file, stages))
+
+    def _locked_file(self, build: Build, lock: Lock, name: str, folder: Path) -> Path | None:
+        """An artifact of the base: that of this build if it is the same, else the stored one."""
+        node = build.plan.by_name.get(_node_name(build, name))
+        if node is not None and self._is_valid(node):
+            stamp = build.stamp(node)
+            if stamp is not None and stamp.digest == lock.artifacts[name].digest:
+                return build.artifact(node)
+        return stored_file(build.memory.store, lock, name, folder)
 
     # -- the cache -------------------------------------------------------------------------
 
@@ -162,3 +168,8 @@ class Run:
                         yield Finding("LargestError", name, "\n".join(lines), file)
                     for note in comparison.notes:
                         yield Finding("Note", name, note, file)
+
+
+def _node_name(build: Build, locked: str) -> str:
+    """The name of a locked node in its project's plan."""
+    return f"{build.plan.project}{locked if locked.startswith('@') else f':{locked}'}"
