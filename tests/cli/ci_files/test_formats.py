@@ -1,4 +1,4 @@
-"""JUnit, SARIF and Markdown of `npumake ci`: their structure, and names that must not break them."""
+"""JUnit, SARIF and Markdown of `npumake ci`: structure, and names that must not break it."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from npumake.cli.reporter import NodeOutcome
 from npumake.cli.tables import guilty_lines
 from npumake.debug.compared import Comparison
 from npumake.digest import of_document
+from npumake.errors import PipelineError
 from npumake.make.base import Base, rebuilt, stored_file
 from npumake.make.build import Build
 from npumake.make.lock import Lock, locked_name
@@ -124,15 +125,18 @@ class Run:
             return self._locked_file(build, lock, f"{place}/{stage}", folder)
 
         stages = [stage for stage in SHOWN if f"{place}/{stage}" in lock.artifacts]
-        figures = model_figures(place.rpartition(":")[2], file)
+        try:
+            figures = model_figures(place.rpartition(":")[2], file)
+        except PipelineError:  # of another version, or of a chip that is no more
+            return ModelFigures(size=compiled.size), False
         return replace(figures, size=compiled.size), all(map(file, stages))
 
     def _locked_file(self, build: Build, lock: Lock, name: str, folder: Path) -> Path | None:
         """An artifact of the base: that of this build if it is the same, else the stored one."""
-        node = build.plan.by_name.get(_node_name(build, name))
-        if node is not None and self._is_valid(node):
+        node, locked = build.plan.by_name.get(_node_name(build, name)), lock.artifacts.get(name)
+        if node is not None and locked is not None and self._is_valid(node):
             stamp = build.stamp(node)
-            if stamp is not None and stamp.digest == lock.artifacts[name].digest:
+            if stamp is not None and stamp.digest == locked.digest:
                 return build.artifact(node)
         return stored_file(build.memory.store, lock, name, folder)
 
