@@ -16,6 +16,7 @@ VERBS = {
     "build": "build",
     "cache": "cache",
     "check": "check",
+    "ci": "ci",
     "compare": "compare",
     "debug": "debug",
     "diff": "diff",
@@ -24,6 +25,7 @@ VERBS = {
     "hb_mapper": "vendors.hb_mapper",
     "info": "info",
     "list": "list_nodes",
+    "lock": "lock",
     "modify": "modify",
     "new": "new",
     "pack": "pack",
@@ -34,6 +36,7 @@ VERBS = {
     "secure": "secure",
     "show": "show_artifact",
     "synap": "vendors.synap",
+    "validate": "validate",
     "verify": "verify",
     "why": "why",
 }

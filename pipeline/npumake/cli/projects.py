@@ -106,6 +106,17 @@ def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list
     return chosen
 
 
+def configuration_files(build: Build) -> tuple[Path, ...]:
+    """The YAML files of a planned project, those of its folder and those that it reads elsewhere.
+    Raises PipelineError."""
+    from npumake.dialects.table import ALL_DIALECTS
+    from npumake.project.reader import read_project
+
+    project = read_project(build.directory, ALL_DIALECTS)
+    beside = (build.directory / name for name in _yaml_in(build.directory))
+    return (*beside, *project.files, *_plugin_files(project))
+
+
 def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     """The plan of a project, computed again only if its YAML or our code changed.
 

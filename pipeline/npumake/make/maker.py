@@ -17,6 +17,7 @@ from npumake.errors import CacheError, PipelineError, StageError
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_folders
 from npumake.make.build import Build
+from npumake.make.frozen import refuse_unlocked
 from npumake.make.node import Node, NodeKey
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
@@ -63,6 +64,8 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     path, store = build.artifact(node), build.memory.store
     _restore(build)
     record = store.recall(key)
+    if record is not None:
+        refuse_unlocked(build, node, document, record.digest)
     if record is not None and store.fetch(record.digest, path):
         build.write_stamp(node, document, record.digest)
         return "recalled"
@@ -73,6 +76,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
         artifact = store.put(temporary)
+        refuse_unlocked(build, node, document, artifact)
         size = temporary.stat().st_size
     store.remember(key, Record(document, artifact, size, round(time.perf_counter() - start, 3)))
     build.write_stamp(node, document, artifact)

@@ -86,6 +86,11 @@ class Node:
         """The name within its group: `statistics`, `rdk-x5/calibrated`."""
         return f"{self.target}/{self.stage}" if self.target else self.stage
 
+    @property
+    def joins(self) -> bool:
+        """Whether its inputs are those of every target and variant, as a report's are."""
+        return any(":" in build for build in self.inputs)
+
 
 @dataclass(frozen=True)
 class ProjectPlan:
