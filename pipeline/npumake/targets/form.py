@@ -39,3 +39,7 @@ class Form:
         tuple[str, ...], Doc("Operators that read int8 and make int16 where that leaves the unit.")
     ] = ()
     requantize: Annotated[str, Doc("The suffix of a row that moves a tensor to another grid.")] = ""
+    chroma: Annotated[
+        tuple[float, ...],
+        Doc("What U adds to blue, and V to red, of a picture fed as YUV; empty: as in BT.601."),
+    ] = ()
