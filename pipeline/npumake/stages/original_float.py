@@ -31,7 +31,7 @@ from npumake.project.feeding import feeding
 from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.names import entries, strangers
 from npumake.project.sections import CodeFiles, Input, ModelSection
-from npumake.targets.onnx_limits import mark_format
+from npumake.targets.onnx_limits import mark_caffe, mark_format
 
 
 def original_float(
@@ -81,6 +81,8 @@ def _prepared(
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
     if suffix_of(file.name) == ".onnx":
         mark_format(graph, *versions)
+    elif suffix_of(file.name) in RESHAPED:
+        mark_caffe(graph)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()

@@ -30,6 +30,7 @@ from npumake.graph import (
 )
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
+from npumake.quant.precision.fixed_thresholds import with_fixed_thresholds
 from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
 from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
@@ -64,6 +65,7 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(both.narrow.scale) for name, both in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
+    grids = with_fixed_thresholds(graph, plan.chip, grids, target)
     if target.form is not None and target.form.joined:
         grids = with_concat_grids(graph, plan.chip, grids)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
