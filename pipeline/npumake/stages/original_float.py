@@ -79,10 +79,7 @@ def _prepared(
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
-    if suffix_of(file.name) == ".onnx":
-        mark_format(graph, *versions)
-    elif suffix_of(file.name) in RESHAPED:
-        mark_caffe(graph)
+    _mark_format(graph, suffix_of(file.name), versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
@@ -111,6 +108,13 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
         trained[name] = None if feed.is_as_trained else feed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
+
+
+def _mark_format(graph: Graph, suffix: str, versions: tuple[int, int]) -> None:
+    if suffix == ".onnx":
+        mark_format(graph, *versions)
+    elif suffix in RESHAPED:
+        mark_caffe(graph)
 
 
 def _refuse_missing_outputs(graph: Graph, model: ModelSection) -> None:

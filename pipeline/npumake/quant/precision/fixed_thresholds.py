@@ -1,4 +1,4 @@
-"""Thresholds that a vendor's tool gives a table whatever its samples show: those of an int8 Sigmoid.
+"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, whatever the samples show.
 
     reads x in [-T, T], where Sigmoids alone read x        makes y in [-t, t]
 

@@ -65,9 +65,7 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(both.narrow.scale) for name, both in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
-    grids = with_fixed_thresholds(graph, plan.chip, grids, target)
-    if target.form is not None and target.form.joined:
-        grids = with_concat_grids(graph, plan.chip, grids)
+    grids = _grids_of_the_form(graph, plan, grids, target)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = limited_scales(plan.nodes, grids, powers)
     assignment = assign_grids(graph, plan, grids)
@@ -92,6 +90,14 @@ def with_qdq(
     verify_qdq(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _grids_of_the_form(
+    graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids], target: Target
+) -> Mapping[str, Grids]:
+    grids = with_fixed_thresholds(graph, plan.chip, grids, target)
+    is_joined = target.form is not None and target.form.joined
+    return with_concat_grids(graph, plan.chip, grids) if is_joined else grids
 
 
 def _mark_views(plan: PrecisionPlan, target: Target) -> None:
