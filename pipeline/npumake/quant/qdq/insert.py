@@ -30,6 +30,7 @@ from npumake.graph import (
 )
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
+from npumake.quant.precision.fixed_thresholds import with_fixed_thresholds
 from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
 from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
@@ -64,8 +65,7 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(both.narrow.scale) for name, both in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
-    if target.form is not None and target.form.joined:
-        grids = with_concat_grids(graph, plan.chip, grids)
+    grids = _grids_of_the_form(graph, plan, grids, target)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = limited_scales(plan.nodes, grids, powers)
     assignment = assign_grids(graph, plan, grids)
@@ -90,6 +90,14 @@ def with_qdq(
     verify_qdq(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _grids_of_the_form(
+    graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids], target: Target
+) -> Mapping[str, Grids]:
+    grids = with_fixed_thresholds(graph, plan.chip, grids, target)
+    is_joined = target.form is not None and target.form.joined
+    return with_concat_grids(graph, plan.chip, grids) if is_joined else grids
 
 
 def _mark_views(plan: PrecisionPlan, target: Target) -> None:
