@@ -88,10 +88,13 @@ def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> P
 
 def _metadata(proposal: Proposal, facts: ModelFacts) -> bytes:
     """edgefirst.json, empty if it would say nothing."""
+    from npumake.detection.notes import metadata_of
     from npumake.recognition.ultralytics import base_metadata
 
     family = proposal.family
     document = family.metadata
+    if metadata_of(facts.graph) is not None and document is None:
+        return b""  # the model carries its own
     if document is None and family.labels:
         kind = family.task if family.task in ("classify", "segment") else "detect"
         document = base_metadata(facts, (), kind)

@@ -63,6 +63,12 @@ class Metadata:
     end2end: bool = False
     task: str = ""
 
+    @property
+    def has_decoder(self) -> bool:
+        """Whether an output has a known meaning. A classifier's have none, nor those of an unknown
+        head."""
+        return any(output.type for output in self.outputs)
+
     def to_json(self) -> str:
         return json.dumps(self.document, ensure_ascii=False, allow_nan=False)
 

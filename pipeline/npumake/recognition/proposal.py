@@ -52,9 +52,8 @@ def proposal(facts: ModelFacts, pictures: Sequence[Floats]) -> Proposal:
     there are too few to measure. Raises GraphError if the model does not run."""
     name, family = family_of(facts)
     stated = declared(facts)
-    if name == "Ultralytics":
-        evidence = (family.evidence, "Ultralytics feeds rgb / 255")
-        return Proposal(name, family, family.feeds[0], evidence, family.doubts)
+    if family.is_declared:
+        return Proposal(name, family, family.feeds[0], (family.evidence,), family.doubts)
     feeds = _feeds(facts, family, stated)
     trials = (
         measured(facts, pictures, feeds) if pictures and _may_decide(name, facts, feeds) else ()
@@ -71,8 +70,8 @@ def _feeds(
         return tuple(dict.fromkeys((*family.feeds, *candidates(facts.image.channels))))
     if stated.sets_color or facts.image.channels == 1:
         return (stated.feed,)
-    orders = ("rgb", "bgr")
-    return tuple(PictureFeed(stated.feed.normalization, order) for order in orders)
+    normalization = stated.feed.normalization
+    return PictureFeed(normalization, "rgb"), PictureFeed(normalization, "bgr")
 
 
 def _may_decide(name: str, facts: ModelFacts, feeds: Sequence[PictureFeed]) -> bool:
@@ -98,6 +97,9 @@ def _of_declared(
 
 
 def _of_family(name: str, family: Family, trials: Sequence[FeedTrial], classes: int) -> Proposal:
+    if not trials and _is_settled(name, family):
+        evidence = (family.evidence, "mean and scale are those of the family's own demo")
+        return Proposal(name, family, family.feeds[0], evidence, family.doubts)
     if not trials:
         doubts = (*family.doubts, _unmeasured(family))
         return Proposal(name, family, family.feeds[0], (family.evidence,), doubts)

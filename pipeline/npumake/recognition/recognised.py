@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
-from npumake.recognition.feeds import PictureFeed
+from npumake.recognition.feeds import Colors, Normalization, PictureFeed, feed
 
 Task = Literal["classify", "detect", "segment", "other"]
 
@@ -42,6 +42,7 @@ class Family:
 
     `feeds`: those its models are trained with, the most common first. `resize`: the transforms.
     `metadata`: an edgefirst.json of its outputs. `doubts`: what the file does not tell.
+    `is_declared`: the file states the first of `feeds` itself.
     """
 
     evidence: str
@@ -54,6 +55,7 @@ class Family:
     ssd: Ssd | None = None
     label_offset: int = 0
     doubts: tuple[str, ...] = ()
+    is_declared: bool = False
 
 
 class DeclaredFeed(NamedTuple):
@@ -67,6 +69,18 @@ class DeclaredFeed(NamedTuple):
 class Recogniser(NamedTuple):
     name: str
     recognise: Callable[[ModelFacts], Family | None]
+
+
+STRETCH = (Step("pil_resize"),)
+LETTERBOX = (Step("pad_resize", {"pad_value": 114}),)
+CORNER_LETTERBOX = (Step("pad_resize", {"pad_value": 114, "pad_position": "bottom_right"}),)
+
+
+def feeds_of(
+    facts: ModelFacts, colors: Colors, *normalizations: Normalization
+) -> tuple[PictureFeed, ...]:
+    """A feed of the picture for each normalization."""
+    return tuple(feed(each, colors, facts.image.channels) for each in normalizations)
 
 
 def center(short_side: int) -> tuple[Step, ...]:

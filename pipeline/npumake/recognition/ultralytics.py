@@ -22,12 +22,11 @@ from npumake.detection.outputs import DetectorOutput, output_document
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, UNIT, PictureFeed
-from npumake.recognition.recognised import Family, Step, Task, center
+from npumake.recognition.recognised import LETTERBOX, Family, Task, center
 
 MAX_NAMES_BYTES = 1 << 20
 STRIDES = (8, 16, 32)
 ROW = 6  # of an end-to-end model
-LETTERBOX = (Step("pad_resize", {"pad_value": 114}),)
 TASKS: Mapping[str, Task] = {"classify": "classify", "detect": "detect", "segment": "segment"}
 EDGEFIRST_TASKS = {"classify": "classification", "segment": "segmentation"}
 EXTRAS = {"pose": "keypoints", "obb": "angles"}  # what follows the scores, by task
@@ -79,15 +78,16 @@ def ultralytics(facts: ModelFacts) -> Family | None:
     labels = class_names(notes)
     task = notes.get("task") or _task_of_shapes(facts)
     version = notes.get("version", "")
-    evidence = f"metadata of Ultralytics {version}: task {task}, {len(labels)} names".replace(
-        "Ultralytics :", "Ultralytics:"
-    )
+    exporter = " ".join(("Ultralytics", version)).strip()
+    evidence = f"metadata of {exporter}: task {task}, {len(labels)} names"
     if task == "classify":
         return _classifier(facts, evidence, labels)
     document, split = head_metadata(facts, labels, task)
     doubts = () if document else ("no decoder is known for this head: boxes are not drawn",)
     kind = TASKS.get(task, "detect")
-    return Family(evidence, (RGB,), kind, LETTERBOX, labels, document, split, doubts=doubts)
+    return Family(
+        evidence, (RGB,), kind, LETTERBOX, labels, document, split, doubts=doubts, is_declared=True
+    )
 
 
 def yolo_by_shape(facts: ModelFacts) -> Family | None:
@@ -116,7 +116,7 @@ def _classifier(facts: ModelFacts, evidence: str, labels: tuple[str, ...]) -> Fa
     height, _ = facts.image.size
     resize = center(height)
     document = base_metadata(facts, labels, "classify")
-    return Family(evidence, (feed,), "classify", resize, labels, document)
+    return Family(evidence, (feed,), "classify", resize, labels, document, is_declared=True)
 
 
 def cells(size: tuple[int, int], strides: Sequence[int] = STRIDES) -> int:
