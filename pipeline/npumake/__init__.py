@@ -22,7 +22,7 @@ FLOORS = (
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
-    ("report",),  # what was found, as one page
+    ("report", "recognition"),  # what was found, as one page; how a model file is fed
     ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
     ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
     ("dialects",),  # vendors' words: their YAML in, the hand-over out

@@ -8,6 +8,7 @@ from npumake.graph.begin import feed_at
 from npumake.graph.blocked import REORDERED, reordering
 from npumake.graph.branches import inline
 from npumake.graph.build import Building, TensorSpec
+from npumake.graph.downgrade import downgraded
 from npumake.graph.extra_outputs import ExtraOutput, with_outputs
 from npumake.graph.graph import Graph, Node, Value
 from npumake.graph.marks import (
@@ -87,6 +88,7 @@ __all__ = [
     "complete",
     "declare",
     "derived",
+    "downgraded",
     "dtype",
     "feed_at",
     "files_beside",

@@ -19,6 +19,7 @@ from npumake.lifetime.temporaries import sweep_folders
 from npumake.make.build import Build
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.node import Node, NodeKey
+from npumake.make.preflight import refuse_missing
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Sections
@@ -69,6 +70,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     if record is not None and store.fetch(record.digest, path):
         build.write_stamp(node, document, record.digest)
         return "recalled"
+    refuse_missing(build, node)
     sweep_folders()
     start = time.perf_counter()
     value = run_stage(build, node, inputs)

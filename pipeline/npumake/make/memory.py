@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import replacing
@@ -36,6 +36,9 @@ with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
 
 
+Missing: TypeAlias = Mapping[str, PipelineError]  # by target; the key `` is of all targets
+
+
 class BuildMemory:
     """The memory below `root`. `workspace` may configure a remote; without it there is none."""
 
@@ -46,6 +49,7 @@ class BuildMemory:
         self.workspace = workspace
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
         self.restored: set[Path] = set()  # projects fetched from the remote
+        self.checked: dict[Path, Missing] = {}  # by project, before its first stage
         if paranoid is None:
             setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
             paranoid = setting.lower() not in ("", "0", "false")
