@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake.cache.local import LocalStore
+from npumake.cache.locks import remove_free, turn
 from npumake.cache.publish import replacing
 from npumake.cache.signature import FileDigests
 from npumake.cache.store import Store
@@ -28,6 +29,7 @@ from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep
 from npumake.make.code import CodeClosure, SourceCode
 from npumake.make.remote_files import is_configured
+from npumake.progress import tell
 
 if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
@@ -110,6 +112,16 @@ class BuildMemory:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
         for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
             sweep(self.root / folder)
+        remove_free(self.root / "locks")
+
+    def turn(self, key: str, name: str) -> AbstractContextManager[None]:
+        """Inside the block no other build makes the artifact of `key`, as far as there are locks.
+
+        `name` is that of its node, for the user.
+        """
+        return turn(
+            self.root / "locks" / key, lambda: tell(f"waiting for another build to make {name}")
+        )
 
     def keep_closure(self, code: CodeClosure) -> None:
         """Stores a closure. Every build that uses it restores a missing or damaged one."""
