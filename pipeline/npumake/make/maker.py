@@ -100,11 +100,14 @@ def _run(build: Build, node: Node, inputs: Mapping[str, str], document: NodeKey)
 
 
 def _restore(build: Build) -> None:
-    """Fetches from the remote, once per process and project, before the first node."""
+    """Fetches from the remote before the first node, once per process."""
     memory = build.memory
-    if memory.layered is not None and build.directory not in memory.restored:
-        memory.restored.add(build.directory)
-        restore.restore(build, memory.layered, memory.selected)
+    if build.directory in memory.restored or memory.layered is None:
+        return
+    builds = memory.builds if build in memory.builds else (build,)
+    memory.restored |= {each.directory for each in builds}
+    if memory.layered.far is not None:
+        restore.restore(builds, memory.layered, memory.selected)
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from npumake.cache.local import LocalStore
 from npumake.cache.locks import remove_free, turn
 from npumake.cache.publish import replacing
 from npumake.cache.signature import FileDigests
-from npumake.cache.store import Store
+from npumake.cache.store import Record, Store
 from npumake.digest import Json, canonical, of_document
 from npumake.errors import CacheError, PipelineError, UnwritableError
 from npumake.late import when_used
@@ -34,6 +34,7 @@ from npumake.progress import tell
 if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
     from npumake.cache.remote.outbox import Uploader
+    from npumake.make.build import Build
 with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
 
@@ -47,6 +48,7 @@ class BuildMemory:
         self.root = root
         self.workspace = workspace
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
+        self.builds: Sequence[Build] = ()  # all of this process
         self.restored: set[Path] = set()  # projects fetched from the remote
         if paranoid is None:
             setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
@@ -66,9 +68,18 @@ class BuildMemory:
 
     @cached_property
     def layered(self) -> LayeredStore | None:
-        if self.workspace is None or not is_configured(self.workspace):
+        if self.workspace is None:
+            return None
+        imported = self.root / "signed"  # its records are judged by trust.yaml
+        if not is_configured(self.workspace) and not imported.is_dir():
             return None
         return remote.layered(self.near, self.workspace)
+
+    def recall_here(self, key: str) -> Record | None:
+        """The record of a key that is stored here and trusted; the remote is not queried."""
+        record = self.near.recall(key)
+        is_signed = record is None and os.path.exists(f"{self.root}/signed/{key[:2]}/{key[2:]}")
+        return self.layered.stored(key) if is_signed and self.layered else record
 
     @property
     def note(self) -> str:
