@@ -1,4 +1,4 @@
-"""Two builds of the same thing at once: each stage runs once, whoever is killed, swept or stopped."""
+"""Two builds of the same thing at once: each stage runs once, whoever is killed or sweeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def test_a_failed_stage_fails_in_both_builds(
     pair: tuple[Workspace, Workspace], tmp_path: Path
 ) -> None:
     for here in pair:
-        (here.project / "digits.onnx").write_bytes(b"no model")
+        (here.project / "model.onnx").write_bytes(b"no model")
     with ExitStack() as stack:
         builds = [stack.enter_context(building(here, tmp_path / "cache")) for here in pair]
         for build in builds:

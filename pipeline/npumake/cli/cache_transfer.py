@@ -85,8 +85,9 @@ def pull(arguments: argparse.Namespace) -> int:
     else:
         SCREEN.line(f"{pulled.fetched} fetched from {store.far.address}, {size_text(pulled.size)}")
         SCREEN.line(f"{pulled.present} were here, {len(pulled.absent)} are not there")
-    if store.note:
-        raise CacheError(store.note)
+    failure = store.far.ledger.last_failure
+    if store.note or (failure and pulled.absent):
+        raise CacheError(store.note or f"the remote cache {store.far.address} failed: {failure}")
     return 0
 
 
