@@ -209,7 +209,7 @@ class Build:
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and _differs_by_inputs(stamp.document, document)
         store = self.memory.near
-        record = store.recall(key)
+        record = self.memory.recall_here(key)
         if record and store.has(record.digest):
             return NodeState("cached", reasons, record.digest, follows)
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
