@@ -19,6 +19,7 @@ VERBS = {
     "compare": "compare",
     "debug": "debug",
     "diff": "diff",
+    "graph": "graph",
     "handover": "handover",
     "hb_compile": "vendors.hb_compile",
     "hb_mapper": "vendors.hb_mapper",

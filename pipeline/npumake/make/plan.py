@@ -186,7 +186,7 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         variant=branch.project.variant,
         target=branch.target,
         path=branch.path(stage),
-        inputs={name: node.name for name, node in inputs.items()},
+        inputs={name: inputs[name].name for name in sorted(inputs)},  # as a stored plan has them
         params=_params(branch, stage),
         target_document=digest.plain(branch.document) if stage.asks_target else None,
         sources=_sources(sections, stage) if stage.reads_sources else (),
