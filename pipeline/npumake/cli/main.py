@@ -36,6 +36,7 @@ VERBS = {
     "show": "show_artifact",
     "synap": "vendors.synap",
     "verify": "verify",
+    "watch": "watch",
     "why": "why",
 }
 # Vendors' programs with the same options. They are not installed as commands: that would hide the
