@@ -14,6 +14,7 @@ from npumake.cli.signals import end_at_signals
 VERBS = {
     "bench": "bench",
     "build": "build",
+    "bundle": "bundle",
     "cache": "cache",
     "check": "check",
     "compare": "compare",
