@@ -12,6 +12,7 @@ from npumake.cli.signals import end_at_signals
 
 # verb: its module with `arguments` and `run`; only the module of the chosen verb is imported
 VERBS = {
+    "attest": "attest",
     "bench": "bench",
     "build": "build",
     "bundle": "bundle",
