@@ -173,6 +173,15 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     return plan
 
 
+def planned_from(directory: Path) -> list[str]:
+    """The files that the project's last plan was made from, relative to it."""
+    try:
+        plan = unsealed(_identity(directory), (directory / STAMPS / "plan.json").read_bytes())
+        return [*plan["files"]] if plan is not None else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
 def _plugin_files(project: Project) -> tuple[Path, ...]:
     """Of the installed packages that add its dialect or its targets. Raises ProjectError."""
     from npumake import plugins

@@ -9,7 +9,7 @@ the next build completes one that died in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from npumake import digest
@@ -25,7 +25,7 @@ from npumake.make.preflight import refuse_missing
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Sections
-from npumake.stages.stage import Artifact, function_of, input_types, stage_named
+from npumake.stages.stage import Artifact, Stage, function_of, input_types, stage_named
 from npumake.targets.target import Target
 
 with when_used("npumake.make.restore"):  # only behind a remote
@@ -125,21 +125,34 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     }
     types = input_types(function)
     for name, source in node.inputs.items():
+        if not stage.joins and name not in stage.inputs:  # only a link of its chain
+            continue
         kind = types[stage.inputs[0] if stage.joins else name]
         arguments[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
-    if stage.asks_provenance:
-        arguments["provenance"] = build.provenance(node)
-    if stage.asks_vendor_document:
-        arguments["vendor_document"] = node.params["vendor_document"]
-    if stage.asks_dialect:
-        arguments["vendor_dialect"] = node.params["vendor_dialect"]
-    if stage.reads_sources:
-        arguments["sources"] = build.sources(node)
-    if stage.asks_target:
-        arguments["target"] = built(Target, node.target_document)
-    return function(**arguments)
+    return function(**arguments, **_special_inputs(build, node, stage, inputs))
+
+
+def _special_inputs(
+    build: Build, node: Node, stage: Stage, inputs: Mapping[str, str]
+) -> dict[str, Any]:
+    """The arguments that are neither artifacts nor sections (npumake.stages.stage)."""
+    special: Mapping[str, tuple[bool, Callable[[], Any]]] = {
+        "chain": (stage.asks_chain, lambda: _chain(build, node, inputs)),
+        "provenance": (stage.asks_provenance, lambda: build.provenance(node)),
+        "sources": (stage.reads_sources, lambda: build.sources(node)),
+        "target": (stage.asks_target, lambda: built(Target, node.target_document)),
+        "vendor_dialect": (stage.asks_dialect, lambda: node.params["vendor_dialect"]),
+        "vendor_document": (stage.asks_vendor_document, lambda: node.params["vendor_document"]),
+    }
+    return {name: value() for name, (is_asked, value) in special.items() if is_asked}
+
+
+def _chain(build: Build, node: Node, inputs: Mapping[str, str]) -> dict[str, str]:
+    """The digests of the models among the inputs, by stage."""
+    models = {name for name in node.inputs if build.plan.node(node.inputs[name]).is_model}
+    return {name: inputs[name] for name in models}
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:

@@ -14,6 +14,8 @@ from npumake.digest import Json
 from npumake.project.doc import Doc
 from npumake.project.files import FileSource
 
+MODEL_SUFFIX = ".onnx"
+
 
 class NodeKey(TypedDict):
     """The document that names an artifact: all that can change it, and nothing else.
@@ -80,6 +82,11 @@ class Node:
     def group(self) -> str:
         """The project, or a variant of it: `digits`, `digits@p999`."""
         return self.name.partition(":")[0]
+
+    @property
+    def is_model(self) -> bool:
+        """Whether its artifact is a graph: a link of the chain of a compiled file."""
+        return self.path.endswith(MODEL_SUFFIX) and self.stage != "compiled"
 
     @property
     def short(self) -> str:

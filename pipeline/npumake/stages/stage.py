@@ -3,7 +3,8 @@
 A parameter named after an earlier stage is an input; one named after a section of the YAML is that
 section. `sources` are the files of the sections. `target` means one result per target, and so for
 every stage downstream. `vendor_document` is the vendor's own document, of a project in its dialect.
-A stage is planned where all parameters without default exist.
+`chain` has the digests of all models that its inputs were made from, by stage. A stage is planned
+where all parameters without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
 build. Such a stage runs once for the whole project and may ask for the `provenance` of all earlier
@@ -24,7 +25,9 @@ from npumake.project.sections import Sections
 from npumake.stages import STAGES
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
-SPECIAL_INPUTS = frozenset({"provenance", "sources", "target", "vendor_dialect", "vendor_document"})
+SPECIAL_INPUTS = frozenset(
+    {"chain", "provenance", "sources", "target", "vendor_dialect", "vendor_document"}
+)
 
 
 class Artifact(Protocol):
@@ -57,6 +60,7 @@ class Stage:
     asks_provenance: bool = False
     asks_vendor_document: bool = False
     asks_dialect: bool = False
+    asks_chain: bool = False
 
     @property
     def module(self) -> str:
@@ -99,6 +103,7 @@ def stage_of(function: Function, earlier: Collection[str]) -> Stage:
         asks_provenance="provenance" in names,
         asks_vendor_document="vendor_document" in names,
         asks_dialect="vendor_dialect" in names,
+        asks_chain="chain" in names,
     )
 
 
