@@ -7,7 +7,7 @@ the next build completes one that died in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from npumake import digest
@@ -21,7 +21,8 @@ from npumake.make.node import Node, NodeKey
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Sections
-from npumake.stages.stage import Artifact, function_of, input_types, stage_named
+from npumake.stages.parameters import called, input_types, scored_artifact
+from npumake.stages.stage import Artifact, stage_named
 from npumake.targets.target import Target
 
 with when_used("npumake.make.restore"):  # only behind a remote
@@ -88,28 +89,28 @@ def _restore(build: Build) -> None:
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
-    stage, function = stage_named(node.stage), function_of(node.stage)
-    hints = hints_of(Sections)
-    arguments: dict[str, Any] = {
+    stage, hints = stage_named(node.stage), hints_of(Sections)
+    values: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
-    types = input_types(function)
+    types = input_types(node.stage)
     for name, source in node.inputs.items():
         kind = types[stage.inputs[0] if stage.joins else name]
-        arguments[name] = loaded(build, source, inputs[name], kind)
+        values[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
-        arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
-    if stage.asks_provenance:
-        arguments["provenance"] = build.provenance(node)
-    if stage.asks_vendor_document:
-        arguments["vendor_document"] = node.params["vendor_document"]
-    if stage.asks_dialect:
-        arguments["vendor_dialect"] = node.params["vendor_dialect"]
-    if stage.reads_sources:
-        arguments["sources"] = build.sources(node)
-    if stage.asks_target:
-        arguments["target"] = built(Target, node.target_document)
-    return function(**arguments)
+        values = {**{n: values.pop(n) for n in stage.sections}, stage.inputs[0]: values}
+    special = {name: SPECIAL_VALUES[name](build, node) for name in stage.special}
+    return called(node.stage, values | special)
+
+
+SPECIAL_VALUES: Mapping[str, Callable[[Build, Node], Any]] = {
+    "artifact_name": lambda _, node: scored_artifact(node.stage),
+    "provenance": lambda build, node: build.provenance(node),
+    "sources": lambda build, node: build.sources(node),
+    "target": lambda _, node: built(Target, node.target_document),
+    "vendor_dialect": lambda _, node: node.params["vendor_dialect"],
+    "vendor_document": lambda _, node: node.params["vendor_document"],
+}
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
