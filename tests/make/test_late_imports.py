@@ -126,7 +126,7 @@ def test_every_module_that_starts_a_process_is_known():
 
 def node(stage: str, backend: str) -> Node:
     document = {"backend": backend, "tool": None}
-    return Node(stage, (stage,), "", "", None, "chip", "out/x", {}, {}, document, (), {})
+    return Node(stage, stage, (), "", None, "chip", "out/x", {}, {}, document, (), {})
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from npumake.data.samples import Samples
 from npumake.debug.finite import source_of_infinite
 from npumake.errors import StageError
 from npumake.graph import Graph
-from npumake.quant.calibration.histogram_observer import NotFiniteError
+from npumake.quant.calibration.minmax_observer import NotFiniteError
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 
