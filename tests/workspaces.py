@@ -91,7 +91,7 @@ def _memos() -> Mapping[str, bytes]:
     with TemporaryDirectory() as folder:
         memory = BuildMemory(Path(folder))
         for stage in stages(memory).values():
-            memory.code.closure(stage.module)
+            memory.code.closure(*stage.modules)
         memory.save()
         names = ("sources.json", "stages.json")
         return {name: Path(folder, name).read_bytes() for name in names}

@@ -61,8 +61,8 @@ def graph(body: str) -> Graph:
 
 def quantized_on(body, target, asked=DEFAULT) -> tuple[Graph, Graph, Graph]:
     real = graph(body)
-    found = recipe(real, observe(real, FED), FED, Calibration("max"), target, {}, (), asked)
-    made = calibrated(real, found, FED, target, {}, (), asked)
+    found = recipe(real, observe(real, FED), FED, Calibration("max"), target, quantization=asked)
+    made = calibrated(real, found, FED, target, quantization=asked)
     return real, made, quantized(made, target)
 
 

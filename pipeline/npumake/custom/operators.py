@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npumake.custom.closed import Closed, Declare, refuse_undeclared
 from npumake.custom.declaring import OPERATORS, declaration
@@ -17,9 +17,7 @@ from npumake.custom.register import IMPLEMENTS, SHAPES, marks
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph, is_foreign
 from npumake.project.files import SourceFile, SourceFiles
-
-if TYPE_CHECKING:  # what runs a bundle needs no sections
-    from npumake.project.sections import CodeFiles
+from npumake.project.sections import CodeFiles
 
 SECTION = "custom_operators"
 UNDECLARED: Declare = partial(declaration, OPERATORS, {})  # for files outside of a project
@@ -53,7 +51,10 @@ NO_OPERATORS = Operators()
 
 
 def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Operators:
-    """The operators in a project's declared files. Raises ProjectError and StageError."""
+    """The operators in a project's declared files. Raises ProjectError and StageError.
+
+    The parameters are inputs of stages, by name.
+    """
     by_path: dict[str, SourceFile] = {}  # by path: `with` names a file that is under both keys
     for number in range(len(custom_operators)):
         for route, files in under(sources, f"{SECTION}.{number}").items():

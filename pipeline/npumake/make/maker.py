@@ -25,7 +25,8 @@ from npumake.make.preflight import refuse_missing
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Sections
-from npumake.stages.stage import Artifact, Stage, function_of, input_types, stage_named
+from npumake.stages.parameters import called, input_types, scored_artifact
+from npumake.stages.stage import Artifact, stage_named
 from npumake.targets.target import Target
 
 with when_used("npumake.make.restore"):  # only behind a remote
@@ -118,41 +119,38 @@ def _restore(build: Build) -> None:
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
-    stage, function = stage_named(node.stage), function_of(node.stage)
-    hints = hints_of(Sections)
-    arguments: dict[str, Any] = {
+    stage, hints = stage_named(node.stage), hints_of(Sections)
+    values: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
-    types = input_types(function)
+    types = input_types(node.stage)
     for name, source in node.inputs.items():
         if not stage.joins and name not in stage.inputs:  # only a link of its chain
             continue
         kind = types[stage.inputs[0] if stage.joins else name]
-        arguments[name] = loaded(build, source, inputs[name], kind)
+        values[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
-        arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
-    return function(**arguments, **_special_inputs(build, node, stage, inputs))
+        values = {**{n: values.pop(n) for n in stage.sections}, stage.inputs[0]: values}
+    special = {name: SPECIAL_VALUES[name](build, node) for name in stage.special}
+    return called(node.stage, values | special)
 
 
-def _special_inputs(
-    build: Build, node: Node, stage: Stage, inputs: Mapping[str, str]
-) -> dict[str, Any]:
-    """The arguments that are neither artifacts nor sections (npumake.stages.stage)."""
-    special: Mapping[str, tuple[bool, Callable[[], Any]]] = {
-        "chain": (stage.asks_chain, lambda: _chain(build, node, inputs)),
-        "provenance": (stage.asks_provenance, lambda: build.provenance(node)),
-        "sources": (stage.reads_sources, lambda: build.sources(node)),
-        "target": (stage.asks_target, lambda: built(Target, node.target_document)),
-        "vendor_dialect": (stage.asks_dialect, lambda: node.params["vendor_dialect"]),
-        "vendor_document": (stage.asks_vendor_document, lambda: node.params["vendor_document"]),
-    }
-    return {name: value() for name, (is_asked, value) in special.items() if is_asked}
-
-
-def _chain(build: Build, node: Node, inputs: Mapping[str, str]) -> dict[str, str]:
+def _chain(build: Build, node: Node) -> dict[str, str]:
     """The digests of the models among the inputs, by stage."""
+    digests = build.made_inputs(node)
     models = {name for name in node.inputs if build.plan.node(node.inputs[name]).is_model}
-    return {name: inputs[name] for name in models}
+    return {name: digests[name] for name in models}
+
+
+SPECIAL_VALUES: Mapping[str, Callable[[Build, Node], Any]] = {
+    "artifact_name": lambda _, node: scored_artifact(node.stage),
+    "chain": _chain,
+    "provenance": lambda build, node: build.provenance(node),
+    "sources": lambda build, node: build.sources(node),
+    "target": lambda _, node: built(Target, node.target_document),
+    "vendor_dialect": lambda _, node: node.params["vendor_dialect"],
+    "vendor_document": lambda _, node: node.params["vendor_document"],
+}
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:

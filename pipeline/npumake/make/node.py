@@ -54,12 +54,13 @@ class Node:
     `path` is that of the artifact, relative to the project. `inputs` are node names by stage.
     `params` are the sections of YAML the stage reads, `places` the positions of their keys. `twin`
     is an earlier node with the same key: this one waits for it and fetches its artifact. `traced`
-    are the nodes whose keys it reports, which are part of its own key.
+    are the nodes whose keys it reports, which are part of its own key. The code of `modules` and of
+    what they import is part of its key.
     """
 
     name: str
     stage: str
-    module: str
+    modules: tuple[str, ...]
     summary: str
     variant: str | None
     target: str | None
@@ -121,7 +122,8 @@ def plan_from(document: Json) -> ProjectPlan:
         sources = tuple(
             FileSource(**{**source, "keys": tuple(source["keys"])}) for source in entry["sources"]
         )
-        nodes.append(Node(**{**entry, "sources": sources, "traced": tuple(entry["traced"])}))
+        lists = {name: tuple(entry[name]) for name in ("modules", "traced")}
+        nodes.append(Node(**{**entry, **lists, "sources": sources}))
     return ProjectPlan(document["project"], tuple(nodes))
 
 

@@ -67,7 +67,7 @@ class Trials:
         self._node = replace(
             comparison,
             stage="trial",
-            module=type_judge.__name__,
+            modules=(type_judge.__name__,),
             inputs={
                 "optimized_float": calibrated.inputs["optimized_float"],
                 "recipe": calibrated.inputs["recipe"],
@@ -129,7 +129,7 @@ class Trials:
         if task is not None:
             params = {**task.score.params, **params, "figure": task.figure}
             sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
-            node = replace(node, module=gate_trials.__name__, sources=sources)
+            node = replace(node, modules=(gate_trials.__name__,), sources=sources)
             inputs = {**inputs, **self._build.made_inputs(task.score)}
         return self._build.document(replace(node, params=params), inputs)
 
@@ -143,9 +143,8 @@ class Trials:
         hints = hints_of(Sections)
         sections = {name: built(hints[name], value) for name, value in score.params.items()}
         feeding = sections["inputs"], sections["data"]
-        dataset = dataset_for(
-            graph, *feeding, sections["evaluation"], sources, sections["custom_operators"]
-        )
+        operators = declared(sections["custom_operators"], sources)
+        dataset = dataset_for(graph, *feeding, sections["evaluation"], sources, operators)
         return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property

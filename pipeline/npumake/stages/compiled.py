@@ -15,7 +15,7 @@ version is in the key, and its messages are shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -27,7 +27,7 @@ from npumake.bundle.archive import CALIBRATED, FED, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.lower import lowered
 from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
@@ -35,7 +35,7 @@ from npumake.graph import Graph
 from npumake.late import when_used
 from npumake.project.compiling import OURS, Compile
 from npumake.project.files import SourceFiles
-from npumake.project.sections import Calibration, CodeFiles, Input, ModelSection, Security
+from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
 from npumake.targets.settings import check_border_kept, check_settings
 from npumake.targets.target import Target
@@ -72,7 +72,7 @@ def compiled(
     sources: SourceFiles,
     compile: Compile,
     security: Security,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     inputs: Mapping[str, Input] | None = None,
     calibration: Calibration | None = None,
     handover: Handover | None = None,
@@ -99,7 +99,7 @@ def compiled(
         "target": digest.of_document(target),
         **_sections(inputs, calibration),
     }
-    code = declared(custom_operators, sources).used_by(quantized).sources
+    code = operators.used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
@@ -107,6 +107,11 @@ def compiled(
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
+    """The compiled file; None where the vendor's tool made it."""
+    return None if handover else compiled.data
 
 
 def _stripped(bundle: Bundle, compile: Compile) -> Bundle:

@@ -1,7 +1,6 @@
-"""Views: a large tensor that cannot be negative is handed out as little, and known as well."""
+"""Subsampling: few elements of a tensor are counted, and its distribution is known."""
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,15 +8,11 @@ import pytest
 from npumake.errors import StageError
 from npumake.graph import parse_text
 from npumake.kernels.histogram import histogram
+from npumake.quant.calibration.buffer_layout import observed_tensor
 from npumake.quant.calibration.histogram_observer import EARLY_SAMPLES
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import merged_statistics
-from npumake.quant.calibration.subsampling import (
-    MIN_COUNTED,
-    TensorSlice,
-    counted_elements,
-    slices_of,
-)
+from npumake.quant.calibration.subsampling import MIN_COUNTED, counted_elements, grid_step
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(
@@ -36,12 +31,24 @@ def feeds():
     ]
 
 
-def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
-    views = {name: slices_of(value) for name, value in GRAPH.values().items()}
-    assert views["r"].pieces == tuple(
-        TensorSlice((1, 16, *of), ("high",)) for of in [(1, 1), (33, 27)]
-    )
-    assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
+def test_a_large_image_behind_a_clamp_at_zero_is_counted_on_a_grid():
+    step = grid_step(SIZE)
+    _, row, column = np.unravel_index(counted_elements(SIZE, MIN_COUNTED, True), SIZE)[1:]
+    assert step == 3
+    assert not (row % step).any()
+    assert not (column % step).any()
+    assert grid_step((1, 16, 20, 20)) == grid_step((16, 97, 80)) == 1
+
+
+@pytest.mark.parametrize("enough", [1, 100, MIN_COUNTED, 1 << 30])
+@pytest.mark.parametrize("is_clamped", [False, True])
+@pytest.mark.parametrize("shape", [SIZE, (2, 3, 200, 9), (70_000,), (1, 5), ()])
+def test_enough_elements_are_counted_and_none_twice(shape, is_clamped, enough):
+    places = counted_elements(shape, enough, is_clamped)
+    assert len(np.unique(places)) == len(places)
+    assert places.max() < np.prod(shape, dtype=int)
+    least = min(enough, MIN_COUNTED) if is_clamped else enough
+    assert len(places) >= min(least, np.prod(shape, dtype=int))
 
 
 @pytest.mark.parametrize(
@@ -58,8 +65,7 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
     graph = parse_text(
         f"a (float[1,3,4,5] x) => (float[] y) <float one = {{1}}, float two = {{2}}> {{ {clamp} }}"
     )
-    view = slices_of(graph.values()["y"])
-    assert (view.pieces, view.floor) == ((TensorSlice((1, 3, 4, 5), ("high",)),), floor)
+    assert observed_tensor(graph.values()["y"], "y").floor == floor
     found = observe(graph, [{"x": rng.normal(8, 1, (1, 3, 4, 5)).astype("f")} for _ in range(3)])
     assert found.tensors["y"].low == floor
     assert found.samples["y"].low.tolist() == [floor] * 3
@@ -69,10 +75,9 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
 @pytest.mark.parametrize(
     "clamp", ["y = Clip(x, low)", "y = Clip(x, low, low)", "y = Clip(x, x1)", "y = Neg(x)"]
 )
-def test_what_may_be_negative_is_looked_at_on_both_sides(clamp):
+def test_a_tensor_that_may_be_negative_has_no_floor(clamp):
     text = f"a (float[2] x, float x1) => (float[] y) <float low = {{-1}}> {{ {clamp} }}"
-    view = slices_of(parse_text(text).values()["y"])
-    assert view.pieces == (TensorSlice((2,), ("low", "high")),)
+    assert observed_tensor(parse_text(text).values()["y"], "y").floor == -np.inf
 
 
 def test_its_largest_values_are_exact_and_its_histogram_is_close(feeds):
@@ -98,34 +103,21 @@ def test_shards_of_early_and_late_samples_merge_to_the_same_bytes(feeds, tmp_pat
 
 @pytest.mark.parametrize("height", [64, 65, 97])
 def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(height):
-    text = f"a (float[1,64,{height},64] x) => (float[] y) {{ y = Relu(x) }}"
-    view = slices_of(parse_text(text).values()["y"])
-    _, _, rows, columns = view.pieces[-1].shape
-    at = counted_elements(view, MIN_COUNTED) // columns % rows
-    assert len(at) >= MIN_COUNTED
-    assert np.mean(at == 0) <= 1.5 / height
+    places = counted_elements((1, 64, height, 64), MIN_COUNTED, True)
+    row = places // 64 % height
+    assert len(places) >= MIN_COUNTED
+    assert np.mean(row == 0) <= 1.5 / height
+    assert np.mean(row == height - 1) <= 1.5 / height
 
 
-@pytest.mark.parametrize("text", ["y = Relu(x)", "y = Neg(x)"])
-def test_the_same_elements_are_counted_where_channels_lie_side_by_side(text):
-    graph = parse_text(f"a (float[1,64,65,64] x) => (float[] y) {{ {text} }}")
-    view = slices_of(graph.values()["y"])
-    _, channels, rows, columns = view.pieces[-1].shape
-    values = np.arange(channels * rows * columns)
-    blocks = np.moveaxis(values.reshape(channels // 16, 16, rows, columns), 1, -1)
-    places = counted_elements(replace(view, block=16), MIN_COUNTED)
-    assert np.array_equal(places, np.sort(places))
-    assert np.array_equal(np.sort(blocks.ravel()[places]), counted_elements(view, MIN_COUNTED))
-
-
-def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):
+def test_infinity_is_refused_by_the_tensor_s_name(feeds):
     x = feeds[0]["x"].copy()
     x[0, 3, 1, 1] = np.inf
     with pytest.raises(StageError, match="no finite number"):
         observe(GRAPH, [{"x": x}])
 
 
-def test_what_is_no_number_in_the_grid_is_refused_though_the_pooling_passes_over_it(feeds):
+def test_nan_is_refused_though_a_pool_passes_over_it(feeds):
     graph = parse_text(
         """a (float[1,16,97,80] x, float[1,16,97,80] z) => (float[] s)
         { d = Div(x, z) r = Relu(d) p = MaxPool<kernel_shape=[97,80]>(r) s = Relu(p) }"""

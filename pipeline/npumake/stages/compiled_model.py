@@ -1,12 +1,10 @@
-"""compiled_score: the task score of the compiled file: the figures of the chip.
+"""The compiled file as a model to score.
 
 .hybrid   in exact integers        .tflite   in the reference kernels of LiteRT
 .onnx     in onnxruntime
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 from npumake.bundle.archive import Bundle
 from npumake.compilers.handover import Handover
@@ -16,11 +14,8 @@ from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
 from npumake.errors import ProjectError, Route
-from npumake.evaluate.artifact_scores import ScoredSession, dataset_for
-from npumake.evaluate.figures import Figures
+from npumake.evaluate.artifact_scores import ScoredModel, ScoredSession
 from npumake.graph import Graph, shape
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles, Evaluation, Files, Input
 from npumake.runtime.litert import LiteRtSession
 from npumake.runtime.planar import Planar
 from npumake.runtime.stripping import restored
@@ -28,31 +23,25 @@ from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
 
-def compiled_score(
-    original_float: Graph,
+def compiled_model(
     compiled: Compiled,
     quantized: Graph,
-    inputs: Mapping[str, Input],
-    data: Mapping[str, Files],
-    evaluation: Evaluation,
     target: Target,
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators,
     handover: Handover | None = None,
-) -> Figures:
+) -> ScoredModel:
+    """Raises ProjectError for a file that only its chip runs."""
     if handover is not None:
         what = f"a file that the vendor's tool made for {target.name} is not run here"
         hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
         raise ProjectError(what, Route("evaluation.artifacts"), hint)
-    where = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
-    session = _session(compiled, quantized, target, where.operators)
-    return where.figures("compiled", session, metadata_of(quantized))
+    session = _session(compiled, quantized, target, operators)
+    return ScoredModel(session, metadata_of(quantized))
 
 
 def _session(
     compiled: Compiled, graph: Graph, target: Target, operators: Operators
 ) -> ScoredSession:
-    """A session for the file. Raises ProjectError for a file that only its chip runs."""
     if target.backend == "hybrid":
         program = lowered(graph, target.rounding, target.runnable)
         whole = restored(Bundle.from_bytes(compiled.data), program)
