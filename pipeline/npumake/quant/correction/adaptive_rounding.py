@@ -35,6 +35,7 @@ import numpy as np
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, Value, attribute
+from npumake.graph.qdq import grid_behind
 from npumake.kernels.window import padded, windows
 from npumake.quant.calibration.observe import Series
 from npumake.quant.correction.rounding import MAX_EXHAUSTIVE_WEIGHTS, best, best_scale, rounded
@@ -43,7 +44,6 @@ from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.grids import MAX_BIAS
 from npumake.quant.precision.linear_layers import (
     LinearLayer,
-    grid_of,
     quantized_layers,
     set_bias,
     set_scale,
@@ -109,10 +109,10 @@ def _is_rounded(layer: LinearLayer, twins: Mapping[str, Node]) -> bool:
 
 def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:
     """Edits in place: the weights of a layer, their scales, and the bias."""
-    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
+    weights, inputs = grid_behind(layer.node.inputs[1]), grid_behind(layer.x)
     assert weights is not None
     assert inputs is not None
-    rows, step = _weights(layer), float(inputs.scale[0])
+    rows, step = _weights(layer), float(inputs.scale.item())
     compensated = rows + compensation(moments)
     limits = np.iinfo(weights.zero_point.dtype)
     scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
@@ -194,7 +194,7 @@ def _about_means(weights: np.ndarray, moments: Moments, count: int) -> Moments:
 
 def _codes(layer: LinearLayer, real: np.ndarray) -> np.ndarray:
     """X and F in codes, in the shape of `real`."""
-    grid = grid_of(layer.x)
+    grid = grid_behind(layer.x)
     assert grid is not None
     x, f = real / grid.scale
     return np.stack([np.rint(x), np.rint(f * FLOAT_INPUT_PARTS) / FLOAT_INPUT_PARTS])

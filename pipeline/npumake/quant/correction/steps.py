@@ -17,7 +17,7 @@ from npumake.custom.operators import Operators
 from npumake.engine.float_session import float_session
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, Value, is_given, part, producer, reads, shape
-from npumake.quant.precision.linear_layers import DQ, Q
+from npumake.graph.qdq import is_qdq
 
 BUDGET_BYTES = 64 << 20  # of carried tensors
 MAX_SAMPLES = 128  # bounds the time for large sets
@@ -67,7 +67,7 @@ def _of_constants(graph: Graph) -> set[Node]:
     nodes: set[Node] = set()
     for node in graph.nodes():
         constants = (is_given(value) or producer(value) in nodes for value in reads(node))
-        if node.op_type in (Q, DQ) and all(constants):
+        if is_qdq(node) and all(constants):
             nodes.add(node)
     return nodes
 
