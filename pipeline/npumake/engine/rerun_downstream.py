@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.custom.operators import Operators
-from npumake.engine.float_session import FloatSession, Values, written_session
+from npumake.engine.float_session import FloatSession, written_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.part import Values
 from npumake.graph import Graph, SerializedGraph, SerializedNode
 
 BUDGET_BYTES = 256 << 20
