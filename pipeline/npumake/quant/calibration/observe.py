@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.observed_session import watching
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import shared_out, threads
+from npumake.engine.partial.walk import Series
 from npumake.errors import StageError
 from npumake.graph import ExtraOutput, Graph
 from npumake.progress import track
@@ -37,14 +37,6 @@ from npumake.quant.precision.placement import observed_tensors
 Names = Mapping[str, Sequence[str]]  # names of a tensor's slices, by tensor
 
 MAX_WATCHED_BYTES = 1 << 28  # over all threads
-
-
-class Series(Protocol):
-    """Samples that can be iterated more than once."""
-
-    def __iter__(self) -> Iterator[Feeds]: ...
-
-    def __len__(self) -> int: ...
 
 
 def observe(

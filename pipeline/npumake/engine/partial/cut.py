@@ -1,28 +1,18 @@
-"""Steps: a graph cut at its layers, so that each layer can change before its output is read.
+"""Where a graph is cut.
 
-Step k is all nodes behind k layers. Outputs of one step that a later one reads are carried, sample
-by sample, so every node runs once per sample. Q/DQ of constants run wherever they are read and are
-never carried.
+at layers            step k is all nodes behind k layers, so that a layer can change before its
+                     output is read. Outputs that a later step reads are carried. Q/DQ of constants
+                     belong to every step that reads them and are never carried
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
-from npumake.custom.operators import Operators
-from npumake.engine.float_session import float_session
-from npumake.engine.parallel import side_by_side
-from npumake.graph import Graph, Node, Value, is_given, part, producer, reads, shape
+from npumake.graph import Graph, Node, Value, is_given, producer, reads, shape
 from npumake.graph.qdq import is_qdq
-
-BUDGET_BYTES = 64 << 20  # of carried tensors
-MAX_SAMPLES = 128  # bounds the time for large sets
-
-SampleTensors = dict[str, np.ndarray]  # carried tensors of one sample, by name
 
 
 class LayerStep(NamedTuple):
@@ -37,9 +27,9 @@ class LayerStep(NamedTuple):
         return sum(4 * math.prod(shape(value)) for value in self.carried)
 
 
-def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[LayerStep]:
-    """The steps up to the last layer. A layer is the last node of its step; with `first` it begins
-    one, with all its readers."""
+def steps_at(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[LayerStep]:
+    """The steps of the graph up to its last layer. A layer is the last node of its step; with
+    `first` it begins one, with all its readers."""
     constant = _of_constants(graph)
     depth: dict[Node, int] = {}
     last: dict[Value, int] = {}  # the last step that reads the value
@@ -88,28 +78,3 @@ def _producing_step(value: Value, depth: Mapping[Node, int]) -> int:
     """The step that produces the value; -1 for model inputs."""
     maker = producer(value)
     return -1 if maker is None else depth[maker]
-
-
-def run(
-    graph: Graph,
-    nodes: Sequence[Node],
-    outputs: Sequence[Value],
-    samples: Iterable[SampleTensors],
-    operators: Operators,
-) -> Iterator[SampleTensors]:
-    """Runs these nodes of `graph` for each sample; yields `outputs`, computed or carried, one
-    sample at a time."""
-    inside = {value for node in nodes for value in node.outputs}
-    computed = [value for value in outputs if value in inside]
-    passed = [str(value.name) for value in outputs if value not in inside]
-    if not computed:  # onnxruntime refuses a model without outputs
-        yield from ({name: values[name] for name in passed} for values in samples)
-        return
-    session = float_session(part(graph, nodes, computed), operators)
-    names = [str(value.name) for value in computed]
-
-    def ran(values: SampleTensors) -> SampleTensors:
-        new = session.run(names, {name: values[name] for name in session.input_names})
-        return {name: values[name] for name in passed} | dict(zip(names, new, strict=True))
-
-    yield from side_by_side(ran, samples)
