@@ -3,16 +3,51 @@
 at layers            step k is all nodes behind k layers, so that a layer can change before its
                      output is read. Outputs that a later step reads are carried. Q/DQ of constants
                      belong to every step that reads them and are never carried
+behind a tensor      the nodes that depend on it, and the tensors that they read from elsewhere
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from npumake.graph import Graph, Node, Value, is_given, producer, reads, shape
+from npumake.graph import (
+    Graph,
+    Node,
+    SerializedGraph,
+    SerializedNode,
+    Value,
+    is_given,
+    producer,
+    reads,
+    shape,
+)
 from npumake.graph.qdq import is_qdq
+
+
+class Downstream(NamedTuple):
+    """A tensor by name, the nodes downstream of it in order, and their inputs."""
+
+    name: str
+    pieces: list[SerializedNode]
+    cut: list[str]
+
+
+def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
+    """The downstream part of each named tensor that a node reads or that is an output."""
+    candidates = (_downstream(written, name) for name in names)
+    return [part for part in candidates if part.pieces or part.name in written.outputs]
+
+
+def _downstream(written: SerializedGraph, name: str) -> Downstream:
+    reached, pieces, cut = {name}, [], {name: None}
+    for piece in written.pieces:
+        if not reached.isdisjoint(piece.reads):
+            pieces.append(piece)
+            reached.update(piece.makes)
+            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
+    return Downstream(name, pieces, list(cut))
 
 
 class LayerStep(NamedTuple):

@@ -35,7 +35,7 @@ import numpy as np
 from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
 from npumake.engine.parallel import side_by_side
-from npumake.engine.rerun_downstream import changed
+from npumake.engine.partial.downstream import changed
 from npumake.graph import Graph, Node
 from npumake.graph.qdq import Grid
 from npumake.project.sections import Quantization
