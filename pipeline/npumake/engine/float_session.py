@@ -21,7 +21,6 @@ from npumake.errors import GraphError
 from npumake.graph import (
     Graph,
     Node,
-    SerializedGraph,
     Value,
     array,
     dtype,
@@ -41,18 +40,6 @@ def float_session(
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
     return MixedSession(graph, operators, fusion)
-
-
-def written_session(
-    written: SerializedGraph,
-    model: bytes,
-    operators: Operators = NO_OPERATORS,
-    fusion: Fusion = "integers",
-) -> FloatSession:
-    """A session of the serialized `model`. Raises GraphError."""
-    if not written.is_mixed:
-        return OrtSession(model, fusion=fusion)
-    return float_session(Graph.from_bytes(model), operators, fusion)
 
 
 def is_plain(graph: Graph) -> bool:

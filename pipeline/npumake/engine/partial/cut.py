@@ -4,14 +4,17 @@ at layers            step k is all nodes behind k layers, so that a layer can ch
                      output is read. Outputs that a later step reads are carried. Q/DQ of constants
                      belong to every step that reads them and are never carried
 behind a tensor      the nodes that depend on it, and the tensors that they read from elsewhere
+in even segments     where the fewest values cross
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+from npumake.engine.fusion import CLAMPS
 from npumake.graph import (
     Graph,
     Node,
@@ -24,30 +27,6 @@ from npumake.graph import (
     shape,
 )
 from npumake.graph.qdq import is_qdq
-
-
-class Downstream(NamedTuple):
-    """A tensor by name, the nodes downstream of it in order, and their inputs."""
-
-    name: str
-    pieces: list[SerializedNode]
-    cut: list[str]
-
-
-def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
-    """The downstream part of each named tensor that a node reads or that is an output."""
-    candidates = (_downstream(written, name) for name in names)
-    return [part for part in candidates if part.pieces or part.name in written.outputs]
-
-
-def _downstream(written: SerializedGraph, name: str) -> Downstream:
-    reached, pieces, cut = {name}, [], {name: None}
-    for piece in written.pieces:
-        if not reached.isdisjoint(piece.reads):
-            pieces.append(piece)
-            reached.update(piece.makes)
-            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
-    return Downstream(name, pieces, list(cut))
 
 
 class LayerStep(NamedTuple):
@@ -113,3 +92,42 @@ def _producing_step(value: Value, depth: Mapping[Node, int]) -> int:
     """The step that produces the value; -1 for model inputs."""
     maker = producer(value)
     return -1 if maker is None else depth[maker]
+
+
+class Downstream(NamedTuple):
+    """A tensor by name, the nodes downstream of it in order, and their inputs."""
+
+    name: str
+    pieces: list[SerializedNode]
+    cut: list[str]
+
+
+def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
+    """The downstream part of each named tensor that a node reads or that is an output."""
+    candidates = (_downstream(written, name) for name in names)
+    return [part for part in candidates if part.pieces or part.name in written.outputs]
+
+
+def _downstream(written: SerializedGraph, name: str) -> Downstream:
+    reached, pieces, cut = {name}, [], {name: None}
+    for piece in written.pieces:
+        if not reached.isdisjoint(piece.reads):
+            pieces.append(piece)
+            reached.update(piece.makes)
+            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
+    return Downstream(name, pieces, list(cut))
+
+
+def even_segments(
+    pieces: Sequence[SerializedNode], crossing: Sequence[int], count: int
+) -> list[tuple[int, int]]:
+    """(start, stop) of about `count` equal parts of the nodes, each border moved to the nearby
+    position with the least `crossing`. A clamp stays with its node."""
+    starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
+    part = len(starts) / count
+    ends = {0}
+    for end in (part * number for number in range(1, count)):
+        near = range(max(1, math.ceil(end - part / 2)), min(len(starts), int(end + part / 2) + 1))
+        by = {starts[at]: (crossing[starts[at]], abs(at - end)) for at in near}
+        ends |= {min(by, key=by.__getitem__)} if by else set()
+    return [(a, b) for a, b in pairwise([*sorted(ends), len(pieces)]) if a < b]
