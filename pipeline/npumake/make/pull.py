@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from npumake.cache.inventory import inventory
 from npumake.cache.remote.layered import LayeredStore
@@ -31,6 +32,7 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
         store.far.forgive(FOREVER_S)
     sizes: dict[str, int] = {}
 
+    @cache
     def digest_of(key: str) -> str | None:
         record = store.recall(key)
         if record is None or not (store.has(record.digest) or store.bring(record.digest)):
@@ -41,9 +43,8 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     restore(builds, store, None)
     absent: list[str] = []
     for build in builds:
-        found: dict[str, str | None] = {}
-        keys = node_keys(build, lambda key, found=found: found.setdefault(key, digest_of(key)))
-        absent += [name for name, key in keys.wanted.items() if found[key] is None]
+        keys = node_keys(build, digest_of)
+        absent += [name for name, key in keys.wanted.items() if digest_of(key) is None]
         absent += keys.unknown
     fetched = {digest: size for digest, size in sizes.items() if digest not in before}
     present = len(sizes) - len(fetched)

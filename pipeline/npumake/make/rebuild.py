@@ -93,7 +93,7 @@ def tool_notes(build: Build, node: Node, statement: Statement) -> list[str]:
     notes = []
     tools: dict[str, str] = {}
     for each in needed_nodes(build, node):
-        closure = build.memory.code.closure(each.module)
+        closure = build.memory.code.closure(*each.modules)
         tools |= closure.tools
         if statement.code.get(each.short) not in (None, closure.digest):
             notes.append(f"the code of {each.stage} is another")

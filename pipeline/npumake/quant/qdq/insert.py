@@ -28,10 +28,11 @@ from npumake.graph import (
     producer,
     run_on_unit,
 )
+from npumake.graph.qdq import Grid, insert_pair
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
 from npumake.quant.precision.fixed_thresholds import with_fixed_thresholds
-from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
+from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grids, weight_grid
 from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
@@ -41,7 +42,6 @@ from npumake.quant.precision.type_propagation import WIDE, operands
 from npumake.quant.qdq.division_guards import guard_divisions
 from npumake.quant.qdq.float16 import compute_in_half
 from npumake.quant.qdq.grid_assignment import GridAssignment, assign_grids, type_of
-from npumake.quant.qdq.pairs import pair
 from npumake.quant.qdq.quantized_outputs import output_grids, quantize_outputs
 from npumake.quant.qdq.requantize_moves import requantize_moves
 from npumake.quant.qdq.verify import verify_qdq
@@ -134,7 +134,7 @@ def _quantize(
     name, real, first = str(value.name), value, None
     if value in assignment.outputs:
         first = assignment.outputs[value]
-        real = pair(graph, value, first, name).real
+        real = insert_pair(graph, value, first, name).real
         if from_the_chip and value.is_graph_output():
             graph.replace_output(value, real)
         _read(graph, real, [p for p in uses if from_the_chip and p not in assignment.inputs])
@@ -142,7 +142,7 @@ def _quantize(
     for type, places in sorted(read.items()):
         grid = assignment.inputs[places[0]]
         called = name if first is None and len(read) == 1 else f"{name}_{type}"
-        _read(graph, pair(graph, real, grid, called).real, places)
+        _read(graph, insert_pair(graph, real, grid, called).real, places)
 
 
 def _read(graph: Graph, value: Value, places: Iterable[tuple[Node, int]]) -> None:
@@ -158,7 +158,7 @@ def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node])
     from_the_chip = producer(value) in chip
     if not on_the_chip and not from_the_chip:
         return
-    real = pair(graph, value, grid, str(value.name)).real
+    real = insert_pair(graph, value, grid, str(value.name)).real
     if from_the_chip and value.is_graph_output():
         graph.replace_output(value, real)
     graph.replace_readers(value, real, readers if from_the_chip else on_the_chip)
@@ -197,7 +197,7 @@ def quantize_constants(
         else:
             continue
         name = str(value.name)
-        real = pair(graph, value, grid, name, axis=axis, before=node).real
+        real = insert_pair(graph, value, grid, name, axis=axis, before=node).real
         graph.set_inputs(node, {index: real})
 
 
