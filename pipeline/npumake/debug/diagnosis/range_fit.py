@@ -18,7 +18,7 @@ a node pools, moves or concatenates is not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ MIN_CLIPPED_NOISE = 0.5  # share of the noise
 MIN_EXCESS = 1 - 1 / WIDE_REACH**2  # share of the noise
 # Operators that may keep their input's grid; some formats require it.
 KEEPING = SAME_GRID_OPERATORS | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
+
+
+Kind = Literal["wide", "odd", "shifted", "clipped", ""]
 
 
 class Fit(NamedTuple):
@@ -89,6 +92,15 @@ class Fit(NamedTuple):
     def is_certain(self) -> bool:
         """Whether it is a fault even if it costs no accuracy."""
         return self.is_shifted or (self.odd != "" and self.is_exact)
+
+    @property
+    def kind(self) -> Kind:
+        """What is wrong; empty if the grid fits."""
+        if self.is_wide:
+            return "wide"
+        if self.odd:
+            return "odd"
+        return "shifted" if self.is_shifted else "clipped" if self.is_clipped else ""
 
     @property
     def cause(self) -> str:
