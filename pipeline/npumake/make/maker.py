@@ -77,7 +77,7 @@ def _recalled(build: Build, node: Node, document: NodeKey, store: Store) -> bool
     record = store.recall(digest.of_document(document))
     if record is None or not store.fetch(record.digest, build.artifact(node)):
         return False
-    build.write_stamp(node, document, record.digest)
+    build.write_stamp(node, document, record.digest, flush=False)
     return True
 
 
