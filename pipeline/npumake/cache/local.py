@@ -49,7 +49,8 @@ class LocalStore:
         with source, scratch(path, path.parent) as temporary:
             actual, _ = copied(source, temporary)
             if actual == digest:
-                settle(temporary, path)
+                # Not flushed: where a power failure cuts it, it is fetched again.
+                settle(temporary, path, flush=False)
                 _mark_used(blob)
                 return True
         self._quarantine(blob, digest)
@@ -76,10 +77,12 @@ class LocalStore:
         return digest
 
     def adopt(self, temporary: Path, digest: str) -> None:
-        """Moves in a file with the bytes of `digest`, on the same file system. Raises
-        CacheError."""
+        """Moves in a file with the bytes of `digest`, on the same file system. Raises CacheError.
+
+        It is not flushed: where it came from, it comes from again.
+        """
         temporary.chmod(READ_ONLY)
-        settle(temporary, self.blob(digest))
+        settle(temporary, self.blob(digest), flush=False)
 
     def recall(self, key: str) -> Record | None:
         path = self._record(key)
