@@ -159,6 +159,16 @@ def test_another_artifact_fails_before_it_is_published_and_says_why(locked: Work
     assert {name: locked.digests()[name] for name in before} == before
 
 
+def test_without_a_record_of_the_locked_key_its_parts_are_named(locked: Workspace) -> None:
+    edit(locked, "method: max", "method: mse")
+    clean(locked)
+    run = locked.npumake("build", "--frozen", check=False)
+    assert run.returncode == 7
+    (line,) = (x for x in run.stdout.splitlines() if "the cache does not know which" in x)
+    assert re.search(r"YAML \(.*calibration", line)
+    assert "numpy " in line
+
+
 @pytest.mark.parametrize("builds", ["made", "recalled", "current"])
 def test_it_fails_however_the_artifact_would_be_had(locked: Workspace, builds: str) -> None:
     edit(locked, "method: max", "method: mse")

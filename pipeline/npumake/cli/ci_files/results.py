@@ -11,7 +11,8 @@ from npumake.errors import PipelineError
 from npumake.make.build import Build
 
 NOT_RUN = "not run"
-HITS, MADE, FAILED = ("current", "recalled"), "made", "failed"
+CURRENT, RECALLED, MADE, FAILED = "current", "recalled", "made", "failed"
+HITS = (CURRENT, RECALLED)
 PROJECT = "project"  # the stage of a project that cannot be planned
 
 
