@@ -71,9 +71,7 @@ class Build:
 
     def stamp(self, node: Node) -> Stamp | None:
         """The stamp; None when it is absent or damaged: the artifact is then made or fetched.
-
-        Read once until it is replaced, which changes its inode or time.
-        """
+        Read once until it is replaced, which changes its inode or time."""
         path = self._stamp_file(node)
         signature = signature_of(path)
         entry = self._stamps.get(node.name)

@@ -69,7 +69,6 @@ class Compiled:
 def compiled(
     quantized: Graph,
     target: Target,
-    sources: SourceFiles,
     compile: Compile,
     security: Security,
     operators: Operators = NO_OPERATORS,
@@ -78,6 +77,7 @@ def compiled(
     handover: Handover | None = None,
     chain: Mapping[str, str] | None = None,
     model: ModelSection | None = None,
+    sources: SourceFiles | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -89,12 +89,12 @@ def compiled(
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(rules))
-        members = {**beside, **provenance_member(chain_of(sources, chain or {}))}
+        members = {**beside, **provenance_member(chain_of(sources or {}, chain or {}))}
         data = backends.built(program, quantized, target, members)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
-        **chain_of(sources, chain or {}),
+        **chain_of(sources or {}, chain or {}),
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
         **_sections(inputs, calibration),
@@ -104,9 +104,14 @@ def compiled(
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
     data = _stripped(bundle, compile).to_bytes()
-    tensors = Bundle.from_bytes(data).program.tensors
-    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
+    hold_widths(_types(data), program)
     return Compiled(data)
+
+
+def _types(data: bytes) -> dict[str, str]:
+    """The type of each tensor, read back from a bundle."""
+    tensors = Bundle.from_bytes(data).program.tensors
+    return {name: tensor.dtype for name, tensor in tensors.items()}
 
 
 def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
