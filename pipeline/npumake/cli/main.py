@@ -12,14 +12,17 @@ from npumake.cli.signals import end_at_signals
 
 # verb: its module with `arguments` and `run`; only the module of the chosen verb is imported
 VERBS = {
+    "attest": "attest",
     "bench": "bench",
     "build": "build",
+    "bundle": "bundle",
     "cache": "cache",
     "check": "check",
     "ci": "ci",
     "compare": "compare",
     "debug": "debug",
     "diff": "diff",
+    "graph": "graph",
     "handover": "handover",
     "hb_compile": "vendors.hb_compile",
     "hb_mapper": "vendors.hb_mapper",
@@ -38,6 +41,7 @@ VERBS = {
     "synap": "vendors.synap",
     "validate": "validate",
     "verify": "verify",
+    "watch": "watch",
     "why": "why",
 }
 # Vendors' programs with the same options. They are not installed as commands: that would hide the

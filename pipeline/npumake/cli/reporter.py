@@ -63,6 +63,7 @@ class Reporter:
         needed = {name: task.task_dep for name, task in tasks.items()}
         for build in self._builds[:1]:  # one memory is shared by all of them
             build.memory.selected = needed_by(selected, needed)
+            build.memory.builds = self._builds
 
     def get_status(self, task: Any) -> None:
         pass

@@ -36,7 +36,7 @@ def sketched(
         "max", target.activations.symmetric, dict.fromkeys(observed_tensors(graph), SAME)
     )
     quantized_graph = quantized(
-        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=quantization or DEFAULT),
+        calibrated(graph, recipe, NO_SAMPLES, target, quantization=quantization or DEFAULT),
         target,
     )
     program = lowered(quantized_graph, target.rounding, target.runnable)

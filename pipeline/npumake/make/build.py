@@ -84,7 +84,7 @@ class Build:
     def write_stamp(self, node: Node, document: NodeKey, artifact: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
             temporary.write_bytes(stamp_bytes(node, Stamp(document, artifact)))
-        self.memory.keep_closure(self.memory.code.closure(node.module))
+        self.memory.keep_closure(self.memory.code.closure(*node.modules))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The present files of a node. Raises ProjectError for a key without any."""
@@ -110,7 +110,7 @@ class Build:
     def document(self, node: Node, inputs: Mapping[str, str]) -> NodeKey:
         """The key document of `node`, with the digests of its `inputs` by stage. Raises
         ProjectError."""
-        code = self.memory.code.closure(node.module)
+        code = self.memory.code.closure(*node.modules)
         sources = self.sources(node)
         names = (file.name for files in sources.values() for file in files)
         models = [file.name for file in sources.get("model.path", ())]
@@ -174,7 +174,7 @@ class Build:
             return False
         if self.lock is not None and not self.lock.allows(node, stamp.digest):
             return False
-        self.memory.keep_closure(self.memory.code.closure(node.module))
+        self.memory.keep_closure(self.memory.code.closure(*node.modules))
         return True
 
     def states(self, remote: bool = False) -> dict[str, NodeState]:
@@ -209,7 +209,7 @@ class Build:
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and _differs_by_inputs(stamp.document, document)
         store = self.memory.near
-        record = store.recall(key)
+        record = self.memory.recall_here(key)
         if record and store.has(record.digest):
             return NodeState("cached", reasons, record.digest, follows)
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
