@@ -10,9 +10,8 @@ from npumake.cache.archive import Packed
 from npumake.cache.inventory import Entry, inventory
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import replacing
-from npumake.cache.remote.envelope import Envelope, packed, unpacked
+from npumake.cache.remote.envelope import Envelope, envelope_file, packed, unpacked
 from npumake.cache.remote.keys import SigningKey
-from npumake.cache.remote.layered import envelope_file
 from npumake.cache.remote.trust import Verdict
 from npumake.cache.store import Record
 from npumake.cache.sweep import entries_in_use
