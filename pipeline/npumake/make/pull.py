@@ -30,20 +30,22 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     if store.far is not None:
         store.far.forgive(FOREVER_S)
     sizes: dict[str, int] = {}
+    digests: dict[str, str | None] = {}  # by key
 
     def digest_of(key: str) -> str | None:
-        record = store.recall(key)
-        if record is None or not (store.has(record.digest) or store.arrived(record.digest)):
-            return None
-        sizes[record.digest] = record.size
-        return record.digest
+        if key not in digests:
+            record = store.recall(key)
+            is_here = record and (store.has(record.digest) or store.arrived(record.digest))
+            digests[key] = record.digest if record and is_here else None
+            if record and is_here:
+                sizes[record.digest] = record.size
+        return digests[key]
 
     restore(builds, store, None)
     absent: list[str] = []
     for build in builds:
-        found: dict[str, str | None] = {}
-        keys = node_keys(build, lambda key, found=found: found.setdefault(key, digest_of(key)))
-        absent += [name for name, key in keys.wanted.items() if found[key] is None]
+        keys = node_keys(build, digest_of)
+        absent += [name for name, key in keys.wanted.items() if digests[key] is None]
         absent += keys.unknown
     fetched = {digest: size for digest, size in sizes.items() if digest not in before}
     present = len(sizes) - len(fetched)

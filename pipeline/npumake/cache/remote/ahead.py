@@ -26,7 +26,8 @@ class Ahead:
         with self._lock:
             if digest in self._begun:
                 return
-            self._begun[digest] = future = Future()
+            future: Future[bool] = Future()
+            self._begun[digest] = future
             self._waiting.append((digest, future))
             if self._running == THREADS:
                 return

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from npumake.cache.local import LocalStore
-from npumake.cache.publish import replacing
 from npumake.cache.remote.ahead import Ahead
 from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES, envelope_file
 from npumake.cache.remote.far import Far
@@ -166,8 +165,8 @@ class LayeredStore:
         if digest not in self._arrived:
             return
         key, data = self._arrived.pop(digest)
-        with suppress(CacheError), replacing(self._envelope(key), flush=False) as temporary:
-            temporary.write_bytes(data)
+        with suppress(CacheError):
+            self.near.write(self._envelope(key), data, flush=False)
 
     def _envelope(self, key: str) -> Path:
         return envelope_file(self.near.root, key)
