@@ -100,12 +100,16 @@ class LocalStore:
         data = bytes_of(key, record)
         path = self._record(key)
         try:
-            with scratch(path, self.root / "scratch") as temporary:
-                temporary.write_bytes(data)
-                settle(temporary, path)
+            self.write(path, data)
             _mark_used(self.blob(record.digest))
         except UnwritableError as error:
             self.unstored.append(error.what)
+
+    def write(self, path: Path, data: bytes, flush: bool = True) -> None:
+        """Publishes a file of the store, by way of scratch/; `flush` as in `settle`."""
+        with scratch(path, self.root / "scratch") as temporary:
+            temporary.write_bytes(data)
+            settle(temporary, path, flush)
 
     def blob(self, digest: str) -> Path:
         """The path of a blob, present or not; not verified."""

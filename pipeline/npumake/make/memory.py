@@ -125,7 +125,7 @@ class BuildMemory:
 
     def sweep(self) -> None:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
-        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
+        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins"):
             sweep(self.root / folder)
         remove_free(self.root / "locks")
 

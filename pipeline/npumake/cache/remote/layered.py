@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from npumake.cache.local import LocalStore
-from npumake.cache.publish import replacing
 from npumake.cache.remote.ahead import Ahead
-from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES
+from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES, envelope_file
 from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import pays
 from npumake.cache.remote.outbox import Outbox, Uploader
 from npumake.cache.remote.trust import Policy, Verdict
-from npumake.cache.store import Record, checked
+from npumake.cache.store import Record
 from npumake.errors import CacheError
 
 
@@ -166,13 +165,8 @@ class LayeredStore:
         if digest not in self._arrived:
             return
         key, data = self._arrived.pop(digest)
-        with suppress(CacheError), replacing(self._envelope(key), flush=False) as temporary:
-            temporary.write_bytes(data)
+        with suppress(CacheError):
+            self.near.write(self._envelope(key), data, flush=False)
 
     def _envelope(self, key: str) -> Path:
         return envelope_file(self.near.root, key)
-
-
-def envelope_file(root: Path, key: str) -> Path:
-    """Where the store at `root` has the trusted envelope of a key."""
-    return root / "signed" / checked(key)[:2] / key[2:]
