@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.signature import Signature
 from npumake.cli.projects import NOWHERE, builds, places, planned_from, project_directories
 from npumake.cli.screen import SCREEN
 from npumake.errors import PipelineError, Place, ProjectError, did_you_mean
@@ -113,8 +114,8 @@ def _file_of(error: PipelineError) -> str | None:
 
 def _stamps(
     at: Mapping[Path, Sequence[str]], watching: Mapping[Path, WatchedProject]
-) -> dict[str, object]:
-    stamps: dict[str, object] = {}
+) -> dict[str, Signature | None]:
+    stamps: dict[str, Signature | None] = {}
     for directory in _directories(at):  # a new project too
         stamps |= watching.get(directory, WatchedProject(directory)).stamps()
     return stamps
