@@ -88,6 +88,7 @@ def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.chain import CHAIN, TRAINED
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
     from npumake.runtime.stripping import KEPT_NODES
@@ -96,8 +97,11 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key not in (DELETED, KEPT_NODES, FED, CALIBRATED):
+        if key not in (DELETED, KEPT_NODES, FED, CALIBRATED, CHAIN):
             yield f"{key:<24}: {value}"
+    chain = {**bundle.provenance.get(CHAIN, {})}
+    for key, value in sorted({**chain.pop(TRAINED, {}), **chain}.items()):
+        yield f"{f'made from {key}':<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
     yield f"{'batch':<24}: {bundle.batch}"
