@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from npumake.cache.remote.dsse import pae
 from npumake.cache.remote.envelope import key_text
 from npumake.cache.remote.keys import generate
 from npumake.cli.main import main
+from npumake.errors import ProjectError
+from npumake.make.statement import read_statement
 from workspaces import Workspace, copied
 
 Output = pytest.CaptureFixture[str]
@@ -58,6 +61,14 @@ def document(workspace: Workspace, suffix: str) -> dict:  # type: ignore[type-ar
 
 def verified(workspace: Workspace, *options: str, file: Path | None = None) -> int:
     return main(["verify", f"{file or out(workspace)}", *options])
+
+
+@pytest.fixture(scope="module")
+def attested_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A statement."""
+    folder = tmp_path_factory.mktemp("statement")
+    built_once.npumake("attest", "-o", f"{folder}")
+    return folder.joinpath(f"{BUNDLE}.intoto.json").read_bytes()
 
 
 # -- what is written -------------------------------------------------------------------------
@@ -122,6 +133,22 @@ def test_no_document_names_this_machine_or_a_time(attested: Workspace) -> None:
         text = out(attested, f"{BUNDLE}{suffix}").read_text()
         assert str(attested.root) not in text
         assert not re.search(r"20\d\d-\d\d-\d\dT", text)
+
+
+def test_an_absolute_path_in_the_yaml_is_in_no_document_and_may_change(
+    here, tmp_path, capsys
+) -> None:
+    file = here.project / "project.yaml"
+    text = file.read_text()
+    lake = tmp_path / "lake"
+    here.project.joinpath("samples").rename(lake)
+    file.write_text(text.replace("samples/*.npy", f"{lake}/*.npy"))
+    assert main(["attest"]) == 0
+    for suffix in (".intoto.json", ".cdx.json"):
+        assert str(tmp_path) not in out(here, f"{BUNDLE}{suffix}").read_text()
+    lake.rename(here.project / "samples")
+    file.write_text(text)
+    assert verified(here, "--rebuild") == 0
 
 
 def test_the_same_build_gives_the_same_bytes_in_another_folder(attested, tmp_path, monkeypatch):
@@ -207,6 +234,15 @@ def no_signature(envelope: dict) -> None:  # type: ignore[type-arg]
     envelope["signatures"] = []
 
 
+def signature_of_another_tool(envelope: dict) -> None:  # type: ignore[type-arg]
+    envelope["signatures"] = [{"keyid": "SHA256:abc", "sig": "AA=="}, {}, {"sig": 1}]
+
+
+def test_a_signature_of_another_tool_beside_ours_does_no_harm(attested: Workspace) -> None:
+    forge(attested, lambda envelope: envelope["signatures"].insert(0, {"keyid": "x", "sig": "y"}))
+    assert verified(attested, "--signed") == 0
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -214,8 +250,9 @@ def no_signature(envelope: dict) -> None:  # type: ignore[type-arg]
         (other_type, "does not carry the signature"),
         (other_signer, "whom trust.yaml does not name"),
         (no_signature, "is not signed"),
+        (signature_of_another_tool, "is not signed"),
     ],
-    ids=["payload", "type", "signer", "none"],
+    ids=["payload", "type", "signer", "none", "other tool"],
 )
 def test_an_envelope_that_was_changed_is_refused(attested, capsys, change, what) -> None:
     forge(attested, change)
@@ -260,13 +297,43 @@ def test_an_unsigned_statement_is_refused_where_a_signature_is_asked_for(here, c
         (".intoto.json", "[" * 10_000),
         (".intoto.json", '{"_type": "https://in-toto.io/Statement/v1", "predicateType": "x"}'),
         (".intoto.json", "\x00"),
-        (".intoto.json", '{"payload": "", "payloadType": "x", "signatures": [{"keyid": 1}]}'),
+        (".intoto.json", '{"payload": "", "payloadType": "x", "signatures": 1}'),
     ],
 )
 def test_a_file_that_is_no_statement_is_one_error(here, capsys, suffix, text) -> None:
     out(here, f"{BUNDLE}{suffix}").write_text(text)
     assert verified(here) == 2
     assert capsys.readouterr().err.startswith("error: not a statement of npumake")
+
+
+TYPES = ([], {}, 1, None, "x", [1], {"a": 1})
+
+
+@pytest.mark.parametrize("value", TYPES, ids=str)
+@pytest.mark.parametrize(
+    "route",
+    [
+        ("subject",),
+        ("subject", 0, "digest"),
+        ("predicate", "buildDefinition", "externalParameters"),
+        ("predicate", "buildDefinition", "externalParameters", "sections"),
+        ("predicate", "buildDefinition", "internalParameters", "nodes"),
+        ("predicate", "buildDefinition", "internalParameters", "target"),
+        ("predicate", "buildDefinition", "resolvedDependencies"),
+        ("predicate", "buildDefinition", "resolvedDependencies", 0, "digest"),
+        ("predicate", "runDetails", "byproducts"),
+        ("predicate", "runDetails", "byproducts", 0, "digest", "sha256"),
+    ],
+    ids=lambda route: ".".join(map(str, route)),
+)
+def test_a_statement_of_wrong_types_is_an_error_of_ours(attested_once, tmp_path, route, value):
+    statement = json.loads(attested_once)
+    inner = statement
+    for key in route[:-1]:
+        inner = inner[key]
+    inner[route[-1]] = value
+    with suppress(ProjectError):
+        read_statement(json.dumps(statement).encode(), "file")
 
 
 def test_what_is_missing_is_one_error(here: Workspace, capsys: Output) -> None:

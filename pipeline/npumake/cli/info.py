@@ -88,7 +88,7 @@ def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from npumake.bundle.archive import CALIBRATED, FED
-    from npumake.bundle.chain import CHAIN, TRAINED
+    from npumake.bundle.chain import CHAIN, links_of
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
     from npumake.runtime.stripping import KEPT_NODES
@@ -99,8 +99,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     for key, value in sorted(bundle.provenance.items()):
         if key not in (DELETED, KEPT_NODES, FED, CALIBRATED, CHAIN):
             yield f"{key:<24}: {value}"
-    chain = {**bundle.provenance.get(CHAIN, {})}
-    for key, value in sorted({**chain.pop(TRAINED, {}), **chain}.items()):
+    for key, value in sorted(links_of(bundle.provenance.get(CHAIN)).items()):
         yield f"{f'made from {key}':<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
