@@ -25,6 +25,7 @@ from npumake.borders.images import batch
 from npumake.borders.policies import policies
 from npumake.bundle.archive import CALIBRATED, FED, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
+from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
 from npumake.custom.operators import NO_OPERATORS, Operators
@@ -85,16 +86,16 @@ def compiled(
         return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside = members_beside(quantized, target, compile.task)
+    links = chain_of(sources or {}, chain or {})
     rules = policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(rules))
-        members = {**beside, **provenance_member(chain_of(sources or {}, chain or {}))}
-        data = backends.built(program, quantized, target, members)
+        data = backends.built(program, quantized, target, beside | provenance_member(links))
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
-        **chain_of(sources or {}, chain or {}),
+        **links,
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
         **_sections(inputs, calibration),
@@ -103,15 +104,15 @@ def compiled(
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
-    data = _stripped(bundle, compile).to_bytes()
-    hold_widths(_types(data), program)
-    return Compiled(data)
+    return _held(_stripped(bundle, compile), program)
 
 
-def _types(data: bytes) -> dict[str, str]:
-    """The type of each tensor, read back from a bundle."""
+def _held(bundle: Bundle, program: Program) -> Compiled:
+    """The bundle's bytes, with the types of `program` in them. Raises StageError for others."""
+    data = bundle.to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
-    return {name: tensor.dtype for name, tensor in tensors.items()}
+    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
+    return Compiled(data)
 
 
 def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
