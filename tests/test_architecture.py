@@ -58,6 +58,8 @@ def broken_imports(root: Path, house: str = "npumake") -> list[str]:
     floor, found = FLOOR[house], []
     for file, tree in sources(root, f"{SOURCES}/{house.replace('.', '/')}/**/*.py"):
         room = room_of(file, house)
+        if not room:  # the public face, which it names for type checkers (tests/api)
+            continue
         for line, other in imported(tree, house):
             is_name = other not in floor and other.isupper()  # FLOORS itself
             if room == other or is_name:

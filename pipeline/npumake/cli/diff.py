@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(digest.text([each.document() for each in files], indent=1))
         return 0
     for each in files:
-        print(*_lines(each), sep="\n")
+        print(*difference_lines(each), sep="\n")
     if not files:
         print("no difference")
     return 0
@@ -54,7 +54,8 @@ def _path(name: str) -> Path:
     return path if path.exists() else artifact_of(name)[0]
 
 
-def _lines(difference: FileDifference) -> Iterator[str]:
+def difference_lines(difference: FileDifference) -> Iterator[str]:
+    """The changes of one file, a section at a time."""
     if difference.only:
         yield f"{SIGNS['added' if difference.only == 'after' else 'removed']} {difference.file}"
         return

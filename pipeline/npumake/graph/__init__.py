@@ -7,6 +7,7 @@ consistent. This room does not quantize, run or store graphs.
 from npumake.graph.begin import feed_at
 from npumake.graph.branches import inline
 from npumake.graph.build import Building, TensorSpec
+from npumake.graph.downgrade import downgraded
 from npumake.graph.graph import Graph, Node, Value
 from npumake.graph.marks import (
     OPERATORS,
@@ -82,6 +83,7 @@ __all__ = [
     "complete",
     "declare",
     "derived",
+    "downgraded",
     "dtype",
     "feed_at",
     "files_beside",

@@ -14,6 +14,8 @@ from npumake.digest import Json
 from npumake.project.doc import Doc
 from npumake.project.files import FileSource
 
+MODEL_SUFFIX = ".onnx"
+
 
 class NodeKey(TypedDict):
     """The document that names an artifact: all that can change it, and nothing else.
@@ -83,9 +85,19 @@ class Node:
         return self.name.partition(":")[0]
 
     @property
+    def is_model(self) -> bool:
+        """Whether its artifact is a graph: a link of the chain of a compiled file."""
+        return self.path.endswith(MODEL_SUFFIX) and self.stage != "compiled"
+
+    @property
     def short(self) -> str:
         """The name within its group: `statistics`, `rdk-x5/calibrated`."""
         return f"{self.target}/{self.stage}" if self.target else self.stage
+
+    @property
+    def joins(self) -> bool:
+        """Whether its inputs are those of every target and variant, as a report's are."""
+        return any(":" in build for build in self.inputs)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from npumake import digest
 from npumake.errors import Place, ProjectError
-from npumake.make.node import Node, ProjectPlan
+from npumake.make.node import Node, ProjectPlan, needed_by
 from npumake.project.files import FileSource, sources
 from npumake.project.reader import Project, ProjectReading
 from npumake.project.sections import Sections
@@ -118,6 +118,8 @@ def _nodes(
             inputs = {n: by_stage[home, n] for n, home in homes.items() if (home, n) in by_stage}
             if not _is_planned(stage, branch, inputs):
                 continue
+            if "chain" in stage.special:
+                inputs = {**_chain(inputs, by_stage), **inputs}
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
             if branch is not trunk and twin is not node:
@@ -125,6 +127,18 @@ def _nodes(
             by_stage[branch.target, stage.name] = twin if branch is trunk else node
             if twin is node or branch is not trunk:
                 yield node
+
+
+def _chain(
+    inputs: Mapping[str, Node], by_stage: Mapping[tuple[str | None, str], Node]
+) -> dict[str, Node]:
+    """The models that the inputs were made from, by stage: direct and indirect inputs."""
+    by_name = {node.name: node for node in by_stage.values()}
+    needed = needed_by(
+        (node.name for node in inputs.values()),
+        {name: node.inputs.values() for name, node in by_name.items()},
+    )
+    return {node.stage: node for name in needed if (node := by_name[name]).is_model}
 
 
 def _is_planned(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
@@ -188,7 +202,7 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         variant=branch.project.variant,
         target=branch.target,
         path=branch.path(stage),
-        inputs={name: node.name for name, node in inputs.items()},
+        inputs={name: inputs[name].name for name in sorted(inputs)},  # as a stored plan has them
         params=_params(branch, stage),
         target_document=digest.plain(branch.document) if "target" in stage.special else None,
         sources=_sources(sections, stage) if "sources" in stage.special else (),

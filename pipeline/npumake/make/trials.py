@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from npumake import digest
 from npumake.cache.publish import scratch
-from npumake.cache.store import Record
+from npumake.cache.store import Record, Store
 from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError
@@ -101,17 +102,24 @@ class Trials:
 
     def _score(self, types: Quantization, task: Task | None) -> Score:
         document = self._document(types, task)
-        key, store = digest.of_document(document), self._build.memory.store
-        record = store.recall(key)
-        folder = self._build.memory.root
-        with scratch(folder / f"trial{Score.suffix}", folder) as path:
-            if record is not None and store.fetch(record.digest, path):
-                self.recalled += 1
-                return Score.load(path)
-            score = (self._judge if task is None else self._judge_at_task)(types)
-            score.save(path)
-            blob = store.put(path)
-            store.remember(key, Record(document, blob, path.stat().st_size))
+        key, memory = digest.of_document(document), self._build.memory
+        with scratch(memory.root / f"trial{Score.suffix}", memory.root) as path:
+            if not _recalled(memory.store, key, path):
+                with memory.turn(key, "a trial"):
+                    if not _recalled(memory.near, key, path):
+                        return self._measured(types, task, document, path)
+            self.recalled += 1
+            return Score.load(path)
+
+    def _measured(
+        self, types: Quantization, task: Task | None, document: NodeKey, path: Path
+    ) -> Score:
+        """The score, which is stored by way of `path`."""
+        store = self._build.memory.store
+        score = (self._judge if task is None else self._judge_at_task)(types)
+        score.save(path)
+        blob = store.put(path)
+        store.remember(digest.of_document(document), Record(document, blob, path.stat().st_size))
         self.made += 1
         return score
 
@@ -155,3 +163,9 @@ class Trials:
 
     def _loaded(self, stage: str, kind: type[T]) -> T:
         return loaded(self._build, self._node.inputs[stage], self._inputs[stage], kind)
+
+
+def _recalled(store: Store, key: str, path: Path) -> bool:
+    """Whether `path` now holds the stored score of a key."""
+    record = store.recall(key)
+    return record is not None and store.fetch(record.digest, path)

@@ -6,6 +6,9 @@ hybrid   Q/DQ graph → integer program (npumake.engine.lower), its CPU nodes as
 others   the same program → .tflite → Vela's, or IREE's (npumake.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
+Every file tells the digests that it was made from, down to the trained model: a bundle in its
+provenance, an `.onnx` in its metadata, others in an appended ZIP, where their format allows it.
+
 With `compile: {vendor_tool: true}` the vendor's own tool compiles the hand-over package. Its
 version is in the key, and its messages are shown.
 """
@@ -21,6 +24,7 @@ from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
 from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.bundle.chain import chain_of, provenance_member
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
 from npumake.custom.operators import NO_OPERATORS, Operators
@@ -30,7 +34,8 @@ from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
 from npumake.project.compiling import OURS, Compile
-from npumake.project.sections import Calibration, Input, Security
+from npumake.project.files import SourceFiles
+from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
 from npumake.targets.settings import check_border_kept, check_settings
 from npumake.targets.target import Target
@@ -64,12 +69,15 @@ class Compiled:
 def compiled(
     quantized: Graph,
     target: Target,
+    sources: SourceFiles,
     compile: Compile,
     security: Security,
     operators: Operators = NO_OPERATORS,
     inputs: Mapping[str, Input] | None = None,
     calibration: Calibration | None = None,
     handover: Handover | None = None,
+    chain: Mapping[str, str] | None = None,
+    model: ModelSection | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -81,10 +89,12 @@ def compiled(
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(rules))
-        data = backends.built(program, quantized, target, beside)
+        members = {**beside, **provenance_member(chain_of(sources, chain or {}))}
+        data = backends.built(program, quantized, target, members)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
+        **chain_of(sources, chain or {}),
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
         **_sections(inputs, calibration),

@@ -31,7 +31,7 @@ from npumake.project.feeding import feeding
 from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.names import entries, strangers
 from npumake.project.sections import Input, ModelSection
-from npumake.targets.onnx_limits import mark_format
+from npumake.targets.onnx_limits import mark_caffe, mark_format
 
 
 def original_float(
@@ -78,8 +78,7 @@ def _prepared(
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
-    if suffix_of(file.name) == ".onnx":
-        mark_format(graph, *versions)
+    _mark_format(graph, suffix_of(file.name), versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
@@ -108,6 +107,13 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
         trained[name] = None if feed.is_as_trained else feed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
+
+
+def _mark_format(graph: Graph, suffix: str, versions: tuple[int, int]) -> None:
+    if suffix == ".onnx":
+        mark_format(graph, *versions)
+    elif suffix in RESHAPED:
+        mark_caffe(graph)
 
 
 def _refuse_missing_outputs(graph: Graph, model: ModelSection) -> None:

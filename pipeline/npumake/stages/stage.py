@@ -3,7 +3,8 @@
 A parameter named after an earlier stage is an input; one named after a section of the YAML is that
 section; one named in COMPUTED is computed from others (npumake.stages.parameters). `sources` are
 the files of the sections. `target` means one result per target, and so for every stage downstream.
-`vendor_document` is the vendor's own document, of a project in its dialect. A stage is planned
+`vendor_document` is the vendor's own document, of a project in its dialect. `chain` has the digests
+of all models that its inputs were made from, by stage. A stage is planned
 where all parameters without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
@@ -25,7 +26,15 @@ from npumake.stages.parameters import function_of, inputs_of, modules_of
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
 SPECIAL_INPUTS = frozenset(
-    {"artifact_name", "provenance", "sources", "target", "vendor_dialect", "vendor_document"}
+    {
+        "artifact_name",
+        "chain",
+        "provenance",
+        "sources",
+        "target",
+        "vendor_dialect",
+        "vendor_document",
+    }
 )
 
 

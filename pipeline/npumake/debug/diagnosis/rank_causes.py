@@ -21,8 +21,8 @@ from npumake.debug.diagnosis.rules import Finding, findings
 from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.diagnosis.suggestions import CalibrationInputs, remedied
 from npumake.debug.sensitivity import ModelUnderTest, sensitivities
-from npumake.engine.grids import DQ, Q
 from npumake.graph import Graph, Node, Value, origin, reads
+from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels.measure import worst
 from npumake.quant.calibration.activation_aware_ranges import saturating_tensors
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
@@ -125,7 +125,7 @@ def _readers(value: Value) -> Iterator[Node]:
     waiting = [*value.uses()]
     while waiting:
         reader = waiting.pop(0).node
-        if reader.op_type in (*SAME_GRID_OPERATORS, Q, DQ):
+        if reader.op_type in (*SAME_GRID_OPERATORS, *QDQ_OPERATORS):
             waiting[:0] = reader.outputs[0].uses()
         else:
             yield reader

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from npumake.dialects.drobotics.keys import GROUPS, KEYS, LEGAL, MARCHES, NORMS
 from npumake.dialects.drobotics.notes import notes
-from npumake.dialects.drobotics.rules import check_rules
+from npumake.dialects.drobotics.rules import check_rules, is_x3
 from npumake.dialects.native import RANDOM, Native
 from npumake.dialects.openexplorer.node_requests import (
     NodeRequests,
@@ -130,7 +130,10 @@ def _put_wishes(vendor: VendorYaml, native: Native) -> None:
     wish_units(vendor, wishes)
     for node, type in node_types(vendor, types):
         wishes.place(node, "output", type, vendor.spot(types))
+        wishes.allow_missing(node, vendor.spot(types))
     wish_node_info(vendor, wishes)
+    if is_x3(vendor):
+        wishes.layers.clear()
     wishes.put(native)
 
 

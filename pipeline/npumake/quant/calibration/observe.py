@@ -11,7 +11,6 @@ A model whose tensors exceed MAX_OBSERVED_BYTES is observed group by group, in s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.observed_session import ObservedSession
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import shared_out, threads
+from npumake.engine.partial.walk import Series
 from npumake.errors import StageError
 from npumake.graph import Graph
 from npumake.progress import track
@@ -35,14 +35,6 @@ from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.precision.placement import observed_tensors
 
 MAX_OBSERVED_BYTES = 1 << 28  # over all threads
-
-
-class Series(Protocol):
-    """Samples that can be iterated more than once."""
-
-    def __iter__(self) -> Iterator[Feeds]: ...
-
-    def __len__(self) -> int: ...
 
 
 def observe(

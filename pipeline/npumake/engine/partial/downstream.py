@@ -12,44 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from npumake.custom.operators import Operators
-from npumake.engine.float_session import FloatSession, Values, written_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
-from npumake.graph import Graph, SerializedGraph, SerializedNode
+from npumake.engine.partial.cut import Downstream, downstream_parts
+from npumake.engine.partial.opened import of_serialized
+from npumake.engine.partial.part import Values, rerun, run_in_order
+from npumake.graph import Graph, SerializedGraph
 
 BUDGET_BYTES = 256 << 20
 # The name of a tensor and its values → its new values.
 Change = Callable[[str, np.ndarray], np.ndarray]
 Outputs = list[list[np.ndarray]]
-
-
-class Downstream(NamedTuple):
-    """A tensor by name, the nodes downstream of it in order, and their inputs."""
-
-    name: str
-    pieces: list[SerializedNode]
-    cut: list[str]
-
-
-def downstream_parts(written: SerializedGraph, names: Sequence[str]) -> list[Downstream]:
-    """The downstream part of each named tensor that a node reads or that is an output."""
-    candidates = (_downstream(written, name) for name in names)
-    return [part for part in candidates if part.pieces or part.name in written.outputs]
-
-
-def _downstream(written: SerializedGraph, name: str) -> Downstream:
-    reached, pieces, cut = {name}, [], {name: None}
-    for piece in written.pieces:
-        if not reached.isdisjoint(piece.reads):
-            pieces.append(piece)
-            reached.update(piece.makes)
-            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
-    return Downstream(name, pieces, list(cut))
 
 
 def changed(
@@ -96,8 +73,8 @@ def _values_at_cuts(
     """For each sample, the inputs of the parts and the outputs of the unchanged graph."""
     watched = dict.fromkeys([*written.outputs, *(name for part in group for name in part.cut)])
     outputs = [name for name in watched if name not in written.inputs]
-    session = written_session(written, written.model(written.pieces, outputs), operators)
-    return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
+    whole = of_serialized(written, written.pieces, outputs, operators)
+    return list(side_by_side(lambda feed: run_in_order([whole], feed), feeds))
 
 
 def _outputs(
@@ -109,18 +86,10 @@ def _outputs(
 ) -> Outputs:
     inside = {name for piece in part.pieces for name in piece.makes}
     outputs = [name for name in written.outputs if name in inside]
-    model = written.model(part.pieces, outputs) if outputs else b""
-    session = written_session(written, model, operators) if outputs else None
+    behind = [of_serialized(written, part.pieces, outputs, operators)]
 
-    def rerun(values: Values) -> list[np.ndarray]:
-        new = {**values, part.name: change(part.name, values[part.name])}
-        if session is not None:
-            new |= _run(session, new)
-        return [new[name] for name in written.outputs]
+    def outputs_of(values: Values) -> list[np.ndarray]:
+        new = rerun(behind, {part.name: change(part.name, values[part.name])}, values)
+        return [new.get(name, values[name]) for name in written.outputs]
 
-    return [*map(rerun, samples)]
-
-
-def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:
-    feeds = {name: values[name] for name in session.input_names}
-    return dict(zip(session.output_names, session.run(None, feeds), strict=True))
+    return [*map(outputs_of, samples)]

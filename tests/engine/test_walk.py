@@ -5,9 +5,9 @@ import pytest
 
 from npumake.custom.operators import NO_OPERATORS
 from npumake.engine.float_session import float_session
+from npumake.engine.partial.cut import steps_at
+from npumake.engine.partial.walk import LayerRoute, LayerWalk
 from npumake.graph import parse_text
-from npumake.quant.correction.steps import steps
-from npumake.quant.correction.walk import LayerRoute, LayerWalk
 
 # A wide first layer, a narrow second; the third reads the second beside a sum of it.
 TEXT = (
@@ -43,7 +43,7 @@ def layers(graph):
 def carried(graph, *, first):
     return [
         sorted(str(value.name) for value in step.carried)
-        for step in steps(graph, layers(graph), first=first)
+        for step in steps_at(graph, layers(graph), first=first)
     ]
 
 
@@ -57,7 +57,7 @@ def test_what_is_carried_is_what_the_model_makes(graph, feeds, budget):
     watched = graph.copy()
     watched.expose(["r", "t"])
     session = float_session(watched)
-    cut = steps(graph, layers(graph), first=True)
+    cut = steps_at(graph, layers(graph), first=True)
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, budget)
     walk.step(0)
     for at, name in ((1, "r"), (2, "t")):
@@ -69,7 +69,7 @@ def test_what_is_carried_is_what_the_model_makes(graph, feeds, budget):
 
 
 def test_samples_join_where_there_is_room_for_them(graph, feeds):
-    cut = steps(graph, layers(graph), first=True)
+    cut = steps_at(graph, layers(graph), first=True)
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, 3 * cut[1].bytes)
     walk.step(0)
     assert walk.numbers == [0, 8, 16]  # evenly spread
@@ -80,7 +80,7 @@ def test_samples_join_where_there_is_room_for_them(graph, feeds):
 
 
 def test_what_is_asked_besides_is_held_until_others_join(graph, feeds):
-    cut = steps(graph, layers(graph), first=False)
+    cut = steps_at(graph, layers(graph), first=False)
     budget = 3 * cut[0].bytes
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, budget)
     relu = next(node for node in graph.nodes() if node.op_type == "Relu").outputs[0]

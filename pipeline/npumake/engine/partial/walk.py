@@ -1,20 +1,45 @@
-"""Walk: runs graphs of the same layers over the same samples, step by step (correction.steps).
+"""Walk: runs graphs of the same layers over the same samples, step by step (partial.cut).
+
+Between two steps the caller may edit the graphs. Every node runs once per sample.
 
 The budget limits how many samples are on the way, MAX_SAMPLES at most, evenly spread. Where a model
-carries less, behind its large first layers, more samples join and catch up. Every node still runs
-once per sample.
+carries less, behind its large first layers, more samples join and catch up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from npumake.custom.operators import Operators
-from npumake.data.samples import Samples
+from npumake.engine.ort import Feeds
+from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.cut import LayerStep
+from npumake.engine.partial.opened import of_nodes
 from npumake.graph import Graph, Node, Value
-from npumake.quant.calibration.observe import Series
-from npumake.quant.correction.steps import MAX_SAMPLES, LayerStep, SampleTensors, run
+
+BUDGET_BYTES = 64 << 20  # of carried tensors
+MAX_SAMPLES = 128  # bounds the time for large sets
+
+SampleTensors = dict[str, np.ndarray]  # carried tensors of one sample, by name
+
+
+class Series(Protocol):
+    """Samples that can be iterated more than once."""
+
+    def __iter__(self) -> Iterator[Feeds]: ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class IndexedSeries(Series, Protocol):
+    """Samples that can be read one by one."""
+
+    @property
+    def read(self) -> Callable[[int], Feeds]: ...
 
 
 class LayerRoute(NamedTuple):
@@ -45,7 +70,7 @@ class LayerWalk:
 
     def feeds(self, numbers: Collection[int]) -> Iterator[SampleTensors]:
         """The feeds of these samples, in order."""
-        if isinstance(self._feeds, Samples):  # reads only these
+        if isinstance(self._feeds, IndexedSeries):  # reads only these
             return (dict(self._feeds.read(number)) for number in sorted(numbers))
         chosen = set(numbers)
         return (dict(feed) for number, feed in enumerate(self._feeds) if number in chosen)
@@ -96,7 +121,17 @@ class LayerWalk:
         outputs: list[Value],
         samples: Iterable[SampleTensors],
     ) -> Iterator[SampleTensors]:
-        return run(route.graph, nodes, outputs, samples, self._operators)
+        """Runs these nodes for each sample; yields `outputs`, computed or carried, one sample at a
+        time."""
+        inside = {value for node in nodes for value in node.outputs}
+        computed = [value for value in outputs if value in inside]
+        passed = [str(value.name) for value in outputs if value not in inside]
+        part = of_nodes(route.graph, nodes, computed, self._operators)
+
+        def run(values: SampleTensors) -> SampleTensors:
+            return {**{name: values[name] for name in passed}, **part.run(values)}
+
+        return side_by_side(run, samples)
 
 
 def _own(sample: SampleTensors) -> SampleTensors:

@@ -7,7 +7,8 @@ import pytest
 
 from npumake.custom.operators import NO_OPERATORS
 from npumake.engine.ort import OrtSession
-from npumake.engine.rerun_downstream import BUDGET_BYTES, changed, downstream_parts
+from npumake.engine.partial.cut import downstream_parts
+from npumake.engine.partial.downstream import BUDGET_BYTES, changed
 from npumake.graph import SerializedGraph, parse_text
 
 RNG = np.random.default_rng(0)
