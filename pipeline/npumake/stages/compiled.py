@@ -93,12 +93,11 @@ def compiled(
         data = backends.built(program, quantized, target, members)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
-    provenance = {
-        **chain_of(sources, chain or {}),
+    digests = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
-        **_sections(inputs, calibration),
     }
+    provenance = {**chain_of(sources, chain or {}), **digests, **_sections(inputs, calibration)}
     code = operators.used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
