@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape_argument(parser, "--input-shape")
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
+    format_argument(parser)
     parser.add_argument("--fix", metavar="OUT.onnx", type=Path, help="write a rewritten model")
 
 

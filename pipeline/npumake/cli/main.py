@@ -19,6 +19,7 @@ VERBS = {
     "compare": "compare",
     "debug": "debug",
     "diff": "diff",
+    "doctor": "doctor",
     "handover": "handover",
     "hb_compile": "vendors.hb_compile",
     "hb_mapper": "vendors.hb_mapper",
@@ -34,6 +35,7 @@ VERBS = {
     "secure": "secure",
     "show": "show_artifact",
     "synap": "vendors.synap",
+    "targets": "targets",
     "verify": "verify",
     "why": "why",
 }
