@@ -55,8 +55,9 @@ def _worst(files: Mapping[str, Path], stage: str) -> float | None:
 
     if stage not in files:
         return None
-    load = {"comparison": Comparison.load, "compiled_check": CompiledCheck.load}[stage]
-    cosines = [output.cosine for output in load(files[stage]).outputs]
+    file = files[stage]
+    report = Comparison.load(file) if stage == "comparison" else CompiledCheck.load(file)
+    cosines = [output.cosine for output in report.outputs]
     return min(cosines, key=lambda cosine: (not math.isnan(cosine), cosine), default=None)
 
 
