@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
-from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.bundle.archive import CALIBRATED, DDR, FED, Bundle
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
 from npumake.custom.operators import declared
@@ -29,7 +29,7 @@ from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
-from npumake.project.compiling import OURS, Compile
+from npumake.project.compiling import OURS, BoardCost, Compile
 from npumake.project.files import SourceFiles
 from npumake.project.sections import Calibration, CodeFiles, Input, Security
 from npumake.quant.qdq.converter_metadata import members_beside
@@ -72,6 +72,7 @@ def compiled(
     inputs: Mapping[str, Input] | None = None,
     calibration: Calibration | None = None,
     handover: Handover | None = None,
+    cost: BoardCost | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -93,6 +94,8 @@ def compiled(
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
+    if cost is not None and cost.ddr is not None:
+        settings[DDR] = cost.ddr
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
     data = _stripped(bundle, compile).to_bytes()
