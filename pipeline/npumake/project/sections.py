@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
+from npumake.project.compiling import BoardCost as BoardCost
 from npumake.project.compiling import ComparisonSettings as ComparisonSettings
 from npumake.project.compiling import Compile as Compile
 from npumake.project.doc import Doc as Doc
@@ -249,6 +250,9 @@ class Sections:
     compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
         default_factory=Compile
     )
+    cost: Annotated[
+        BoardCost | None, Doc("Figures of your board, which the vendor does not publish.")
+    ] = None
     comparison: Annotated[ComparisonSettings, Doc("How the compiled files are checked.")] = field(
         default_factory=ComparisonSettings
     )

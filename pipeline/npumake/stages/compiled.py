@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
-from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.bundle.archive import CALIBRATED, DDR, FED, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
 from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
@@ -34,7 +34,7 @@ from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
-from npumake.project.compiling import OURS, Compile
+from npumake.project.compiling import OURS, BoardCost, Compile
 from npumake.project.files import SourceFiles
 from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
@@ -79,6 +79,7 @@ def compiled(
     chain: Mapping[str, str] | None = None,
     model: ModelSection | None = None,
     sources: SourceFiles | None = None,
+    cost: BoardCost | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -101,10 +102,15 @@ def compiled(
         **_sections(inputs, calibration),
     }
     code = operators.used_by(quantized).sources
-    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
-    bundle = Bundle(*contents, settings=settings, security=rules)
+    bundle = Bundle(*contents, settings=_settings(compile, cost), security=rules)
     return _held(_stripped(bundle, compile), program)
+
+
+def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json]:
+    """What the file tells of its compilation, and of the board's memory."""
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
+    return settings if cost is None or cost.ddr is None else {**settings, DDR: cost.ddr}
 
 
 def _held(bundle: Bundle, program: Program) -> Compiled:
