@@ -49,8 +49,8 @@ def check(
 
     >>> import npumake
     >>> result = npumake.check("projects/digits/model.onnx", "rdk-x5")
-    >>> result.runs, set(result.nodes.column("on"))
-    (True, {'BPU'})
+    >>> result.runs, result.nodes["stem_conv"]["on"]
+    (True, 'BPU')
 
     Raises GraphError for a model that cannot be read, and for an open dimension without a shape;
     ProjectError for an unknown target.
