@@ -75,6 +75,15 @@ def place(name: str) -> tuple[Path, str]:
     return here, called
 
 
+def typed(directory: Path, group: str) -> str:
+    """What a person types where they stand for a project or a variant of it: its name, or its
+    folder where the name alone finds nothing."""
+    here = Path.cwd()
+    if directory in project_directories(here):
+        return group
+    return f"{Path(os.path.relpath(directory, here)).as_posix()}{group[len(directory.name) :]}"
+
+
 def builds(here: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
     """The build of each project here. Raises CacheError for an unusable cache."""
     memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
