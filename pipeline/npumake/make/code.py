@@ -1,8 +1,8 @@
 """The source code that a stage depends on, and the versions of the libraries that this code uses.
 
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
-counts as its syntax tree without docstrings: comments, docstrings and formatting do not matter. A
-package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
+counts as its syntax tree without docstrings: comments, docstrings, formatting and what only type
+checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
 called `assets` counts with every other file beside and below it, byte by byte.
 """
 
@@ -160,6 +160,8 @@ def parsed(text: str) -> ModuleSource:
 def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
     """Collects the tokens of a node without docstrings, and its imports. A first build reads
     hundreds of modules: ast.dump and two walks would take twice as long."""
+    if isinstance(node, ast.If) and _is_for_type_checkers(node):
+        return
     kind = type(node)
     tokens.append(kind.__name__)
     if isinstance(node, ast.Import):
@@ -185,6 +187,11 @@ def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
 
 
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _is_for_type_checkers(node: ast.If) -> bool:
+    is_typing = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return is_typing and not node.orelse
 
 
 def _is_text(body: list[ast.stmt]) -> bool:
