@@ -35,7 +35,7 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     def digest_of(key: str) -> str | None:
         if key not in digests:
             record = store.recall(key)
-            is_here = record and (store.has(record.digest) or store.arrived(record.digest))
+            is_here = record and store.arrived(record.digest)
             digests[key] = record.digest if record and is_here else None
             if record and is_here:
                 sizes[record.digest] = record.size

@@ -74,14 +74,16 @@ class LayeredStore:
         return record
 
     def fetch(self, digest: str, path: Path) -> bool:
+        begun = self._ahead.result(digest)  # its envelope is written after the blob
         if self.near.fetch(digest, path):
             return True
-        return self.arrived(digest) and self.near.fetch(digest, path)
+        is_here = self.bring(digest) if begun is None else begun
+        return is_here and self.near.fetch(digest, path)
 
     def arrived(self, digest: str) -> bool:
         """Whether the near store has the blob now; waits for one that is on its way."""
         begun = self._ahead.result(digest)
-        return self.bring(digest) if begun is None else begun
+        return self.near.has(digest) or self.bring(digest) if begun is None else begun
 
     def bring(self, digest: str) -> bool:
         """Whether the near store has the blob of a recalled record now: from the far store, if that
