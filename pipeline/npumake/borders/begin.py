@@ -43,8 +43,8 @@ def begin_at(
             raise ProjectError(f"the shape of `{name}` is not known", route, "write its `shape`")
         turned = is_nhwc and _is_turned(value, shape, own_shape)
         if own_shape is not None and not turned and own_shape[1:] != shape[1:]:
-            what = f"shape {list(shape)} does not fit `{name}`, which is {list(own_shape)}"
-            raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
+            message = f"shape {list(shape)} does not fit `{name}`, which is {list(own_shape)}"
+            raise ProjectError(message, Route(f"inputs.{name}.shape"), "write the shape it has")
         feed_at(graph, value, name, shape, FIRST if turned else None)
     graph.drop_unused()
     for value in needed_before:

@@ -119,8 +119,8 @@ class Bundle:
             members = _members(file, content())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
-                what = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
-                raise GraphError(what, name, "build it again from its project")
+                message = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
+                raise GraphError(message, name, "build it again from its project")
             models = {name: data for name, data in members.items() if name.startswith(CPU)}
             written = Packed(_document(members["program.json"]), members[WEIGHTS], models)
             program = unpacked(written)
@@ -154,8 +154,8 @@ class Bundle:
                 try:
                     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
                 except OSError as error:
-                    what = f"the file cannot be mapped into memory: {error.strerror}"
-                    raise GraphError(what, path.name) from error
+                    message = f"the file cannot be mapped into memory: {error.strerror}"
+                    raise GraphError(message, path.name) from error
 
             return cls._read(file, mapped, path.name)
 

@@ -103,9 +103,9 @@ def chosen(path: Path, name: str | None) -> Bundle:
     if name is None and len(models) == 1:
         return next(iter(models.values()))
     if name not in models:
-        what = "a packed model, and none of its models is named" if name is None else ""
+        message = "a packed model, and none of its models is named" if name is None else ""
         hint = did_you_mean(name or "", models)
-        raise GraphError(what or f"no model `{name}`", path.name, hint)
+        raise GraphError(message or f"no model `{name}`", path.name, hint)
     return models[name]
 
 

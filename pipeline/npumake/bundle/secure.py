@@ -98,8 +98,8 @@ class Signer:
         certificate = _certificate(model_certificate)
         key = private_key_from(_bytes(signature_key), str(signature_key))
         if key.public_key() != certificate.public_key():
-            what = "the signature key is not that of the model certificate"
-            raise ProjectError(what, str(signature_key))
+            message = "the signature key is not that of the model certificate"
+            raise ProjectError(message, str(signature_key))
         return cls(certificate, key)
 
 
@@ -253,8 +253,8 @@ def _encryption_key(file: str | Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        what = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
-        raise ProjectError(what, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
+        message = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
+        raise ProjectError(message, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
     return key
 
 

@@ -98,10 +98,10 @@ def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
-        for project, each in builds(here):
+        for project, variant in builds(here):
             inside = {name for name in chosen if chosen[name] == project != name}
-            _refuse_unknown(inside, each)
-            entries.append((project, each))
+            _refuse_unknown(inside, variant)
+            entries.append((project, variant))
     return entries
 
 

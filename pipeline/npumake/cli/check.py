@@ -152,13 +152,13 @@ def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Gra
             raise GraphError(f"the model has no input `{name}`", "--input-shape", hint)
         declared = inputs[name].shape
         if declared is not None and not _fits(tuple(declared), dims):
-            what = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
-            raise GraphError(what, "--input-shape")
+            message = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
+            raise GraphError(message, "--input-shape")
         model.set_input_shape(inputs[name], dims)
     if opened := {name: text for name, v in inputs.items() if (text := open_dimensions(v))}:
-        what = ", ".join(f"`{name}` {text}" for name, text in opened.items())
+        message = ", ".join(f"`{name}` {text}" for name, text in opened.items())
         hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
-        raise GraphError(f"inputs leave dimensions open: {what}", files.model.name, hint)
+        raise GraphError(f"inputs leave dimensions open: {message}", files.model.name, hint)
     return model
 
 
@@ -212,5 +212,5 @@ def _refuse_unsupported(checks: list[ModelCheck]) -> None:
     for result in checks:
         listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]
         if listed:
-            what = f"{result.target} supports these operators neither on NPU nor CPU"
-            raise GraphError(f"{what}: {'; '.join(listed)}", hint="replace them in the model")
+            message = f"{result.target} supports these operators neither on NPU nor CPU"
+            raise GraphError(f"{message}: {'; '.join(listed)}", hint="replace them in the model")

@@ -84,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(arguments, result, dump)
     if result.first is not None:
-        what = f"the dump diverges from ours at `{result.first.node}`"
-        raise GateError(what, str(arguments.dump))
+        message = f"the dump diverges from ours at `{result.first.node}`"
+        raise GateError(message, str(arguments.dump))
     return 0
 
 

@@ -65,7 +65,7 @@ def _trials(arguments: argparse.Namespace) -> tuple[SharpnessTrial, ...]:
     bring_up(build, {samples.name, model.name}, quiet=arguments.json)
     build.memory.save()
     graph = Graph.load(build.artifact(model))
-    sections = {name: built(Input, each) for name, each in samples.params["inputs"].items()}
+    sections = {name: built(Input, section) for name, section in samples.params["inputs"].items()}
     inputs = [
         model_input
         for model_input in model_inputs(graph, sections).values()

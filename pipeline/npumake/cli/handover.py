@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     left_out = handed(tool, request).left_out
     count = _write(arguments.out, files(tool, request, sources, sets, snapshot), left_out)
     print(f"handed over for {tool.name}: {count} files in {arguments.out}")
-    for what in left_out:
-        print(f"note: {tool.config} does not say `{what}`")
+    for omission in left_out:
+        print(f"note: {tool.config} does not say `{omission}`")
     if not arguments.run:
         return 0
     command = tool.command(request.named)
@@ -123,8 +123,8 @@ def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocume
         raise ProjectError(f"the project has no target `{target}`", "--target", hint)
     vendor = read_target(target).vendor
     if vendor not in TOOLS:
-        what = f"`{target}` needs no hand-over: npumake compiles for it"
-        raise ProjectError(what, "--target", f"npumake build {project.name}")
+        message = f"`{target}` needs no hand-over: npumake compiles for it"
+        raise ProjectError(message, "--target", f"npumake build {project.name}")
     return project.targets[target], project.vendor_document, TOOLS[vendor]
 
 
@@ -144,8 +144,8 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str
     digests = {}
     for name, data in files:
         if name in digests:
-            what = f"two files of the hand-over are called `{name}`"
-            raise ProjectError(what, str(out), "rename the model's weights")
+            message = f"two files of the hand-over are called `{name}`"
+            raise ProjectError(message, str(out), "rename the model's weights")
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         with replacing(out / name) as temporary:
             temporary.write_bytes(data)

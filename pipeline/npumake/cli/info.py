@@ -112,10 +112,10 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield from _fed_lines(bundle)
     yield "--------- input/output types -"
     for role, names in (("input", program.inputs), ("output", program.outputs)):
-        for each in names:
-            tensor = program.tensors[each]
-            grid = _grid(each, tensor, bundle)
-            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+        for tensor_name in names:
+            tensor = program.tensors[tensor_name]
+            grid = _grid(tensor_name, tensor, bundle)
+            yield f"model {role}: {tensor_name} {tensor.dtype}{list(tensor.shape)}{grid}"
     yield from _border(bundle)
 
 

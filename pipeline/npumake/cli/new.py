@@ -200,5 +200,5 @@ def _write(
             (directory / name).write_bytes(content)
         (directory / "project.yaml").write_text(text, encoding="utf-8")
     except OSError as error:
-        what = f"cannot write the project: {error.strerror}"
-        raise CacheError(what, str(directory)) from None
+        message = f"cannot write the project: {error.strerror}"
+        raise CacheError(message, str(directory)) from None

@@ -117,9 +117,9 @@ def _tell(
         print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
     if not result.suffices:
         reached = getattr(chosen.score, objective.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
+        message = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
         more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
-        raise GateError(what, arguments.model, f"the best tried has {reached:.6f}{more}")
+        raise GateError(message, arguments.model, f"the best tried has {reached:.6f}{more}")
     if arguments.json:
         return
     if not chosen.names:

@@ -120,6 +120,6 @@ def _task(build: Build, calibrated: Node, metric: str) -> Task:
         raise ProjectError("the project evaluates nothing", hint=hint)
     declared = scores[0].params["evaluation"]["metric"]
     if ".py:" in metric and metric != declared:
-        what = f"the project's metric is `{declared}`, not `{metric}`"
-        raise ProjectError(what, hint="only Python that the project declares is run")
+        message = f"the project's metric is `{declared}`, not `{metric}`"
+        raise ProjectError(message, hint="only Python that the project declares is run")
     return Task(scores[0], metric.rpartition(":")[2])

@@ -170,8 +170,8 @@ def _refuse_links(directory: Path) -> None:
     inside = list(os.scandir(out)) if os.path.isdir(out) else []
     for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
         if os.path.islink(path):
-            what = "a link, through which artifacts would be written elsewhere"
-            raise ProjectError(what, os.path.relpath(path), "remove it")
+            message = "a link, through which artifacts would be written elsewhere"
+            raise ProjectError(message, os.path.relpath(path), "remove it")
 
 
 def _inputs_digest(

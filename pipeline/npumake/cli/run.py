@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
     elif arguments.draw:
-        what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
-        raise ProjectError(what, "--draw", hint)
+        message, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
+        raise ProjectError(message, "--draw", hint)
     elif len(results) == 1 and _is_vector(results[0]):
         rows = _classes(results[0], arguments.top, labels)
     else:
@@ -139,7 +139,7 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
     return [
         {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
-        | {what: float(figure) for what, figure in figures(values).items()}
+        | {message: float(figure) for message, figure in figures(values).items()}
         for name, values in outputs.items()
     ]
 
@@ -208,8 +208,8 @@ def _text(rows: list[dict[str, Any]]) -> str:
 
 
 def _output(row: dict[str, Any]) -> str:
-    keys = [what for what in ("min", "mean", "max", NOT_FINITE) if what in row]
-    figures = (f"  {what} {row[what]:.6g}" for what in keys)
+    keys = [key for key in ("min", "mean", "max", NOT_FINITE) if key in row]
+    figures = (f"  {key} {row[key]:.6g}" for key in keys)
     return f"{row['output']}: {row['type']}{row['shape']}{''.join(figures)}"
 
 

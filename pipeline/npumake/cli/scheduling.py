@@ -61,11 +61,11 @@ def tasks_here() -> Iterator[dict[str, Any]]:
 
 
 def tasks_of(entries: Iterable[NamedBuild]) -> Iterator[dict[str, Any]]:
-    for name, each in entries:
-        if isinstance(each, Build):
-            yield from tasks(each, _make)
+    for name, entry in entries:
+        if isinstance(entry, Build):
+            yield from tasks(entry, _make)
         else:
-            yield failing_task(name, each)
+            yield failing_task(name, entry)
 
 
 def _make(build: Build, node: Node) -> Any:

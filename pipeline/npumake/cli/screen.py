@@ -25,8 +25,8 @@ UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 def wide_argument(parser: argparse.ArgumentParser) -> None:
     """--wide, of a verb that shows tables."""
-    what = "show names whole, however narrow the terminal is"
-    parser.add_argument("--wide", action="store_true", help=what)
+    help_text = "show names whole, however narrow the terminal is"
+    parser.add_argument("--wide", action="store_true", help=help_text)
 
 
 @contextmanager

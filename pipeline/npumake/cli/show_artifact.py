@@ -30,8 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
-        what = "a secure model is checked against it"
-        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+        help_text = "a secure model is checked against it"
+        parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 
 def run(arguments: argparse.Namespace) -> int:

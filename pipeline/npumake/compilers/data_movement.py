@@ -103,7 +103,8 @@ def _framed(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
             if block[order.index(axis)]
             else None
             for block in (
-                tuple(size if each == axis else shape[each] for each in order) for size in sides
+                tuple(size if dimension == axis else shape[dimension] for dimension in order)
+                for size in sides
             )
         ]
         shape[axis] += sum(sides)

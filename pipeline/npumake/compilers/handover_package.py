@@ -46,9 +46,9 @@ def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
     (file,) = sources["model.path"]
     suffix = PurePosixPath(file.name).suffix.lower()
     if suffix not in tool.models:
-        what = f"{tool.name} does not read {suffix} files"
+        message = f"{tool.name} does not read {suffix} files"
         hint = f"it reads {', '.join(tool.models)}"
-        raise ProjectError(what, Route("model.path"), hint)
+        raise ProjectError(message, Route("model.path"), hint)
     return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
 
 
@@ -144,7 +144,7 @@ def _readme(tool: Tool, request: HandoverRequest, handover: Handed, command: Seq
         if command
         else f"It runs in EdgeFirst Studio: give it these files. It makes {product}."
     )
-    missing = "".join(f"  {what}\n" for what in handover.left_out)
+    missing = "".join(f"  {omission}\n" for omission in handover.left_out)
     omissions = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
     return (
         f"A model for {request.target.name}, to be compiled by {tool.name}.\n\n{how}\n{omissions}\n"

@@ -97,7 +97,7 @@ def _lookup(draft: TFLiteBuilder, step: Instruction) -> None:
 def _softmax(draft: TFLiteBuilder, step: Instruction) -> None:
     axis, order = step.attributes["axis"], draft.order(step.inputs[0])
     if order[-1] != axis:
-        order = (*(each for each in order if each != axis), axis)
+        order = (*(other for other in order if other != axis), axis)
     read, output = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
     draft.draw("SOFTMAX", [read], [output], {0: ("f", 1.0)})
 
@@ -146,8 +146,8 @@ def arg_max(draft: TFLiteBuilder, step: Instruction) -> None:
     read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
     read = _complement(draft, step, read, order) if step.op == "arg_min" else read
     inputs = [read, draft.constant(f"{name}_axis", where)]
-    left = [each for each in order if each != axis]
-    rest = tuple(each - (each > axis) for each in left)
+    left = [other for other in order if other != axis]
+    rest = tuple(other - (other > axis) for other in left)
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
     options: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:

@@ -101,5 +101,5 @@ def require(distribution: str) -> str:
     try:
         return version(distribution)
     except PackageNotFoundError as error:
-        what = f"this target needs {distribution}, which is not installed"
-        raise StageError(what, None, install_line(distribution)) from error
+        message = f"this target needs {distribution}, which is not installed"
+        raise StageError(message, None, install_line(distribution)) from error

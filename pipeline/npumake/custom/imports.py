@@ -33,8 +33,8 @@ class Library:
         for name in sorted(files):
             other = self._files.setdefault(path_of(name), name)
             if other != name:
-                what = f"`{other}` and `{name}` are one module"
-                raise ProjectError(what, name, "rename one of them")
+                message = f"`{other}` and `{name}` are one module"
+                raise ProjectError(message, name, "rename one of them")
         folders = {str(above) for path in self._files for above in PurePosixPath(path).parents}
         self._known = {*self._files, *folders} - {"."}
 
@@ -105,8 +105,8 @@ def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
         if name in reached:
             continue
         reached.add(name)
-        for each in imports(name, files[name]):
-            for path in library.reached(name, each) or ():
+        for import_ in imports(name, files[name]):
+            for path in library.reached(name, import_) or ():
                 waiting += filter(None, map(library.file, _way(path)))
     return reached
 

@@ -86,7 +86,9 @@ class _Check:
     def add(self, samples: Sequence[NamedSample], sums: dict[str, _Output]) -> None:
         """Run these samples and add their figures. Raises StageError."""
         names = self._part.program.outputs
-        with Isolated(job_of(self._part, [each.feed for each in samples])) as process:
+        with Isolated(
+            job_of(self._part, [checked_sample.feed for checked_sample in samples])
+        ) as process:
             computed = list(self._computed(samples))
             outputs = model_outputs(self._part, process.outputs())
             for sample, (floats, exact) in zip(samples, computed, strict=True):
@@ -141,27 +143,29 @@ class _Check:
         bound = self._part.target.compiled_bound
         fault = first_node(self._part, sample.feed, name, self._operators)
         allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
-        what = (
+        message = (
             f"the compiled file differs from the integer engine: output `{name}` "
             f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, "
             f"fed `{sample.name}`"
         )
-        return StageError(f"{what}; {_first_difference(fault)}", None, UNCHECKED)
+        return StageError(f"{message}; {_first_difference(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
         who = first_infinite(self._part.program, sample.feed, self._operators)
-        what = (
+        message = (
             f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
         )
-        return StageError(what)
+        return StageError(message)
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name
         during = "while it is opened" if error.run is None else f"fed `{samples[error.run].name}`"
         fault = first_node(self._part, samples[error.run or 0].feed, None, self._operators)
         log = "".join(f"\n  {line}" for line in error.lines)
-        what = f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
-        return StageError(what + log, None, UNCHECKED)
+        message = (
+            f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
+        )
+        return StageError(message + log, None, UNCHECKED)
 
 
 def _checked_output(name: str, output: _Output, grid: Tensor) -> CheckedOutput:

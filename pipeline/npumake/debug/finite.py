@@ -36,8 +36,8 @@ class NonFiniteSource(NamedTuple):
         trained = ", ".join(name for name in self.origin if name != self.node)
         named = f" ({trained} in the trained model)" if trained else ""
         who = f"{self.op_type} `{self.node}`{named}"
-        what = self.infinite or "finite numbers"
-        return f"{who} makes {self.value} of {what}, of sample {self.sample}"
+        message = self.infinite or "finite numbers"
+        return f"{who} makes {self.value} of {message}, of sample {self.sample}"
 
 
 def source_of_infinite(

@@ -102,8 +102,8 @@ def plot_acc_error(
     errors = curves(model, places, metric)
     if average_mode:
         errors = {name: averaged(curve) for name, curve in errors.items()}
-    what = "quantized alone" if non_quantize_node is None else "left in float"
-    title = f"cumulative {metric}, {what}" + (", averaged" if average_mode else "")
+    quantity = "quantized alone" if non_quantize_node is None else "left in float"
+    title = f"cumulative {metric}, {quantity}" + (", averaged" if average_mode else "")
     return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, errors))
 
 

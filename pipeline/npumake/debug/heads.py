@@ -27,7 +27,7 @@ class Heads(NamedTuple):
     """One head per change; `model` is None if nothing changes."""
 
     model: bytes | None
-    each: tuple[Head, ...]
+    heads: tuple[Head, ...]
 
 
 def heads(
@@ -44,15 +44,17 @@ def heads(
         _Copies(network, change, f"{mark}{number}", start, stop)
         for number, change in enumerate(changes)
     ]
-    each = tuple(copy.head() for copy in copies)
-    outputs = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
+    copied_heads = tuple(copy.head() for copy in copies)
+    outputs = dict.fromkeys(
+        [*real, *(name for head in copied_heads for name in head.changed.values())]
+    )
     if not outputs:
-        return Heads(None, each)
+        return Heads(None, copied_heads)
     pieces = [piece for copy in copies for piece in copy.pieces]
     constants = {name: array for copy in copies for name, array in copy.constants.items()}
     read = (name for piece in pieces for name in piece.reads)
     floats = needed(network.floats[start:stop], [*real, *read])
-    return Heads(network.written.model([*floats, *pieces], outputs, constants), each)
+    return Heads(network.written.model([*floats, *pieces], outputs, constants), copied_heads)
 
 
 class _Copies:

@@ -55,8 +55,8 @@ class ModelCheck:
     def in_words(self, words: Callable[[str], str]) -> ModelCheck:
         """A copy with reasons and notes in the terms of a vendor's file."""
         nodes, rows = (
-            tuple(replace(row, why=words(row.why)) for row in each)
-            for each in (self.nodes, self.rows)
+            tuple(replace(row, why=words(row.why)) for row in group)
+            for group in (self.nodes, self.rows)
         )
         return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
 
@@ -74,11 +74,11 @@ class ModelCheck:
 def _row(row: NodePlacement) -> Json:
     limits = [
         {
-            "limit": each.breach.limit,
-            "found": {name: plain(fact) for name, fact in each.breach.found},
-            "change": each.change,
+            "limit": limit.breach.limit,
+            "found": {name: plain(fact) for name, fact in limit.breach.found},
+            "change": limit.change,
         }
-        for each in row.beyond
+        for limit in row.beyond
     ]
     return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
 
@@ -172,8 +172,8 @@ def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
     doubts = [doubt + ", ".join(unknown)] if unknown else []
     needed = target.accepts.needs if target.accepts else None
     if needed and needed not in there:
-        what = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
-        doubts.append(f"{what} {needed} there")
+        message = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
+        doubts.append(f"{message} {needed} there")
     return (*doubts, *remarks)
 
 

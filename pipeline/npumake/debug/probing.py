@@ -82,9 +82,9 @@ class _Span(NamedTuple):
             # A pool on its input's grid gives the same result as its producer's probe.
             if not _is_same(changed, before):
                 before, behind = changed, self._behind(changed, buffered)
-            each = zip(head.outputs, real, strict=True)
-            rows.append([behind.get(name, meant) for name, meant in each])
-        return [list(each) for each in zip(*rows, strict=True)]
+            column = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in column])
+        return [list(column) for column in zip(*rows, strict=True)]
 
     def _behind(self, changed: Values, buffered: Values) -> Values:
         """The changed tensors, and all that change behind them."""
@@ -194,7 +194,7 @@ class Probing:
         real = [n for n in network.outputs if self._is_one and n in network.makers]
         probe_heads = heads(network, changes, *self._extent(probes), real)
         session = None if probe_heads.model is None else self._session(probe_heads.model)
-        return _Span(session, probe_heads.each, segments[probes[0].last + 1 :])
+        return _Span(session, probe_heads.heads, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """The sums of each probe over a share of the samples."""
@@ -211,7 +211,7 @@ def _blocks(samples: Iterable[SampleOutputs]) -> Iterator[SampleOutputs]:
     some: list[SampleOutputs] = []
     for outputs in samples:
         some.append(outputs)
-        if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
+        if sum(max(a.size for a, *_ in part) for part in some) >= BLOCK:
             yield _joined(some)
             some = []
     if some:
@@ -223,7 +223,7 @@ def _joined(some: Sequence[SampleOutputs]) -> SampleOutputs:
         return some[0]
     outputs = zip(*some, strict=True)
     return [
-        [np.concatenate([*map(np.ravel, each)]) for each in zip(*output, strict=True)]
+        [np.concatenate([*map(np.ravel, parts)]) for parts in zip(*output, strict=True)]
         for output in outputs
     ]
 

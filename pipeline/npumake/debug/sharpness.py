@@ -137,7 +137,9 @@ def _moved(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
 
 
 def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Feed]) -> float:
-    p, q = (np.sqrt([_probabilities(session, feed) for feed in each]) for each in (feeds, moved))
+    p, q = (
+        np.sqrt([_probabilities(session, feed) for feed in variant]) for variant in (feeds, moved)
+    )
     agree, n = p @ q.T, len(p)
     same = float(np.trace(agree))
     return same / n - (float(agree.sum()) - same) / (n * (n - 1))

@@ -117,7 +117,7 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers between `low` and `high`: steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [number * step for number in range(first, last + 1)]
 

@@ -31,7 +31,9 @@ def node_bars(
         return {"activation": {"given": bars(total)}}, node.threshold
     values = weight(model.calibrated.values(), node)
     both = {"float": values, "calibrated": node.on_grid(values)}
-    return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, node.threshold
+    return {
+        "weight": {name: bars(counted(histogram)) for name, histogram in both.items()}
+    }, node.threshold
 
 
 def tensor_boxes(model: ModelUnderTest, node: CalibrationNode, axis: int | None) -> Boxes:
@@ -55,7 +57,7 @@ def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
     totals: list[Histogram] = []
     for feed in model.samples:
         (a,), (b,) = real.run(None, feed), calibrated.run(None, feed)
-        histograms = [counted(each) for each in (a, b, b - a)]
+        histograms = [counted(values) for values in (a, b, b - a)]
         totals = (
             [merged(*pair) for pair in zip(totals, histograms, strict=True)]
             if totals

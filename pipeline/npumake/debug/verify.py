@@ -59,8 +59,8 @@ def verified(
     GraphError for different inputs and for feeds that do not fit."""
     if program.inputs != bundle.program.inputs:
         inputs = list(program.inputs), list(bundle.program.inputs)
-        what = "the graph has the inputs {}, the bundle {}".format(*inputs)
-        raise GraphError(what, hint="check that the bundle was built from this graph")
+        message = "the graph has the inputs {}, the bundle {}".format(*inputs)
+        raise GraphError(message, hint="check that the bundle was built from this graph")
     expected = ReferenceSession(program, operators).run(None, feeds)
     actual = ExactSession(bundle.program, operators).run(None, feeds)
     bundle_outputs = dict(zip(bundle.program.outputs, actual, strict=True))

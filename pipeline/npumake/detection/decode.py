@@ -203,8 +203,8 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     names = [name for name, _ in output.dshape]
     array = _padded(array, output)
     if array.shape != output.shape:
-        what = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
-        raise GraphError(what)
+        message = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
+        raise GraphError(message)
     if not names:
         return array[0]
     channel = next((n for n in AS_CHANNELS if n in names), None)

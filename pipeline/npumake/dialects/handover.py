@@ -126,10 +126,10 @@ def renamed(vendor_document: Json, changes: Mapping[str, Mapping[str, Json]]) ->
 def unsaid(quantization: Quantization, *handled: str) -> list[str]:
     """The keys of `quantization:` that ask for something, but for those that are handled."""
     return [
-        f"quantization.{each.name}"
-        for each in fields(quantization)
-        if each.name not in (*handled, "optional")
-        and getattr(quantization, each.name) != _default(each)
+        f"quantization.{option.name}"
+        for option in fields(quantization)
+        if option.name not in (*handled, "optional")
+        and getattr(quantization, option.name) != _default(option)
     ]
 
 

@@ -47,7 +47,7 @@ def _different(ours: Any, theirs: Any) -> list[str]:
         names = sorted({*ours, *theirs})
         return [name for name in names if ours.get(name) != theirs.get(name)]
     return [
-        each.name
-        for each in fields(ours)
-        if each.name != "optional" and getattr(ours, each.name) != getattr(theirs, each.name)
+        field.name
+        for field in fields(ours)
+        if field.name != "optional" and getattr(ours, field.name) != getattr(theirs, field.name)
     ]

@@ -115,9 +115,9 @@ def _listed(values: list[Json], divider: str) -> tuple[str, ...]:
     """The items of a list in YAML; numbers of one item may stand in a list of their own."""
     if divider and all(isinstance(value, int | float) for value in values):
         values = [values]
-    inner = (each if isinstance(each, list) else [each] for each in values)
-    words = ((str(word).strip() for word in each if word is not None) for each in inner)
-    return tuple(divider.join(each) for each in words)
+    inner = (value if isinstance(value, list) else [value] for value in values)
+    words = ((str(word).strip() for word in item_words if word is not None) for item_words in inner)
+    return tuple(divider.join(item) for item in words)
 
 
 def check_keys(
@@ -235,8 +235,8 @@ def type_notes(vendor: VendorYaml) -> tuple[Note, ...]:
         kind = _kind(vendor.given(key))
         if rule is None or kind in _taken(rule):
             continue
-        what = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
-        notes.append(Note(what + ", ".join(rule.types), vendor.spot(key).value))
+        message = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
+        notes.append(Note(message + ", ".join(rule.types), vendor.spot(key).value))
     return tuple(notes)
 
 

@@ -101,7 +101,7 @@ def average_precision(
     if len(detections) != len(truths):
         raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
     for number, (detected, true) in enumerate(zip(detections, truths, strict=True)):
-        if any(len({len(array) for array in each}) != 1 for each in (detected, true[:3])):
+        if any(len({len(array) for array in group}) != 1 for group in (detected, true[:3])):
             raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
     images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
     return precision_of(images, classes)
@@ -135,7 +135,7 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
     low = np.maximum(boxes[:, None, :2], truths[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], truths[None, :, 2:])
     shared = np.prod(np.maximum(high - low, 0), axis=-1)
-    area, other = (np.prod(each[:, 2:] - each[:, :2], axis=-1) for each in (boxes, truths))
+    area, other = (np.prod(corners[:, 2:] - corners[:, :2], axis=-1) for corners in (boxes, truths))
     either = np.where(crowd, area[:, None], area[:, None] + other - shared)
     return np.divide(shared, either, out=np.zeros_like(shared), where=shared > 0)
 

@@ -95,11 +95,11 @@ def _rank(sample: ScoredSample) -> int:
         raise ProjectError("boxes have no top1", ROUTE, "use map50 for COCO instances")
     scores = np.squeeze(next(iter(sample.arrays.values())))
     if scores.ndim != 1:
-        what = f"the first output has shape {list(scores.shape)}, not one score per class"
-        raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
+        message = f"the first output has shape {list(scores.shape)}, not one score per class"
+        raise ProjectError(message, ROUTE, "a `file.py:function` can read any output")
     if sample.truth >= len(scores):
-        what = f"the label is class {sample.truth}, the model has {len(scores)}"
-        raise ProjectError(what, Route(LABELS), "classes count from 0")
+        message = f"the label is class {sample.truth}, the model has {len(scores)}"
+        raise ProjectError(message, Route(LABELS), "classes count from 0")
     mine = scores[sample.truth]
     if np.isnan(scores).any():
         return len(scores)
@@ -168,8 +168,11 @@ def _closeness(name: str, setting: Setting) -> Metric:
 
     def summed(agreements: Iterable[list[Agreement]]) -> Mapping[str, float]:
         totals: list[Agreement] = []
-        for each in agreements:
-            totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
+        for agreement in agreements:
+            totals = [
+                a + b
+                for a, b in zip(totals or [Agreement()] * len(agreement), agreement, strict=True)
+            ]
         return {"cosine": worst(total.cosine for total in totals)}
 
     return Metric(name, look, summed, needs_real=True)

@@ -40,7 +40,9 @@ class Region:
     def shared(self, other: Region) -> int:
         """The number of pixels in both."""
         top, left = max(self.top, other.top), max(self.left, other.left)
-        mine, theirs = (each.mask[top - each.top :, left - each.left :] for each in (self, other))
+        mine, theirs = (
+            outline.mask[top - outline.top :, left - outline.left :] for outline in (self, other)
+        )
         height, width = (min(sides) for sides in zip(mine.shape, theirs.shape, strict=True))
         return int(np.count_nonzero(mine[:height, :width] & theirs[:height, :width]))
 

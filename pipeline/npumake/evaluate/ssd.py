@@ -63,8 +63,8 @@ def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
         hint = "give a file as `anchors`, or `sizes` and `strides`, one list per stride"
         raise ProjectError("anchors must be given exactly once", Route(ROUTE), hint)
     if len(ssd.variances) != 2:
-        what = "variances are [of positions, of sizes]"
-        raise ProjectError(what, Route(f"{ROUTE}.variances"))
+        message = "variances are [of positions, of sizes]"
+        raise ProjectError(message, Route(f"{ROUTE}.variances"))
     if ssd.anchors is not None:
         return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
     levels = zip(ssd.sizes, ssd.strides, strict=True)
@@ -97,8 +97,8 @@ def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
 
 def _decoded_boxes(offsets: np.ndarray, ssd: Ssd, anchors: np.ndarray) -> np.ndarray:
     if len(offsets) != len(anchors):
-        what = f"{len(anchors)} anchors for {len(offsets)} boxes"
-        raise ProjectError(what, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
+        message = f"{len(anchors)} anchors for {len(offsets)} boxes"
+        raise ProjectError(message, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
     t = offsets[:, X_FIRST] if ssd.order == "yxhw" else offsets
     place, size = ssd.variances
     middles = anchors[:, :2] + t[:, :2] * place * anchors[:, 2:]

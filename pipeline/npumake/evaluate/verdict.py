@@ -99,7 +99,7 @@ class Verdict:
 
 def _gate_result(document: Any) -> GateResult:
     nodes = [
-        NodeLoss(each["node"], each["lost"], tuple(each["origin"])) for each in document["blamed"]
+        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["blamed"]
     ]
     suggestion = document["mending"] and GateSuggestion(**document["mending"])
     facts = {name: document[name] for name in ("index", "what", "met", "unlike")}

@@ -68,6 +68,8 @@ def _reader_of(name: str) -> Reader:
     if plugin := plugins.plugin(plugins.FRONTENDS, suffix.removeprefix(".")):
         reader: Reader = plugin.load()
         return reader
-    known = sorted({*FRONTENDS, *(f".{each}" for each in plugins.plugin_names(plugins.FRONTENDS))})
+    known = sorted(
+        {*FRONTENDS, *(f".{extension}" for extension in plugins.plugin_names(plugins.FRONTENDS))}
+    )
     hint = f"known: {', '.join(known)}"
     raise GraphError(f"no frontend reads a `{suffix or name}` file", name, hint)

@@ -106,9 +106,9 @@ def _goes_on(node: onnx.NodeProto, body: onnx.GraphProto, constants: Constants) 
     if any(begun) and not _number(begun, constants):
         return False
     passed = {body.input[1].name} if len(body.input) > 1 else set()
-    for each in body.node:
-        if each.op_type == "Identity" and each.input[0] in passed:
-            passed.add(each.output[0])
+    for inner in body.node:
+        if inner.op_type == "Identity" and inner.input[0] in passed:
+            passed.add(inner.output[0])
     last = body.output[0].name
     return last in passed or bool(_number([last], _constants(body)))
 

@@ -66,7 +66,7 @@ def _cuts(
     before = [0, *accumulate(sizes)]
     crossed = _crossed(ways.values(), count)
     makers = [[_maker(ways, name) for name in group] for group in together]
-    divided = _crossed(((min(each), max(each)) for each in makers), count)
+    divided = _crossed(((min(positions), max(positions)) for positions in makers), count)
     cuts: list[int] = []
     begin, best = 0, 0
     for at in range(1, count + 1):

@@ -99,8 +99,8 @@ class Build:
         try:
             return SourceFile(name, path, self.memory.files.of(path))
         except FileNotFoundError:  # removed meanwhile, or unreachable
-            what = f"`{name}` is not a plain file, or was removed meanwhile"
-            raise ProjectError(what, Route(source.route), HINT_NOT_PLAIN) from None
+            message = f"`{name}` is not a plain file, or was removed meanwhile"
+            raise ProjectError(message, Route(source.route), HINT_NOT_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 

@@ -171,11 +171,11 @@ def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
         if isinstance(value, list):
             has_docstring = field == "body" and isinstance(node, WITH_DOCSTRING) and _is_text(value)
             tokens.append("[")
-            for each in value[has_docstring:]:
-                if isinstance(each, ast.AST):
-                    _read(each, tokens, names)
+            for statement in value[has_docstring:]:
+                if isinstance(statement, ast.AST):
+                    _read(statement, tokens, names)
                 else:
-                    tokens.append(repr(each))
+                    tokens.append(repr(statement))
             tokens.append("]")
         elif isinstance(value, ast.AST):
             _read(value, tokens, names)

@@ -28,8 +28,8 @@ def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mappi
     """The version and digest of each plugin that makes `node`, by distribution. `models` are the
     names of its model files. Raises ProjectError."""
     return {
-        f"plugin {each.distribution}": f"{each.version} {_digest(each, files)}"
-        for each in _plugins_of(node, models)
+        f"plugin {plugin.distribution}": f"{plugin.version} {_digest(plugin, files)}"
+        for plugin in _plugins_of(node, models)
     }
 
 
@@ -45,7 +45,7 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
     }
     wanted = ((group, name) for group in names for name in names[group] - {*own[group]})
     added = (plugin(group, name) for group, name in sorted(wanted))
-    return tuple(sorted({file for each in added if each for file in each.files}))
+    return tuple(sorted({file for entry in added if entry for file in entry.files}))
 
 
 def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:

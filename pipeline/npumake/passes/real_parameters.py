@@ -62,7 +62,8 @@ class _Grid(NamedTuple):
 
     def laid(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
         scale, zero_point = (
-            affine.per_axis(each, rank, self.axis) for each in (self.scale, self.zero_point)
+            affine.per_axis(parameter, rank, self.axis)
+            for parameter in (self.scale, self.zero_point)
         )
         return scale, zero_point
 

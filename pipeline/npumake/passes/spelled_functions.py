@@ -205,8 +205,8 @@ def _one_hot(write: Writing) -> bool:
     dims = [*shape(indices)[:axis], 1, *shape(indices)[axis:]]
     whole = write.shaped(write.insert("Cast", [indices], "whole", to=7), dims, "apart")
     places = [_places(size, rank, axis), _places(size, rank, axis) - size]
-    first, last = (write.constant(each, "places") for each in places)
-    hits = [write.insert("Equal", [whole, each], "hit") for each in (first, last)]
+    first, last = (write.constant(position, "places") for position in places)
+    hits = [write.insert("Equal", [whole, position], "hit") for position in (first, last)]
     off, on = (write.constant(np.full((1,) * rank, v, np.float32), "value") for v in values)
     return write.become("Where", [write.insert("Or", hits, "is_hot"), on, off])
 

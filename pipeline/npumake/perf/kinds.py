@@ -84,7 +84,7 @@ def _comes_along(step: Instruction, around: Around) -> bool:
         tables = [each for each in before if each.op == "lookup"]
         return any(each.inputs[0] in step.inputs for each in tables)
     if step.op in SHORTCUTS:
-        return any(each.op == "conv" for each in before)
+        return any(earlier.op == "conv" for earlier in before)
     if step.op not in ("reshape", "transpose"):
         return False
     shape = around.program.tensors[step.inputs[0]].shape

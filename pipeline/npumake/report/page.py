@@ -38,12 +38,12 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
     cache keys do not depend on any other order."""
     project = min(findings).partition(":")[0].partition("@")[0]
     builds = [{"name": name, **build.document} for name, build in sorted(findings.items())]
-    pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
+    pictures = dict.fromkeys(sample["picture"] for build in builds for sample in build["samples"])
     places = {picture: place for place, picture in enumerate(pictures)}
     data = {
         "project": project,
         "pictures": list(pictures),
-        "builds": [_build(each, places) for each in builds],
+        "builds": [_build(findings_of_build, places) for findings_of_build in builds],
         "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
@@ -69,7 +69,7 @@ def as_json(data: Json) -> str:
 
 def _build(build: Mapping[str, Json], places: Mapping[str, int]) -> Json:
     """A picture is stored once and referenced by number from every build."""
-    samples = [each | {"picture": places[each["picture"]]} for each in build["samples"]]
+    samples = [sample | {"picture": places[sample["picture"]]} for sample in build["samples"]]
     return {**build, "samples": samples}
 
 

@@ -137,14 +137,14 @@ class Isolated:
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise self._failure(f"leaves no outputs: {error}") from error
 
-    def _failure(self, what: str) -> RunError:
+    def _failure(self, message: str) -> RunError:
         log = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
         lines = [line.rstrip()[:MAX_LINE_LENGTH] for line in log.splitlines() if line.strip()]
         if any(word in line for line in lines for word in OUT_OF_MEMORY):
-            what += ": it needs more memory than it may have"
+            message += ": it needs more memory than it may have"
         done = sum(output_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
         return RunError(
-            what, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
+            message, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
         )
 
 

@@ -75,8 +75,8 @@ class LiteRtSession:
 def _refuse_endless(interpreter: Any, name: str) -> None:
     """Raises GraphError for a WHILE: nothing can stop LiteRT in an endless loop."""
     if any(operator["op_name"] == "WHILE" for operator in interpreter._get_ops_details()):
-        what = "a WHILE, of which nothing says that it ends, runs in no process of ours"
-        raise GraphError(what, name, "write its turns out before it is converted")
+        message = "a WHILE, of which nothing says that it ends, runs in no process of ours"
+        raise GraphError(message, name, "write its turns out before it is converted")
 
 
 def _refused(message: str, name: str) -> GraphError:

@@ -99,8 +99,8 @@ def alike(program: Program, bundle: Bundle) -> Program:
 
 
 def _no_such(name: str) -> GraphError:
-    what = f"the graph has no `{name}` at its border, which was deleted from the bundle"
-    return GraphError(what, hint="is this the graph that the bundle was made of?")
+    message = f"the graph has no `{name}` at its border, which was deleted from the bundle"
+    return GraphError(message, hint="is this the graph that the bundle was made of?")
 
 
 def _selected(
@@ -170,8 +170,8 @@ def _inner(program: Program) -> Mapping[str, Tensor]:
 
 def _no_type(program: Program, kind: str) -> str:
     inside = [step.name for step in parted(program).instructions if kind_of(step) == kind]
-    what = f"no {kind} can be removed from the border of the compiled model"
-    return f"{what}: `{inside[0]}` is inside it" if inside else f"{what}: there is none"
+    message = f"no {kind} can be removed from the border of the compiled model"
+    return f"{message}: `{inside[0]}` is inside it" if inside else f"{message}: there is none"
 
 
 def _no_node(program: Program, name: str) -> str:

@@ -55,8 +55,8 @@ def run(given: argparse.Namespace) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     if given.config and (given.fast_perf or given.model):
-        what = "a YAML names its model itself"
-        raise ProjectError(what, "--config", "give either -c, or -m with or without --fast-perf")
+        message = "a YAML names its model itself"
+        raise ProjectError(message, "--config", "give either -c, or -m with or without --fast-perf")
     if given.config:
         return _convert(given)
     _check_march(given)
@@ -69,8 +69,8 @@ def _check_march(given: argparse.Namespace) -> None:
     from npumake.dialects.horizon.rules import most_cores
 
     if given.march and given.core_num > most_cores(given.march):
-        what = f"{given.march} runs a model on one core"
-        raise ProjectError(what, "--core-num", "leave it out")
+        message = f"{given.march} runs a model on one core"
+        raise ProjectError(message, "--core-num", "leave it out")
     if given.march in KIN:
         kin = KIN[given.march]
         _note(f"of `{given.march}` no more than the name is known: it is planned as {kin}")

@@ -39,11 +39,11 @@ def run(given: argparse.Namespace) -> int:
         raise ProjectError(f"{len(files)} models, not two", "--model", "write  -m a.onnx,b.onnx")
     one, other = (code_trust.session(given, file) for file in files)
     if one.output_names != other.output_names:
-        what = "the two models have other outputs: they are not of one pipeline"
-        raise ProjectError(what, "--model", f"{one.output_names} and {other.output_names}")
+        message = "the two models have other outputs: they are not of one pipeline"
+        raise ProjectError(message, "--model", f"{one.output_names} and {other.output_names}")
     ports = {p.name: p for p in (*other.get_inputs(), *one.get_inputs())}
     feeds = noise(tuple(ports.values()))
-    named = [text.replace(":", "=", 1) for each in given.input for text in each.split(",")]
+    named = [text.replace(":", "=", 1) for argument in given.input for text in argument.split(",")]
     if named:
         feeds |= feeds_of(one, files_of(named, one.input_names), None)
     made = [

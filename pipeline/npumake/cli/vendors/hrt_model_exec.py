@@ -27,20 +27,20 @@ TIMED = ("frame_count", "perf_time", "thread_num", "profile_path")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, what in (
+    for name, help_text in (
         ("model_info", "what a model is fed and gives"),
         ("infer", "files through a model"),
         ("perf", "how fast a model runs here"),
     ):
-        command = commands.add_parser(name, help=what)
+        command = commands.add_parser(name, help=help_text)
         command.add_argument("--model_file", type=Path, required=True, metavar="MODEL")
         command.add_argument("--model_name", default="", metavar="NAME")
         command.add_argument("--input_file", default="", metavar="A,B", help="one per input")
         command.add_argument("--enable_dump", default="false", metavar="true|false")
-        for each in TIMED:
-            command.add_argument(f"--{each}", metavar="N")
-        for each in BOARD:
-            command.add_argument(f"--{each}", help=argparse.SUPPRESS)
+        for option in TIMED:
+            command.add_argument(f"--{option}", metavar="N")
+        for option in BOARD:
+            command.add_argument(f"--{option}", help=argparse.SUPPRESS)
         code_trust.arguments(command)
 
 
@@ -73,8 +73,8 @@ def _inputs(given: argparse.Namespace) -> list[str]:
     if len(files) > 1:
         names = code_trust.session(given, given.model_file, given.model_name or None).input_names
         if len(names) != len(files):
-            what = f"{len(files)} files for {len(names)} inputs"
-            raise ProjectError(what, "--input_file", "one per input: " + ", ".join(names))
+            message = f"{len(files)} files for {len(names)} inputs"
+            raise ProjectError(message, "--input_file", "one per input: " + ", ".join(names))
         flags = [f"--input={name}={file}" for name, file in zip(names, files, strict=True)]
     if given.enable_dump.lower() in ("true", "1"):
         flags.append(f"--save={given.model_file.stem}_infer_dump.npz")

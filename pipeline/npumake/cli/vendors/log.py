@@ -33,8 +33,8 @@ def logged(file: Path, *texts: str) -> None:
         with file.open("a", encoding="utf-8") as stream:
             stream.writelines(f"{prefix}{printable(text)}\n" for text in texts)
     except OSError as error:
-        what = f"cannot write: {error.strerror}"
-        raise ProjectError(what, str(file), "run it in a folder of yours") from error
+        message = f"cannot write: {error.strerror}"
+        raise ProjectError(message, str(file), "run it in a folder of yours") from error
 
 
 def config_text(document: Document) -> str:

@@ -76,8 +76,8 @@ def operators_beside(native: Document, config: Path, folder: Path) -> dict[str, 
     for _, path in (file for files in found for file in files):
         name = Path(path).name
         if name in copies:
-            what = f"two files of custom operators are called `{name}`"
-            raise ProjectError(what, str(config), "rename one of them")
+            message = f"two files of custom operators are called `{name}`"
+            raise ProjectError(message, str(config), "rename one of them")
         copies[name] = Path(path).read_bytes()
     (folder / OPERATORS).mkdir(parents=True, exist_ok=True)
     for name, source in copies.items():

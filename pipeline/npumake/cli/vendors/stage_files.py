@@ -59,8 +59,10 @@ def dump_calibration(found: Build, working: Path) -> None:
     for index, feed in enumerate(Samples.load(artifacts["samples"])):
         for name, x in feed.items():
             if name in (".", "..") or PurePath(name).name != name:
-                what = f"`{name}` is no name of a folder, so `debug_mode` cannot dump its samples"
-                raise ProjectError(what, str(working), "leave `debug_mode` out")
+                message = (
+                    f"`{name}` is no name of a folder, so `debug_mode` cannot dump its samples"
+                )
+                raise ProjectError(message, str(working), "leave `debug_mode` out")
             folder = working / DUMPED / name
             folder.mkdir(parents=True, exist_ok=True)
             order = ORDERS.get(said[name][:2]) if x.ndim == 4 else None

@@ -46,8 +46,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     convert.add_argument("--out-dir", type=Path, required=True, metavar="DIR")
     convert.add_argument("--silent", action="store_true", help="tell nothing but errors")
-    what = "`npumake bench` prints the table of the layers"
-    convert.add_argument("--profiling", action="store_true", help=what)
+    help_text = "`npumake bench` prints the table of the layers"
+    convert.add_argument("--profiling", action="store_true", help=help_text)
     for flag, reason in WITHOUT_EFFECT.items():
         convert.add_argument(flag, action="store_true", help=reason)
     for flag in ("--tools-dir", "--vssdk-dir"):

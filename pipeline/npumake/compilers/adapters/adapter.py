@@ -83,10 +83,10 @@ def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[
     """
     if not versions(adapter):
         needed = " ".join(adapter.distributions)
-        what = f"this target needs {needed}, which is not installed"
+        message = f"this target needs {needed}, which is not installed"
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
         hint = f"install it into a separate environment: {how}"
-        raise StageError(what, None, hint)
+        raise StageError(message, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
         (folder / "options.json").write_text(json.dumps(dict(options)), encoding="utf-8")

@@ -190,7 +190,7 @@ def _before(value: Value) -> list[Node]:
         if maker.op_type in GRID:
             nodes[maker] = None
         read = maker.inputs[:1] if maker.op_type in GRID else maker.inputs
-        new = [each for each in reversed(read) if each is not None and each not in visited]
+        new = [tensor for tensor in reversed(read) if tensor is not None and tensor not in visited]
         visited.update(new)
         waiting += new
     return list(nodes)
@@ -198,8 +198,8 @@ def _before(value: Value) -> list[Node]:
 
 def _totals(samples: Iterable[list[TensorStats]]) -> list[TensorStats]:
     totals: list[TensorStats] = []
-    for each in samples:
-        totals = [a.plus(b) for a, b in zip(totals, each, strict=True)] if totals else each
+    for sample in samples:
+        totals = [a.plus(b) for a, b in zip(totals, sample, strict=True)] if totals else sample
     return totals
 
 
@@ -208,7 +208,9 @@ def _fit(node: CalibrationNode, total: TensorStats) -> Fit:
     step = np.reshape(fresh.scale, -1).astype(np.float64)  # tiny for values close to zero
     reach = np.reshape(node.scale, -1) / step
     channels = len(total.low)
-    lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
+    lost, clipped = (
+        float(np.sum(figures)) / total.numbers for figures in (total.lost, total.clipped)
+    )
     # Per channel: channels close to zero lose nothing, however wide their grids.
     rooms = np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)
     room = float(np.sum(rooms))

@@ -63,8 +63,8 @@ def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
     assert scale is not None  # a check compares it
     right = (scale * repair.factor).astype(scale.dtype)
     value = graph.constant(f"{repair.name}_repaired", right)
-    for each in (node, *_readers(node)):
-        graph.set_inputs(each, {1: value})
+    for neighbor in (node, *_readers(node)):
+        graph.set_inputs(neighbor, {1: value})
     return replace(model, calibrated=graph, cache={})
 
 

@@ -57,7 +57,7 @@ def read_dump(folder: Path, names: Names) -> Dump:
     program = names.program
     matches, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
-    for match in sorted(matches, key=lambda each: each.tensor not in each.label.names):
+    for match in sorted(matches, key=lambda match: match.tensor not in match.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
@@ -129,7 +129,9 @@ def _explained(
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
-    candidates = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    candidates = [
+        (match_row, causes(_evidence(match_row, walk, feeding, operators))) for match_row in rows
+    ]
     return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 

@@ -90,8 +90,8 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
         if values.shape not in (grid.shape, grid.shape[1:]) or not (
             same_kind or values.dtype == grid.dtype
         ):
-            what = f"{values.dtype}{list(values.shape)} where `{name}` takes"
-            raise ProjectError(f"{what} {grid.dtype}{list(grid.shape)}", str(path))
+            message = f"{values.dtype}{list(values.shape)} where `{name}` takes"
+            raise ProjectError(f"{message} {grid.dtype}{list(grid.shape)}", str(path))
         feeds[name] = values.reshape(grid.shape).astype(grid.dtype)
     return feeds
 

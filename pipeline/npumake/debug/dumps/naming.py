@@ -76,7 +76,9 @@ def _read(groups: dict[str, str | None], name: str) -> Label:
     if index is not None and not role:
         role = "output"
     role = {"in": "input", "out": "output"}.get(role, role)
-    names_ = tuple(each.removesuffix(".data") for each in names if each is not None)
+    names_ = tuple(
+        tensor_name.removesuffix(".data") for tensor_name in names if tensor_name is not None
+    )
     rank = 2 if groups.get("side") == "input" else 1 if groups.get("side") else 0
     if rank == 2:
         names_ = names_[:1]  # the node is the tensor's reader

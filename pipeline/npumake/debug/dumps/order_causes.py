@@ -26,7 +26,7 @@ def layout(evidence: Evidence) -> LikelyCause | None:
     best: tuple[float, str] = (0.0, "")
     for words, flat in _laid_out(evidence.ours):
         if not np.array_equal(flat, ours):
-            best = max(best, (explained(ours, theirs, flat), words), key=lambda each: each[0])
+            best = max(best, (explained(ours, theirs, flat), words), key=lambda entry: entry[0])
     score, words = best
     letters = _letters(evidence.reading.order)
     return LikelyCause(
@@ -147,7 +147,7 @@ def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
     for index, row in enumerate(np.rint(ours)):
         channels.setdefault(row.tobytes(), []).append(index)
     candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(theirs)]
-    order = np.array([each.pop(0) if len(each) > 1 else each[0] for each in candidates])
+    order = np.array([axes.pop(0) if len(axes) > 1 else axes[0] for axes in candidates])
     return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
 
 

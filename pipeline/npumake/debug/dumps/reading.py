@@ -120,7 +120,7 @@ def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
     types = [np.dtype(dtype_name)] if dtype_name else _types(tensor)
     shape = _shape(match)
     is_exact = False
-    for dtype in (each for each in types if len(data) == count * each.itemsize):
+    for dtype in (candidate for candidate in types if len(data) == count * candidate.itemsize):
         flat = np.frombuffer(data, dtype.newbyteorder("<"))
         if dtype_name or _is_plausible(flat):
             is_exact |= bool(dtype_name) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize

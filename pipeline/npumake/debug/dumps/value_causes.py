@@ -223,7 +223,9 @@ def some_channels(evidence: Evidence) -> LikelyCause | None:
         return None
     names = ", ".join(map(str, wrong[:8])) + (" and more" if len(wrong) > 8 else "")
     words = f"weights: channels {names} differ, the other {len(ours) - len(wrong)} agree"
-    return LikelyCause("weights", 0.7, words, {"channels": [int(each) for each in wrong[:64]]})
+    return LikelyCause(
+        "weights", 0.7, words, {"channels": [int(channel) for channel in wrong[:64]]}
+    )
 
 
 def _ratio(x: np.ndarray, y: np.ndarray, free: np.ndarray) -> float | None:

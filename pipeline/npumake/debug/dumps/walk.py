@@ -92,8 +92,8 @@ class DumpWalk:
         bound = BOUND + (min(depth, MAX_DEPTH) if self.deviates else 0)
         reading = self._read(name, (expected, self.ours[name]), grid)
         own, local = (
-            difference(each.astype(np.float64), reading.codes, grid)
-            for each in (self.ours[name], expected)
+            difference(values.astype(np.float64), reading.codes, grid)
+            for values in (self.ours[name], expected)
         )
         status, code_difference = _status(own, local, bound)
         if not self.conventions.holds(name, reading):
@@ -121,10 +121,10 @@ class DumpWalk:
 
     def _read(self, name: str, ours: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
         """The reading that agrees; else the likeliest one by the dump's conventions."""
-        floats = [each.astype(np.float64) for each in ours]
+        floats = [values.astype(np.float64) for values in ours]
         ways = self.conventions.sorted(name, self.dump[name])
         for way in ways:
-            if any(difference(each, way.codes, grid).within(BOUND) for each in floats):
+            if any(difference(values, way.codes, grid).within(BOUND) for values in floats):
                 return way
         return ways[0]
 

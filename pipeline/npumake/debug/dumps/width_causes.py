@@ -78,7 +78,7 @@ def byte_order(evidence: Evidence) -> LikelyCause | None:
     if swapped.size != ours.size:
         return None
     with np.errstate(invalid="ignore"):
-        apart, left = (np.abs(each - ours) for each in (theirs, swapped))
+        apart, left = (np.abs(values - ours) for values in (theirs, swapped))
     score = 1.0 - float((~(left <= 1.0)).sum()) / max(int((~(apart <= 1.0)).sum()), 1)
     return LikelyCause(
         "byte_order",

@@ -98,9 +98,9 @@ def _check_sides(vendor: VendorYaml, shape: list[int], layout: str, fed: str) ->
     height = layout.index("H")
     sides = shape[height : height + 2]
     if fed in ("nv12", "yuv444") and any(side % 2 for side in sides):
-        what = f"a {fed} picture of {' x '.join(map(str, sides))} has odd sides"
+        message = f"a {fed} picture of {' x '.join(map(str, sides))} has odd sides"
         hint = "its height and width must be even"
-        raise vendor.error(f"{INPUT}.input_shape", what, hint)
+        raise vendor.error(f"{INPUT}.input_shape", message, hint)
 
 
 def _put_samples(site: InputSite) -> None:

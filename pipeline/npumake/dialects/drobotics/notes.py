@@ -29,32 +29,32 @@ def _input_notes(vendor: VendorYaml) -> Iterator[Note]:
     fed = vendor.items(f"{INPUT}.input_type_rt")
     space, layout = f"{INPUT}.input_space_and_range", f"{INPUT}.input_layout_rt"
     if "bt601_video" in vendor.items(space) and "nv12" not in fed:
-        what = "`input_space_and_range` is ignored: it is for input_type_rt nv12"
-        yield Note(what, vendor.spot(space).value)
+        message = "`input_space_and_range` is ignored: it is for input_type_rt nv12"
+        yield Note(message, vendor.spot(space).value)
     if vendor.given(layout) is not None and "nv12" in fed:
-        what = "`input_layout_rt` is ignored for nv12, which has a layout of its own"
-        yield Note(what, vendor.spot(layout).value)
+        message = "`input_layout_rt` is ignored for nv12, which has a layout of its own"
+        yield Note(message, vendor.spot(layout).value)
     kinds = vendor.items(f"{INPUT}.norm_type") or ("no_preprocess",)
     for at, name in enumerate(("mean_value", "scale_value")):
         key = f"{INPUT}.{name}"
         values = vendor.items(key)
         idle = (value for value, kind in zip(values, kinds, strict=False) if not NORMS[kind][at])
         if any(value not in ("", "None") for value in idle):
-            what = f"`{name}` is ignored where `norm_type` does not ask for it"
-            yield Note(what, vendor.spot(key).value)
+            message = f"`{name}` is ignored where `norm_type` does not ask for it"
+            yield Note(message, vendor.spot(key).value)
 
 
 def _sample_notes(vendor: VendorYaml) -> Iterator[Note]:
     key, folders = f"{CALIBRATION}.cal_data_type", f"{CALIBRATION}.cal_data_dir"
     kinds = vendor.items(key)
     if vendor.value(f"{CALIBRATION}.preprocess_on") and kinds:
-        what = "`cal_data_type` is ignored: with `preprocess_on` pictures are read"
-        yield Note(what, vendor.spot(key).value)
+        message = "`cal_data_type` is ignored: with `preprocess_on` pictures are read"
+        yield Note(message, vendor.spot(key).value)
     names = vendor.items(folders)
     for folder, kind in zip(names, kinds if len(kinds) > 1 else kinds * len(names), strict=False):
         if kind == "uint8" and folder.rstrip("/").endswith("_f32"):
-            what = f"`cal_data_type: {kind}` beats the name of `{folder}`"
-            yield Note(what, vendor.spot(key).value)
+            message = f"`cal_data_type: {kind}` beats the name of `{folder}`"
+            yield Note(message, vendor.spot(key).value)
 
 
 def _default_notes(vendor: VendorYaml) -> Iterator[Note]:
@@ -62,5 +62,5 @@ def _default_notes(vendor: VendorYaml) -> Iterator[Note]:
     level, prefix = f"{COMPILER}.optimize_level", "model_parameters.output_model_file_prefix"
     for key in (level, prefix):
         if vendor.given(key) is None:
-            what = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
-            yield Note(what, vendor.spot(key).key)
+            message = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
+            yield Note(message, vendor.spot(key).key)

@@ -34,8 +34,8 @@ def _check_x3(vendor: VendorYaml) -> None:
     fed = vendor.items("input_parameters.input_type_rt")
     layouts = vendor.items("input_parameters.input_layout_rt")
     if ("yuv444", "NCHW") in zip(fed, layouts, strict=False):
-        what = "RDK X3 takes no yuv444 in NCHW"
-        raise vendor.error("input_parameters.input_layout_rt", what, "write NHWC")
+        message = "RDK X3 takes no yuv444 in NCHW"
+        raise vendor.error("input_parameters.input_layout_rt", message, "write NHWC")
 
 
 def _check_later(vendor: VendorYaml) -> None:

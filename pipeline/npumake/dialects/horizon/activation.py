@@ -60,7 +60,7 @@ def activation_notes(vendor: VendorYaml) -> tuple[Note, ...]:
         values = entry.value if isinstance(entry.value, list) else [entry.value]
         if entry.name in ("num_bin", "max_num_bin") and len(values) > 1:
             found.append((f"`{entry.name}`: {_LARGEST}", entry))
-    return tuple(Note(what, entry.spot.value) for what, entry in found)
+    return tuple(Note(message, entry.spot.value) for message, entry in found)
 
 
 def _activation(model: ConfigEntry) -> list[ConfigEntry]:

@@ -109,8 +109,8 @@ def _put_norm(site: InputSite) -> None:
     given = {key: site.item(key) for key in VALUES if site.item(key) not in ("", "None")}
     for key in given:
         if site.item(f"{INPUT}.input_type_train") == "featuremap":
-            what = f"`{key.partition('.')[2]}` for a feature map"
-            raise site.vendor.error(key, what, "it is for pictures: write None for this input")
+            message = f"`{key.partition('.')[2]}` for a feature map"
+            raise site.vendor.error(key, message, "it is for pictures: write None for this input")
     if scale in given and std in given:
         raise site.vendor.error(std, "both `scale_value` and `std_value`", "keep one of them")
     if mean in given:

@@ -60,8 +60,8 @@ class ConfigEntry:
 
     def strange(self, kind: str, known: Sequence[str]) -> ProjectError:
         """For a key, or another `kind` of name, that nobody knows."""
-        what = f"unknown {kind} `{self.name}`"
-        return ProjectError(what, self.spot.key, did_you_mean(self.name, known))
+        message = f"unknown {kind} `{self.name}`"
+        return ProjectError(message, self.spot.key, did_you_mean(self.name, known))
 
 
 def quant_config(vendor: VendorYaml) -> ConfigEntry | None:

@@ -48,7 +48,7 @@ def written(request: HandoverRequest) -> Handed:
     }
     carried = (*handled(request), "bias_correction")
     quantization = unsaid(request.sections.quantization, *carried)
-    missing = [what for what in left_out(request) if not what.startswith(CORRECTED)]
+    missing = [omission for omission in left_out(request) if not omission.startswith(CORRECTED)]
     return Handed(document, (*missing, *_layouts(request), *quantization))
 
 
@@ -66,9 +66,9 @@ def _norm(given: ModelInput, key: str, usual: float) -> str:
     if not np.any(np.not_equal(value, usual)):
         return "None"
     if types(given)[0] == "featuremap":
-        what = f"`{key}` of a feature map: hb_compile has none"
+        message = f"`{key}` of a feature map: hb_compile has none"
         hint = "leave it out, and feed what the model computes with"
-        raise ProjectError(what, Route(f"inputs.{given.name}.{key}"), hint)
+        raise ProjectError(message, Route(f"inputs.{given.name}.{key}"), hint)
     return numbers(value)
 
 

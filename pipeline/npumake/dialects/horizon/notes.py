@@ -32,13 +32,13 @@ def _is_calibrated(vendor: VendorYaml) -> bool:
 
 
 def _noise_notes(vendor: VendorYaml) -> Iterator[Note]:
-    what = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
-    yield Note(what, vendor.spot(METHOD).value)
+    message = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
+    yield Note(message, vendor.spot(METHOD).value)
 
 
 def _march_notes(vendor: VendorYaml) -> Iterator[Note]:
     key = "model_parameters.march"
     march = vendor.text(key)
     if march in KIN:
-        what = f"of `{march}` no more than the name is known: it is planned as {KIN[march]}"
-        yield Note(what, vendor.spot(key).value)
+        message = f"of `{march}` no more than the name is known: it is planned as {KIN[march]}"
+        yield Note(message, vendor.spot(key).value)

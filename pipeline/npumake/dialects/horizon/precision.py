@@ -77,8 +77,8 @@ def precision_notes(vendor: VendorYaml) -> tuple[Note, ...]:
     found = []
     for entry in config.below() if config else ():
         if entry.name in _WITHOUT_EFFECT and "modelwise_search" not in entry.route:
-            what = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
-            found.append(Note(what, entry.spot.value))
+            message = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
+            found.append(Note(message, entry.spot.value))
         elif entry.value == SUMS:
             found.append(Note(_SUMS, entry.spot.value))
         elif isinstance(entry.value, str) and TYPES.get(entry.value, entry.value) != entry.value:

@@ -29,8 +29,8 @@ def check_shape(vendor: VendorYaml, shape: list[int], layout: str, fed: str) -> 
     if len(shape) != 4:
         raise vendor.error(key, f"a {fed} picture has four dimensions, not {len(shape)}")
     if shape[layout.index("C")] != channels:
-        what = f"{shape[layout.index('C')]} channels in {layout}"
-        raise vendor.error(key, what, f"a {fed} picture has {channels}")
+        message = f"{shape[layout.index('C')]} channels in {layout}"
+        raise vendor.error(key, message, f"a {fed} picture has {channels}")
     height = layout.index("H")
     if fed == "nv12" and any(side % 2 for side in shape[height : height + 2]):
         raise vendor.error(key, "nv12 does not support odd sizes")

@@ -56,17 +56,17 @@ def model_group(request: HandoverRequest) -> dict[str, Json]:
 def input_group(request: HandoverRequest) -> dict[str, Json]:
     """All but mean and scale. Raises ProjectError for what such a tool cannot be told."""
     inputs = request.inputs.values()
-    trained = [types(each) for each in inputs]
-    ranges = ["bt601_video" if each.form.video else "regular" for each in inputs]
+    trained = [types(model_input) for model_input in inputs]
+    ranges = ["bt601_video" if model_input.form.video else "regular" for model_input in inputs]
     group = {
-        "input_name": _list(each.name for each in inputs),
+        "input_name": _list(model_input.name for model_input in inputs),
         "input_type_train": _list(kind for kind, _ in trained),
-        "input_layout_train": _list(each.section.layout for each in inputs),
+        "input_layout_train": _list(model_input.section.layout for model_input in inputs),
         "input_type_rt": _list(runtime_type for _, runtime_type in trained),
-        "input_shape": _list("x".join(map(str, each.form.shape)) for each in inputs),
+        "input_shape": _list("x".join(map(str, model_input.form.shape)) for model_input in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }
-    batch = max(each.section.batch for each in inputs)
+    batch = max(model_input.section.batch for model_input in inputs)
     return group | ({"input_batch": batch} if batch > 1 else {})
 
 
@@ -74,18 +74,20 @@ def types(model_input: ModelInput) -> tuple[str, str]:
     """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
     section, route = model_input.section, f"inputs.{model_input.name}"
     if section.preprocess is not None:
-        what = "a picture in planes: this vendor's tool has no word for it"
-        raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
+        message = "a picture in planes: this vendor's tool has no word for it"
+        raise ProjectError(message, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
     trained: str = section.type or "featuremap"
     if trained == "featuremap" and model_input.form.offset:
         sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
         if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
-            what = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
-            raise ProjectError(what, Route(f"{route}.offset"), "say `offset: 0`")
+            message = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
+            raise ProjectError(message, Route(f"{route}.offset"), "say `offset: 0`")
         trained = PLAIN[sizes["C"]]
     elif trained != "featuremap" and not model_input.form.offset:
-        what = "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
-        raise ProjectError(what, Route(f"{route}.offset"), "leave `offset` out")
+        message = (
+            "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
+        )
+        raise ProjectError(message, Route(f"{route}.offset"), "leave `offset` out")
     return trained, section.fed_type or trained
 
 
@@ -132,7 +134,7 @@ def node_info(request: HandoverRequest, on_cpu: Sequence[str] = ()) -> dict[str,
         name: {"ON": "CPU"} if node.whole in on_cpu else _fields(node)
         for name, node in decided.nodes.items()
     }
-    fields = {name: each for name, each in entries.items() if each}
+    fields = {name: entry for name, entry in entries.items() if entry}
     return {"node_info": fields} if fields else {}
 
 

@@ -13,10 +13,10 @@ METHOD = f"{CALIBRATION}.calibration_type"
 
 def calibration_notes(vendor: VendorYaml) -> Iterator[Note]:
     """Of calibration_parameters and custom_op."""
-    for key, what in _idle(vendor):
+    for key, message in _idle(vendor):
         name = key.partition(".")[2]
         if vendor.given(key) is not None and vendor.value(key) != vendor.keys[key].default:
-            yield Note(f"`{name}` is ignored: {what}", vendor.spot(key).value)
+            yield Note(f"`{name}` is ignored: {message}", vendor.spot(key).value)
 
 
 def _idle(vendor: VendorYaml) -> Iterator[tuple[str, str]]:
@@ -27,9 +27,9 @@ def _idle(vendor: VendorYaml) -> Iterator[tuple[str, str]]:
     if kind not in ("kl", "max", "mix"):
         yield f"{CALIBRATION}.per_channel", "it is for `calibration_type` kl, max or mix"
     if kind in ("skip", "load"):
-        what = f"`calibration_type: {kind}` reads no samples"
-        yield f"{CALIBRATION}.cal_data_dir", what
-        yield f"{CALIBRATION}.cal_data_type", what
-        yield f"{CALIBRATION}.preprocess_on", what
+        message = f"`calibration_type: {kind}` reads no samples"
+        yield f"{CALIBRATION}.cal_data_dir", message
+        yield f"{CALIBRATION}.cal_data_type", message
+        yield f"{CALIBRATION}.preprocess_on", message
     if not vendor.items("custom_op.op_register_files"):
         yield "custom_op.custom_op_dir", "`op_register_files` names no file"

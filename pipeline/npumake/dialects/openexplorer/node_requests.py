@@ -154,8 +154,8 @@ def node_types(vendor: VendorYaml, key: str) -> Iterator[tuple[str, str]]:
     for item in vendor.items(key):
         node, _, type = (part.strip() for part in item.rpartition(":"))
         if not node or type not in INTEGERS:
-            what = f"`{item}` does not give a node its type"
-            raise vendor.error(key, what, "write  node_name:int16;other_name:int16")
+            message = f"`{item}` does not give a node its type"
+            raise vendor.error(key, message, "write  node_name:int16;other_name:int16")
         yield node_name(node), type
 
 

@@ -39,8 +39,8 @@ def input_names(vendor: VendorYaml, lists: tuple[str, ...]) -> tuple[str, ...]:
             raise vendor.error("input_parameters.input_name", f"input `{name}` is written twice")
     for key in lists if not names else ():
         if len(vendor.items(key)) > 1:
-            what = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
-            raise vendor.error(key, what, "name them in `input_name`, in the same order")
+            message = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
+            raise vendor.error(key, message, "name them in `input_name`, in the same order")
     return names or ("*",)
 
 
@@ -52,8 +52,8 @@ def per_input(vendor: VendorYaml, key: str, count: int) -> tuple[str, ...]:
         items = (*items, "")  # the last one is empty
     if len(items) != count:
         name = key.partition(".")[2]
-        what = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
-        raise vendor.error(key, what, "one value per input, divided by `;`")
+        message = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
+        raise vendor.error(key, message, "one value per input, divided by `;`")
     return items
 
 
@@ -140,8 +140,8 @@ def whole(
         lowest <= int(text) <= highest or int(text) in other
     ):
         also = "".join(f"{number} or " for number in other)
-        what = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
-        raise vendor.error(key, what)
+        message = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
+        raise vendor.error(key, message)
     return int(text)
 
 
@@ -227,11 +227,11 @@ def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[st
     trained_key, fed_key = f"{INPUT}.input_type_train", f"{INPUT}.input_type_rt"
     training_type, runtime_type = site.item(trained_key), site.item(fed_key)
     if runtime_type not in legal[training_type]:
-        what = f"a model trained on {training_type} cannot be fed {runtime_type}"
+        message = f"a model trained on {training_type} cannot be fed {runtime_type}"
         hint = (
             f"trained on {training_type}, input_type_rt may be: {', '.join(legal[training_type])}"
         )
-        raise site.vendor.error(fed_key, what, hint)
+        raise site.vendor.error(fed_key, message, hint)
     site.put("inputs", "type", training_type, trained_key)
     site.put("inputs", "fed_type", runtime_type, fed_key)
     if runtime_type != "featuremap":

@@ -77,16 +77,18 @@ def notes(document: Document) -> tuple[Note, ...]:
         key = ".".join(part for part in route if isinstance(part, str))
         value = _value(meta.document.data, route)
         if key in IGNORED and (value != USUAL[key] if key in USUAL else value):
-            what = f"`{route[-1]}` is ignored: {IGNORED[key]}"
-            found.append(Note(what, meta.spot(*route).value))
+            message = f"`{route[-1]}` is ignored: {IGNORED[key]}"
+            found.append(Note(message, meta.spot(*route).value))
     layout = meta.said.data_layout.lower()
     if layout != "default" and any(entry.has_preprocess for entry in meta.inputs):
-        what = "`data_layout` has no effect on an input with `preprocess`, which says how it is fed"
-        found.append(Note(what, meta.spot("data_layout").value))
+        message = (
+            "`data_layout` has no effect on an input with `preprocess`, which says how it is fed"
+        )
+        found.append(Note(message, meta.spot("data_layout").value))
     for name, value in delegates_of(meta).items():
         if delegate_type(value) == "gpu":
-            what = "there is no GPU here: what it would compute is float, on the CPU"
-            found.append(Note(what, meta.spot("delegate", name).value))
+            message = "there is no GPU here: what it would compute is float, on the CPU"
+            found.append(Note(message, meta.spot("delegate", name).value))
     return tuple(found)
 
 
@@ -243,8 +245,8 @@ def _put_delegates(meta: Meta, native: Native) -> None:
     for index, (name, unit) in enumerate(units.items()):
         for earlier in list(units)[:index] if name.endswith(BEHIND) else ():
             if units[earlier] != unit and earlier != EVERY and not earlier.endswith(BEHIND):
-                what = f"`{name}` comes after `{earlier}`, which is for another unit"
-                raise meta.error(("delegate", name), what, "name single layers last")
+                message = f"`{name}` comes after `{earlier}`, which is for another unit"
+                raise meta.error(("delegate", name), message, "name single layers last")
     for unit in ("cpu", "npu"):
         names = [name for name, on in units.items() if (name, on) != (EVERY, "npu") and on == unit]
         if names:

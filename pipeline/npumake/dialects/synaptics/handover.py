@@ -118,8 +118,10 @@ def _one(scale: PerChannel, name: str) -> float:
     """SyNAP has one scale for all channels. Raises ProjectError where they differ."""
     found = set(np.atleast_1d(scale).tolist())
     if len(found) != 1:
-        what = "a scale per channel: SyNAP has one for all"
-        raise ProjectError(what, Route(f"inputs.{name}.scale"), "work it into the model's weights")
+        message = "a scale per channel: SyNAP has one for all"
+        raise ProjectError(
+            message, Route(f"inputs.{name}.scale"), "work it into the model's weights"
+        )
     return float(found.pop())
 
 

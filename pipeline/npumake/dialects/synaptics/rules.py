@@ -115,11 +115,11 @@ def _model_and_chips(beside: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
 def _layout(meta: Meta) -> None:
     layout, key = meta.said.data_layout.lower(), ("data_layout",)
     if layout not in ("default", "nchw", "nhwc"):
-        what = f"`data_layout` cannot be `{meta.said.data_layout}`"
-        raise meta.error(key, what, "allowed: default, nchw, nhwc")
+        message = f"`data_layout` cannot be `{meta.said.data_layout}`"
+        raise meta.error(key, message, "allowed: default, nchw, nhwc")
     if layout == "nhwc" and meta.layout == "NCHW":
-        what = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
-        raise meta.error(key, what, "leave `data_layout` out, or write default")
+        message = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
+        raise meta.error(key, message, "leave `data_layout` out, or write default")
 
 
 def _names(meta: Meta) -> None:
@@ -134,11 +134,11 @@ def _names(meta: Meta) -> None:
             at = len(names) - 1 - names[::-1].index(twice[0])
             raise meta.error((key, at, "name"), f"`{twice[0]}` is written twice under `{key}`")
         if None in names and any(names):
-            what = f"some of the {key} have a name and others have none"
-            raise meta.error((key, names.index(None)), what, "name all of them, or none")
+            message = f"some of the {key} have a name and others have none"
+            raise meta.error((key, names.index(None)), message, "name all of them, or none")
         if meta.suffix == ".pb" and not any(names):
-            what = f"a .pb model does not tell its {key}"
-            raise meta.error((key,), what, f"write `name` of each under `{key}:`")
+            message = f"a .pb model does not tell its {key}"
+            raise meta.error((key,), message, f"write `name` of each under `{key}:`")
 
 
 def _shapes(meta: Meta) -> None:
@@ -149,24 +149,24 @@ def _shapes(meta: Meta) -> None:
         if entry.name is None and entry.shape is not None and meta.suffix != ".prototxt":
             raise meta.error((*route, "shape"), "a `shape` without a `name`", "write both")
         if entry.shape is not None and len(entry.shape) < 2:
-            what = f"a shape of {len(entry.shape)} dimension"
-            raise meta.error((*route, "shape"), what, "the first one counts the samples")
+            message = f"a shape of {len(entry.shape)} dimension"
+            raise meta.error((*route, "shape"), message, "the first one counts the samples")
 
 
 def _normalization(meta: Meta) -> None:
     for index, entry in enumerate(meta.inputs):
         if entry.scale == 0.0:
-            what = "`scale` cannot be 0: values are divided by it"
-            raise meta.error(("inputs", index, "scale"), what)
+            message = "`scale` cannot be 0: values are divided by it"
+            raise meta.error(("inputs", index, "scale"), message)
         if isinstance(entry.means, tuple) and entry.shape is not None:
             channels = entry.shape[-1 if meta.layout == "NHWC" else 1]
             if len(entry.means) not in (1, channels):
-                what = f"{len(entry.means)} `means` for {channels} channels"
-                raise meta.error(("inputs", index, "means"), what)
+                message = f"{len(entry.means)} `means` for {channels} channels"
+                raise meta.error(("inputs", index, "means"), message)
     if meta.datasets and len(meta.datasets) != len(meta.inputs):
-        what = f"{len(meta.datasets)} datasets for {len(meta.inputs)} inputs"
+        message = f"{len(meta.datasets)} datasets for {len(meta.inputs)} inputs"
         hint = "one per input; an input of which nothing is said is an empty item of `inputs:`"
-        raise meta.error(("quantization", "dataset"), what, hint)
+        raise meta.error(("quantization", "dataset"), message, hint)
 
 
 def _quantization(meta: Meta) -> None:
@@ -179,13 +179,13 @@ def _quantization(meta: Meta) -> None:
         if kind not in TYPES:
             raise meta.error(route, f"unknown type `{kind}`", did_you_mean(kind, TYPES))
     if {"uint8", "int8"} <= set(types.values()):
-        what = "uint8 and int8 in one model"
-        raise meta.error(("quantization", "data_type"), what, "keep one of them")
+        message = "uint8 and int8 in one model"
+        raise meta.error(("quantization", "data_type"), message, "keep one of them")
     kind = base_type(types)
     if said.scheme != "default" and kind not in SCHEMES[said.scheme]:
-        what = f"`{said.scheme}` is not for {kind}"
+        message = f"`{said.scheme}` is not for {kind}"
         hint = f"it is for {' and '.join(SCHEMES[said.scheme])}"
-        raise meta.error(("quantization", "scheme"), what, hint)
+        raise meta.error(("quantization", "scheme"), message, hint)
 
 
 def types_of(meta: Meta) -> Mapping[str, str]:
@@ -206,20 +206,20 @@ def _delegate(meta: Meta) -> None:
     for name, value in delegates_of(meta).items():
         kind, route = delegate_type(value), ("delegate", name)
         if kind not in ("default", "npu", "gpu", "cpu"):
-            what = f"unknown delegate `{kind}`"
-            raise meta.error(route, what, did_you_mean(kind, ("npu", "gpu", "cpu")))
+            message = f"unknown delegate `{kind}`"
+            raise meta.error(route, message, did_you_mean(kind, ("npu", "gpu", "cpu")))
         if name == INPUTS:
-            what = "`INPUTS` has no delegate: an input is not computed"
-            raise meta.error(route, what, "name layers")
+            message = "`INPUTS` has no delegate: an input is not computed"
+            raise meta.error(route, message, "name layers")
         for chip in meta.chips:
             if kind != "default" and kind not in DELEGATES.get(chip, (kind,)):
-                what = f"{chip} has no {kind}"
-                raise meta.error(route, what, f"it has: {', '.join(DELEGATES[chip])}")
+                message = f"{chip} has no {kind}"
+                raise meta.error(route, message, f"it has: {', '.join(DELEGATES[chip])}")
 
     kinds = {delegate_type(value) for value in delegates_of(meta).values()}
     if meta.datasets and kinds and kinds <= {"cpu", "gpu"} and EVERY in delegates_of(meta):
-        what = "a dataset, though no layer is for the NPU: only the NPU is quantized for"
-        raise meta.error(("quantization", "dataset"), what, "remove it, or `delegate`")
+        message = "a dataset, though no layer is for the NPU: only the NPU is quantized for"
+        raise meta.error(("quantization", "dataset"), message, "remove it, or `delegate`")
 
 
 def delegates_of(meta: Meta) -> Mapping[str, str]:
@@ -250,8 +250,8 @@ def _security(meta: Meta) -> None:
         return
     keys = [key for key in SECRETS if getattr(said, key) is not None]
     if said.file is not None and keys:
-        what = f"both a security `file` and `{keys[0]}`"
-        raise meta.error(("security", keys[0]), what, "keep one of them")
+        message = f"both a security `file` and `{keys[0]}`"
+        raise meta.error(("security", keys[0]), message, "keep one of them")
     if said.file is None and len(keys) < len(SECRETS):
         missing = ", ".join(f"`{key}`" for key in SECRETS if key not in keys)
         hint = "or name a `file` that holds them"

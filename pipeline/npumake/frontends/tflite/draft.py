@@ -147,8 +147,8 @@ class GraphDraft:
             return value
         if tensor.dtype not in CODES or grid.scale.ndim:
             kind = "per channel" if grid.scale.ndim else tensor.dtype
-            what = f"activation `{tensor.name}` is quantized to {kind}"
-            raise MalformedError(f"{what}: only 8 bits, with one scale, are supported")
+            message = f"activation `{tensor.name}` is quantized to {kind}"
+            raise MalformedError(f"{message}: only 8 bits, with one scale, are supported")
         name = tensor.name
         scale = self._stored(f"{name}_scale", grid.scale)
         zero_point = self._stored(f"{name}_zero_point", grid.zero_point)

@@ -166,8 +166,8 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> TFLiteTensor:
     name, shape = table.text(3), tuple(table.numbers(0, "<i4").tolist())
     number = table.scalar(1, "b", 0)
     if number not in TYPES:
-        what = OTHERS.get(number, f"type {number}, which the format does not have")
-        raise MalformedError(f"tensor `{name}` is of {what}: only real numbers can be read")
+        message = OTHERS.get(number, f"type {number}, which the format does not have")
+        raise MalformedError(f"tensor `{name}` is of {message}: only real numbers can be read")
     if min(shape, default=1) < 0 or math.prod(shape) > MAX_ELEMENTS:
         raise MalformedError(f"tensor `{name}` has the shape {list(shape)}")
     index, dtype = table.scalar(2, "I", 0), TYPES[number]

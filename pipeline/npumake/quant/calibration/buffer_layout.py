@@ -126,12 +126,12 @@ class Layout:
         order = sorted(range(len(slices)), key=lambda index: slices[index][2])
         ends = accumulate(slices[index][1].elements for index in order)
         starts = dict(zip(order, [0, *ends], strict=False))
-        return [SlicePosition(starts[index], *each) for index, each in enumerate(slices)]
+        return [SlicePosition(starts[index], *bounds) for index, bounds in enumerate(slices)]
 
     @property
     def starts(self) -> list[int]:
         """The start of each slice."""
-        return [each.start for each in self.positions]
+        return [position.start for position in self.positions]
 
     @property
     def elements(self) -> int:
@@ -176,7 +176,7 @@ class Layout:
 
     def counted(self, enough: int) -> list[Int64]:
         """For each tensor, the buffer positions of the elements that are counted."""
-        last = {each.row: each.start for each in self.positions}
+        last = {position.row: position.start for position in self.positions}
         views = self.views.values()
         return [last[row] + counted_elements(view, enough) for row, view in enumerate(views)]
 

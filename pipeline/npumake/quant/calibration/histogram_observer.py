@@ -136,8 +136,8 @@ class HistogramObserver:
         if not finite.all():
             row = int(np.argmin(finite))
             span = f"{extremes.low[row]} .. {extremes.high[row]}"
-            what = f"the float model gives no finite number: {span}"
-            raise NotFiniteError(what, list(self._layout.views)[row])
+            message = f"the float model gives no finite number: {span}"
+            raise NotFiniteError(message, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
         for row in () if self._empty else np.flatnonzero(needed > self._exponents):

@@ -74,7 +74,7 @@ def _ends(
             else:
                 interval = _operand(node, index, ends, ranges)
             ends[own] = _hull(ends[own], interval) if own in ends else interval
-    return {value: each for value, each in ends.items() if each != UNBOUNDED}
+    return {value: end for value, end in ends.items() if end != UNBOUNDED}
 
 
 def _hull(a: Interval, b: Interval) -> Interval:

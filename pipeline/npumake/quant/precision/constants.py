@@ -49,7 +49,7 @@ def operand_grid(
         return activation_grid(low, high, scheme)
     others = [grid for at, grid in around.items() if at != index]
     if node.op_type in SUMS:
-        least, most = _within(node, index, reach_of(output), [reach_of(each) for each in others])
+        least, most = _within(node, index, reach_of(output), [reach_of(other) for other in others])
         low, high = max(low, min(least, 0.0)), min(high, max(most, 0.0))
     if node.op_type == "Mul" and others:
         most = largest(output) / float(others[0].scale)

@@ -76,7 +76,7 @@ def limited_scales(
 
 
 def _widened(grids: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
-    return Grids(*(with_least_scale(*each) for each in zip(grids, least, power, strict=True)))
+    return Grids(*(with_least_scale(*limits) for limits in zip(grids, least, power, strict=True)))
 
 
 def with_least_scale(grid: Grid, least: float, power: bool = False) -> Grid:

@@ -154,16 +154,16 @@ def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes that compute the operator of that number in the trained file."""
     is_number = name.isdecimal() and name.isascii() and len(name) <= MAX_NUMBER_DIGITS
     trained = operator_nodes(graph, int(name)) if is_number else ()
-    return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
+    return tuple(dict.fromkeys(node for node_name in trained for node in graph.find(node_name)))
 
 
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes of a layer id of SyNAP's quantizer: type_name_number of each fused node, one after
     another."""
     by_prefix = {
-        f"{node.op_type}_{each}_": node
+        f"{node.op_type}_{node_name}_": node
         for node in graph.nodes()
-        for each in (*origin(node), str(node.name))
+        for node_name in (*origin(node), str(node.name))
     }
     fused, rest = list[Node](), name
     while rest:
@@ -181,8 +181,8 @@ def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
     for node in graph.nodes():
         for way, inner in inside(node):
             if name in (way, inner.name):
-                what = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
-                raise ProjectError(what, route, f"name the {node.op_type} itself, `{node.name}`")
+                message = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
+                raise ProjectError(message, route, f"name the {node.op_type} itself, `{node.name}`")
 
 
 def _all_names(graph: Graph) -> Iterable[str]:

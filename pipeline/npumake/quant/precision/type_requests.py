@@ -97,8 +97,8 @@ def _ask_types(
         if rule.name == MASKS and joins_coefficients(graph):
             requests.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
         nodes, results = (
-            tuple(dict.fromkeys(wholes.get(node, node) for node in each))
-            for each in (selected.nodes, selected.results)
+            tuple(dict.fromkeys(wholes.get(node, node) for node in names))
+            for names in (selected.nodes, selected.results)
         )
         meant = SelectedNodes(nodes, selected.inputs, results)
         _ask(requests, meant, rule.type, firmly=rule.name != EVERYTHING)

@@ -190,7 +190,7 @@ class Evaluator:
 
     def _fold_outputs(self, graphs: Sequence[Graph]) -> ModelOutputs:
         """The outputs of one graph per fold, fold after fold."""
-        by_fold = [self._outputs_of(*each) for each in zip(graphs, self.folds, strict=True)]
+        by_fold = [self._outputs_of(*pair) for pair in zip(graphs, self.folds, strict=True)]
         read, distributions = zip(*by_fold, strict=True)
         return ModelOutputs([*chain(*read)], [*chain(*distributions)])
 
@@ -201,7 +201,7 @@ class Evaluator:
         behind = [name for name in ends if name not in read]
         names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
-        samples = [dict(zip(names, each, strict=True)) for each in self._outputs(watched, fold)]
+        samples = [dict(zip(names, values, strict=True)) for values in self._outputs(watched, fold)]
         return ModelOutputs(
             *([[sample[name] for name in some] for sample in samples] for some in (read, behind))
         )

@@ -99,11 +99,11 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     both = search.asymmetric or (not chip.symmetric,)
     asymmetric = both if calibration.symmetric is None else (not calibration.symmetric,)
     if not chip.per_channel and channels and all(channels):
-        what = f"{target.name} has one scale for all channels of a feature map"
-        raise ProjectError(what, Route("calibration.modelwise.per_channel"))
+        message = f"{target.name} has one scale for all channels of a feature map"
+        raise ProjectError(message, Route("calibration.modelwise.per_channel"))
     if not chip.may_be_asymmetric and all(asymmetric):
-        what = f"{target.name} has no zero points: its grids are symmetric"
-        raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
+        message = f"{target.name} has no zero points: its grids are symmetric"
+        raise ProjectError(message, Route("calibration.modelwise.asymmetric"))
     combinations = [
         Candidate(method, share, not zero, channel)
         for channel, zero in product(sorted(channels), sorted(asymmetric))
@@ -111,8 +111,8 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
         if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
     ]
     if not combinations:
-        what = "nothing to try: one of the lists is empty"
-        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the default")
+        message = "nothing to try: one of the lists is empty"
+        raise ProjectError(message, Route("calibration.modelwise"), "leave it out for the default")
     return combinations
 
 

@@ -188,7 +188,7 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
     if name == SYMMETRIC:
         return replace(recipe, symmetric=True)
     on = (*recipe.switches, name)
-    return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
+    return replace(recipe, switches=tuple(switch for switch in SWITCHES if switch in on))
 
 
 def _named(recipe: Recipe, evaluator: Evaluator) -> str:
