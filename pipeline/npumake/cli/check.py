@@ -88,7 +88,7 @@ def _target_check(
 def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Checks a project with the placement of its build. Raises PipelineError."""
     from npumake.cli.vendors.project import build
-    from npumake.dialects.advice import words_of
+    from npumake.dialects.advice import wording_of
     from npumake.graph import Graph
     from npumake.project.reader import built
     from npumake.project.sections import Quantization
@@ -109,7 +109,7 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
         inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
         quantization = node.params["quantization"] if name in by_target else {}
         check = _target_check(graph, read_target(name), built(Quantization, quantization), inputs)
-        words = words_of(project_build.vendor_dialect)
+        words = wording_of(project_build.vendor_dialect)
         yield check._replace(checked=check.checked.in_words(words.text))
 
 

@@ -168,11 +168,8 @@ def _closeness(name: str, setting: Setting) -> Metric:
 
     def summed(agreements: Iterable[list[Agreement]]) -> Mapping[str, float]:
         totals: list[Agreement] = []
-        for agreement in agreements:
-            totals = [
-                a + b
-                for a, b in zip(totals or [Agreement()] * len(agreement), agreement, strict=True)
-            ]
+        for row in agreements:
+            totals = [a + b for a, b in zip(totals or [Agreement()] * len(row), row, strict=True)]
         return {"cosine": worst(total.cosine for total in totals)}
 
     return Metric(name, look, summed, needs_real=True)

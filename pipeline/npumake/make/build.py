@@ -237,7 +237,7 @@ class Build:
 
     def with_place(self, node: Node, error: PipelineError) -> PipelineError:
         """The error with the place of its YAML key, in the words of the project's dialect."""
-        words = advice.words_of(self.vendor_dialect)
+        words = advice.wording_of(self.vendor_dialect)
         error.what, error.hint = words.text(error.what), words.text(error.hint)
         if not isinstance(error.where, Route):
             if self.vendor_dialect and isinstance(error.where, str):

@@ -17,8 +17,8 @@ from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, s
 from npumake.compilers.vendor_tool import PREFIX
 from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
-from npumake.dialects.handover import HandoverRequest, Tool
-from npumake.dialects.tools import TOOLS, handed
+from npumake.dialects.handover import HandoverRequest, VendorTool
+from npumake.dialects.tools import TOOLS, complete_document
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
 from npumake.progress import tell
@@ -76,7 +76,7 @@ def handover(
     request, sets = request_of(
         tool, sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
-    for what in handed(tool, request).left_out:
+    for what in complete_document(tool, request).omissions:
         tell(f"{tool.config} does not say `{what}`")
     return Handover(partial(files, tool, request, sources, sets))
 
@@ -89,7 +89,7 @@ class Graphs(NamedTuple):
 
 
 def request_of(
-    tool: Tool,
+    tool: VendorTool,
     sections: Sections,
     target: Target,
     graphs: Graphs,

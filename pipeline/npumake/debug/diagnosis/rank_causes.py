@@ -240,10 +240,12 @@ def worst_node(
     remedy = remedied(inputs, first.node, bool(first.cause), BROKEN_COSINE)
     facts = (first.node, rounded(first.lost), origin(node), cause)
     if remedy is None:
-        return WorstNode(*facts, "", search=inputs.search, input_settings=inputs.words.fed)
+        return WorstNode(
+            *facts, "", search=inputs.search, input_settings=inputs.words.input_settings
+        )
     search = "" if remedy.after >= BROKEN_COSINE else inputs.search
     tried = (remedy.before, remedy.after)
-    return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.fed)
+    return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.input_settings)
 
 
 def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from npumake.custom.operators import Operators
 from npumake.data.samples import Samples, made_up
-from npumake.dialects.advice import NATIVE, Words
+from npumake.dialects.advice import NATIVE, Wording
 from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.project.precision import Type
@@ -45,7 +45,7 @@ class CalibrationInputs:
     operators: Operators
     calibration: Calibration
     quantization: Quantization
-    words: Words = NATIVE
+    words: Wording = NATIVE
 
     @property
     def is_fixed(self) -> bool:

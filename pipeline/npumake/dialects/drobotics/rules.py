@@ -1,4 +1,4 @@
-"""What hb_mapper asks of keys together: the limits of a board."""
+"""hb_mapper's rules across keys: the limits of each board."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _X3 = "bernoulli2"
 
 
 def check_rules(vendor: VendorYaml) -> None:
-    """Raises the first ProjectError for what the board of `march` cannot do."""
+    """Raises the first ProjectError for a setting that the board of `march` does not support."""
     is_x3 = vendor.text("model_parameters.march") == _X3
     (_check_x3 if is_x3 else _check_later)(vendor)
     input_sources(vendor)
@@ -19,21 +19,21 @@ def check_rules(vendor: VendorYaml) -> None:
         ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
         ("compiler_parameters.jobs", 1, 4096, ()),
     ):
-        if vendor.given(key) is not None:
+        if vendor.raw_value(key) is not None:
             whole(vendor, key, low, high, other)
 
 
 def _check_x3(vendor: VendorYaml) -> None:
     for name in ("node_info", "set_node_data_type"):
         key = f"model_parameters.{name}"
-        if vendor.given(key) is not None:
+        if vendor.raw_value(key) is not None:
             hint = "on RDK X3 use `run_on_cpu` and `run_on_bpu`"
             raise vendor.error(key, f"`{name}` is for RDK X5 and RDK Ultra", hint)
     if "int16" in vendor.text("calibration_parameters.optimization"):
         raise vendor.error("calibration_parameters.optimization", "RDK X3 has no int16")
-    fed = vendor.items("input_parameters.input_type_rt")
+    runtime_types = vendor.items("input_parameters.input_type_rt")
     layouts = vendor.items("input_parameters.input_layout_rt")
-    if ("yuv444", "NCHW") in zip(fed, layouts, strict=False):
+    if ("yuv444", "NCHW") in zip(runtime_types, layouts, strict=False):
         message = "RDK X3 takes no yuv444 in NCHW"
         raise vendor.error("input_parameters.input_layout_rt", message, "write NHWC")
 

@@ -1,4 +1,4 @@
-"""What SyNAP asks of a metafile's keys together, with the model and the chips it is for."""
+"""SyNAP's rules across the keys of a metafile, the model and its chips."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ SCHEMA = schema_of(Metafile, "SyNAP metafile")
 
 @dataclass(frozen=True)
 class Meta:
-    """A metafile by its document, typed, and what it is for: a model file and chips."""
+    """A metafile with its document, and the model and chips that it applies to."""
 
     document: Document
-    said: Metafile
-    suffix: str = ""  # of the model's file
+    metafile: Metafile
+    suffix: str = ""  # of the model file
     chips: tuple[str, ...] = ()
 
     @property
     def layout(self) -> str:
-        """Where the model has its channels."""
+        """The layout of the model file's format: NHWC or NCHW."""
         return "NHWC" if self.suffix in CHANNELS_LAST else "NCHW"
 
     @property
     def inputs(self) -> tuple[InputEntry, ...]:
-        """One entry at least: a model has an input."""
-        return tuple(entry or InputEntry() for entry in self.said.inputs) or (InputEntry(),)
+        """The entries of `inputs`; at least one, since every model has an input."""
+        return tuple(entry or InputEntry() for entry in self.metafile.inputs) or (InputEntry(),)
 
     @property
     def outputs(self) -> tuple[OutputEntry, ...]:
-        return tuple(entry or OutputEntry() for entry in self.said.outputs)
+        return tuple(entry or OutputEntry() for entry in self.metafile.outputs)
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """One per input, or none: the model is then not quantized here."""
-        found = self.said.quantization and self.said.quantization.dataset
-        return (found,) if isinstance(found, str) else tuple(found or ())
+        """One dataset per input; none if the model is not quantized."""
+        datasets_ = self.metafile.quantization and self.metafile.quantization.dataset
+        return (datasets_,) if isinstance(datasets_, str) else tuple(datasets_ or ())
 
     def spot(self, *route: str | int) -> RoutePlace:
-        """Where the route is written, or the nearest above it that is."""
+        """The place of the route, or of its nearest parent in the file."""
         ways: list[Route] = [route[:depth] for depth in range(len(route), -1, -1)]
         return next(self.document.places[way] for way in ways if way in self.document.places)
 
@@ -67,8 +67,9 @@ class Meta:
         return ProjectError(what, self.spot(*route).value, hint)
 
 
-def typed(document: Document) -> Meta:
-    """The metafile in `document`. Raises the first ProjectError: an unknown key, or a value."""
+def typed_metafile(document: Document) -> Meta:
+    """The metafile in `document`. Raises the first ProjectError: an unknown key, or a wrong
+    value."""
     data = _without_blanks(document.data, SCHEMA)
     places = {route: document.places[route] for route in routes(data)}
     plain = Document(document.path, data, places)
@@ -77,7 +78,7 @@ def typed(document: Document) -> Meta:
 
 
 def _without_blanks(data: Json, schema: Json) -> Json:
-    """The data less every known key that has no value."""
+    """The data without known keys that have no value."""
     if isinstance(data, list):
         return [_without_blanks(item, schema.get("items", {})) for item in data]
     if not isinstance(data, dict):
@@ -90,21 +91,21 @@ def _without_blanks(data: Json, schema: Json) -> Json:
     }
 
 
-def checked(document: Document, beside: Json) -> Meta:
-    """The same, for the `model` and `targets` of the project `beside` it.
+def checked_metafile(document: Document, beside: Json) -> Meta:
+    """The metafile for the `model` and `targets` in the rest of project.yaml, `beside`.
 
-    Raises the first ProjectError, also for a rule that SyNAP has.
+    Raises the first ProjectError, also for a broken rule of SyNAP.
     """
     path, chips = _model_and_chips(beside if isinstance(beside, dict) else {})
     suffix = PurePosixPath(path).suffix.lower()
-    meta = replace(typed(document), suffix=suffix, chips=chips)
+    meta = replace(typed_metafile(document), suffix=suffix, chips=chips)
     for rule in (_layout, _names, _shapes, _normalization, _quantization, _delegate, _security):
         rule(meta)
     return meta
 
 
 def _model_and_chips(beside: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
-    """As far as they are there; the project's own check speaks of what is wrong with them."""
+    """The model path and the chips, if present; the check of the project reports their errors."""
     model, targets = beside.get("model"), beside.get("targets")
     path = model.get("path") if isinstance(model, dict) else None
     listed = targets if isinstance(targets, list) else []
@@ -113,9 +114,9 @@ def _model_and_chips(beside: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
 
 
 def _layout(meta: Meta) -> None:
-    layout, key = meta.said.data_layout.lower(), ("data_layout",)
+    layout, key = meta.metafile.data_layout.lower(), ("data_layout",)
     if layout not in ("default", "nchw", "nhwc"):
-        message = f"`data_layout` cannot be `{meta.said.data_layout}`"
+        message = f"`data_layout` cannot be `{meta.metafile.data_layout}`"
         raise meta.error(key, message, "allowed: default, nchw, nhwc")
     if layout == "nhwc" and meta.layout == "NCHW":
         message = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
@@ -124,15 +125,15 @@ def _layout(meta: Meta) -> None:
 
 def _names(meta: Meta) -> None:
     groups: tuple[tuple[str, tuple[InputEntry | OutputEntry, ...]], ...] = (
-        ("inputs", meta.inputs if meta.said.inputs else ()),
+        ("inputs", meta.inputs if meta.metafile.inputs else ()),
         ("outputs", meta.outputs),
     )
     for key, entries in groups:
         names = [entry.name for entry in entries]
-        twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-        if twice:
-            at = len(names) - 1 - names[::-1].index(twice[0])
-            raise meta.error((key, at, "name"), f"`{twice[0]}` is written twice under `{key}`")
+        repeated = [name for name, count in Counter(filter(None, names)).items() if count > 1]
+        if repeated:
+            at = len(names) - 1 - names[::-1].index(repeated[0])
+            raise meta.error((key, at, "name"), f"`{repeated[0]}` is written twice under `{key}`")
         if None in names and any(names):
             message = f"some of the {key} have a name and others have none"
             raise meta.error((key, names.index(None)), message, "name all of them, or none")
@@ -165,13 +166,13 @@ def _normalization(meta: Meta) -> None:
                 raise meta.error(("inputs", index, "means"), message)
     if meta.datasets and len(meta.datasets) != len(meta.inputs):
         message = f"{len(meta.datasets)} datasets for {len(meta.inputs)} inputs"
-        hint = "one per input; an input of which nothing is said is an empty item of `inputs:`"
+        hint = "one per input; an input without settings is an empty item of `inputs:`"
         raise meta.error(("quantization", "dataset"), message, hint)
 
 
 def _quantization(meta: Meta) -> None:
-    said = meta.said.quantization
-    if said is None:
+    quantization = meta.metafile.quantization
+    if quantization is None:
         return
     types = types_of(meta)
     for name, kind in types.items():
@@ -182,24 +183,24 @@ def _quantization(meta: Meta) -> None:
         message = "uint8 and int8 in one model"
         raise meta.error(("quantization", "data_type"), message, "keep one of them")
     kind = base_type(types)
-    if said.scheme != "default" and kind not in SCHEMES[said.scheme]:
-        message = f"`{said.scheme}` is not for {kind}"
-        hint = f"it is for {' and '.join(SCHEMES[said.scheme])}"
+    if quantization.scheme != "default" and kind not in SCHEMES[quantization.scheme]:
+        message = f"`{quantization.scheme}` is not for {kind}"
+        hint = f"it is for {' and '.join(SCHEMES[quantization.scheme])}"
         raise meta.error(("quantization", "scheme"), message, hint)
 
 
 def types_of(meta: Meta) -> Mapping[str, str]:
-    """data_type as a map; empty where nothing is said."""
-    said = meta.said.quantization
-    kinds = said.data_type if said and said.data_type is not None else {}
+    """data_type as a map; empty if it is absent."""
+    quantization = meta.metafile.quantization
+    kinds = quantization.data_type if quantization and quantization.data_type is not None else {}
     return {EVERY: kinds} if isinstance(kinds, str) else kinds
 
 
 def base_type(types: Mapping[str, str]) -> str:
-    """What a layer of which nothing is said is quantized to first: the type of 8 bits that comes
-    up, else that of `*`, else uint8."""
-    found = (kind for kind in ("int8", "uint8") if kind in types.values())
-    return next(found, types.get(EVERY, "uint8"))
+    """The type of a layer without its own: the 8-bit type in `types`, else that of `*`, else
+    uint8."""
+    types_of_8_bits = (kind for kind in ("int8", "uint8") if kind in types.values())
+    return next(types_of_8_bits, types.get(EVERY, "uint8"))
 
 
 def _delegate(meta: Meta) -> None:
@@ -224,35 +225,35 @@ def _delegate(meta: Meta) -> None:
 
 def delegates_of(meta: Meta) -> Mapping[str, str]:
     """delegate as a map."""
-    said = meta.said.delegate
-    return {EVERY: said} if isinstance(said, str) else said
+    delegate = meta.metafile.delegate
+    return {EVERY: delegate} if isinstance(delegate, str) else delegate
 
 
 def delegate_type(value: str) -> str:
-    """What stands before the options of a delegate."""
+    """The first word of a delegate; its options follow."""
     return (value.split() or ["default"])[0].lower()
 
 
 def layer_delegates(document: Document) -> dict[str, str]:
-    """Who is to run each layer, by the name that the native document has for it."""
-    found = delegates_of(typed(document))
-    return {layer_name(name): delegate_type(value) for name, value in found.items()}
+    """The delegate of each layer, by its name in the native document."""
+    delegates = delegates_of(typed_metafile(document))
+    return {layer_name(name): delegate_type(value) for name, value in delegates.items()}
 
 
 def layer_name(name: str) -> str:
-    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
+    """The name of a layer. `@id` refers to quantization_info.yaml, where our ids are names."""
     return name.removeprefix("@")
 
 
 def _security(meta: Meta) -> None:
-    said = meta.said.security
-    if said is None or not said.secure:
+    security = meta.metafile.security
+    if security is None or not security.secure:
         return
-    keys = [key for key in SECRETS if getattr(said, key) is not None]
-    if said.file is not None and keys:
+    keys = [key for key in SECRETS if getattr(security, key) is not None]
+    if security.file is not None and keys:
         message = f"both a security `file` and `{keys[0]}`"
         raise meta.error(("security", keys[0]), message, "keep one of them")
-    if said.file is None and len(keys) < len(SECRETS):
+    if security.file is None and len(keys) < len(SECRETS):
         missing = ", ".join(f"`{key}`" for key in SECRETS if key not in keys)
         hint = "or name a `file` that holds them"
         raise meta.error(("security",), f"a secure model needs {missing}", hint)

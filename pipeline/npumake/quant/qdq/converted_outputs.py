@@ -46,7 +46,7 @@ def as_converted(graph: Graph, target: Target) -> None:
     if target.converter is None or metadata is None or not metadata.outputs:
         return
     values = {str(value.name): value for value in graph.outputs}
-    for output in (tensor for output in metadata.outputs for tensor in output.tensors):
+    for output in (tensor for group in metadata.outputs for tensor in group.tensors):
         if output.type == "scores" and output.name in values:
             _as_probabilities(graph, values[output.name])
     _keep_one_kind(graph, [t for output in metadata.outputs if output.type for t in output.tensors])
