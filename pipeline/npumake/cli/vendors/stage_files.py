@@ -23,12 +23,14 @@ def mapper_form(project_build: Build) -> Form:
     from npumake.borders.documented import as_codes, as_trained
 
     def form(stage: str, graph: Graph) -> Graph:
-        layouts_ = _input_layouts(project_build, graph)
+        input_layouts = _input_layouts(project_build, graph)
         if stage != "quantized":
             return as_trained(
-                graph, {name: (fed, trained) for name, (fed, trained, _) in layouts_.items()}
+                graph, {name: (fed, trained) for name, (fed, trained, _) in input_layouts.items()}
             )
-        return as_codes(graph, {name: (fed, last) for name, (fed, _, last) in layouts_.items()})
+        return as_codes(
+            graph, {name: (fed, last) for name, (fed, _, last) in input_layouts.items()}
+        )
 
     return form
 
@@ -39,8 +41,10 @@ def compile_form(project_build: Build) -> Form:
 
     def form(stage: str, graph: Graph) -> Graph:
         input_layouts = _input_layouts(project_build, graph)
-        layouts = {name: (entry.fed, entry.trained) for name, entry in input_layouts.items()}
-        return (as_turned if stage == "quantized" else as_trained)(graph, layouts)
+        fed_and_training = {
+            name: (entry.fed, entry.trained) for name, entry in input_layouts.items()
+        }
+        return (as_turned if stage == "quantized" else as_trained)(graph, fed_and_training)
 
     return form
 

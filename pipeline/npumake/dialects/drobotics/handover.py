@@ -64,30 +64,36 @@ def render(request: HandoverRequest) -> HandoverDocument:
 def _grids(request: HandoverRequest) -> list[str]:
     """The settings of `calibration:` for which hb_mapper has no key."""
     calibration, default = request.calibration, Calibration()
-    omissions_ = ["calibration.symmetric: false"] if calibration.symmetric is False else []
+    lines = ["calibration.symmetric: false"] if calibration.symmetric is False else []
     if calibration.method == "kl" and calibration.bins != default.bins:
-        omissions_.append(f"calibration.bins: {calibration.bins}")
+        lines.append(f"calibration.bins: {calibration.bins}")
     if calibration.method == "modelwise" and calibration.modelwise != default.modelwise:
-        omissions_.append(f"calibration.modelwise; {SEARCHES}")
-    return omissions_
+        lines.append(f"calibration.modelwise; {SEARCHES}")
+    return lines
 
 
 def _norms(request: HandoverRequest) -> dict[str, Json]:
     """norm_type, mean_value and scale_value, with one item per input; `None` skips a step."""
-    sections = [section.section for section in request.inputs.values()]
+    sections = [model_input.section for model_input in request.inputs.values()]
     steps = [(np.any(section.mean), np.any(np.not_equal(section.scale, 1))) for section in sections]
     group = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
     if any(mean for mean, _ in steps):
-        means = zip(sections, steps, strict=True)
-        group["mean_value"] = ";".join(numbers(x.mean) if is_[0] else "None" for x, is_ in means)
+        means = (
+            section.mean if used else None
+            for section, (used, _) in zip(sections, steps, strict=True)
+        )
+        group["mean_value"] = ";".join("None" if mean is None else numbers(mean) for mean in means)
     if any(scale for _, scale in steps):
-        scales = zip(sections, steps, strict=True)
-        group["scale_value"] = ";".join(numbers(x.scale) if is_[1] else "None" for x, is_ in scales)
+        scales = (
+            section.scale if used else None
+            for section, (_, used) in zip(sections, steps, strict=True)
+        )
+        group["scale_value"] = ";".join("None" if s is None else numbers(s) for s in scales)
     return group
 
 
 def _layouts(request: HandoverRequest) -> dict[str, Json]:
-    sections = [section.section for section in request.inputs.values()]
+    sections = [model_input.section for model_input in request.inputs.values()]
     if all(section.fed_layout is None for section in sections):
         return {}
     return {

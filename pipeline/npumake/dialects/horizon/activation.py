@@ -163,10 +163,10 @@ def _put_bins(native: Native, entries: dict[str, ConfigEntry]) -> None:
     numbers = {name: entries[name] for name in limits if name in entries}
     if not numbers:
         return
-    bins_, max_bins = (
+    requested_bins, max_bins = (
         max(_numbers(numbers[name])) if name in numbers else limit for name, limit in limits.items()
     )
-    bins = next((bins for bins in BINS if bins >= min(bins_, max_bins)), BINS[-1])
+    bins = next((bins for bins in BINS if bins >= min(requested_bins, max_bins)), BINS[-1])
     native.put(("calibration", "bins"), bins, next(iter(numbers.values())).spot)
 
 

@@ -57,13 +57,13 @@ def input_group(request: HandoverRequest) -> dict[str, Json]:
     """`input_parameters` except mean and scale. Raises ProjectError for an input that the tools
     do not support."""
     inputs = request.inputs.values()
-    types_ = [types(model_input) for model_input in inputs]
+    type_pairs = [types(model_input) for model_input in inputs]
     ranges = ["bt601_video" if model_input.form.video else "regular" for model_input in inputs]
     group = {
         "input_name": _list(model_input.name for model_input in inputs),
-        "input_type_train": _list(kind for kind, _ in types_),
+        "input_type_train": _list(kind for kind, _ in type_pairs),
         "input_layout_train": _list(model_input.section.layout for model_input in inputs),
-        "input_type_rt": _list(runtime_type for _, runtime_type in types_),
+        "input_type_rt": _list(runtime_type for _, runtime_type in type_pairs),
         "input_shape": _list("x".join(map(str, model_input.form.shape)) for model_input in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }

@@ -229,9 +229,9 @@ def _put_quantization(meta: Meta, native: Native) -> None:
     if quantization.algorithm == "auto":
         native.put(("calibration", "modelwise"), AUTO, algorithm)
     kind = base_type(types)
-    rules = {EVERY: kind} | {layer_name(name): type_ for name, type_ in types.items()}
-    types_in_order = [{name: type_} for name, type_ in rules.items()]  # in the order of the rules
-    native.put(("quantization", "types"), types_in_order, meta.spot("quantization", "data_type"))
+    rules = {EVERY: kind} | {layer_name(name): value for name, value in types.items()}
+    ordered_types = [{name: value} for name, value in rules.items()]  # in the order of the rules
+    native.put(("quantization", "types"), ordered_types, meta.spot("quantization", "data_type"))
     for name in types:
         index = list(rules).index(layer_name(name))
         at = meta.spot("quantization", "data_type", name)

@@ -180,10 +180,10 @@ def _sample(values: np.ndarray, model_input: ModelInput) -> np.ndarray:
 
 def _command(files: CommandNames) -> tuple[str, ...]:
     weights = () if files.weights is None else ("--weights", files.weights)
-    files_ = ("--model", files.model, *weights, "--meta", CONFIG)
+    model_arguments = ("--model", files.model, *weights, "--meta", CONFIG)
     profiling = ("--profiling",) if files.profiling else ()
     chip = ("--target", SOCS[files.chip])
-    return ("synap", "convert", *files_, *chip, *profiling, "--out-dir", PRODUCTS)
+    return ("synap", "convert", *model_arguments, *chip, *profiling, "--out-dir", PRODUCTS)
 
 
 SYNAP = VendorTool("synap", "synap", CONFIG, MODELS, render, _command, "model.synap", _sample)

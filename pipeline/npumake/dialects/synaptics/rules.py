@@ -55,8 +55,8 @@ class Meta:
     @property
     def datasets(self) -> tuple[str, ...]:
         """One dataset per input; none if the model is not quantized."""
-        datasets_ = self.metafile.quantization and self.metafile.quantization.dataset
-        return (datasets_,) if isinstance(datasets_, str) else tuple(datasets_ or ())
+        dataset = self.metafile.quantization and self.metafile.quantization.dataset
+        return (dataset,) if isinstance(dataset, str) else tuple(dataset or ())
 
     def spot(self, *route: str | int) -> RoutePlace:
         """The place of the route, or of its nearest parent in the file."""
