@@ -50,7 +50,7 @@ SEAL = "seal.json"  # marks a file with one signed bundle
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
 # Keys of the provenance: how the inputs are fed, and how the ranges were calibrated.
-FED, CALIBRATED = "inputs", "calibration"
+INPUTS, CALIBRATION = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # Exceptions that zipfile, json and `unpacked` raise for damaged files.
@@ -160,13 +160,13 @@ class Bundle:
             return cls._read(file, mapped, path.name)
 
 
-def whole(path: Path, most: int) -> bytes:
+def whole(path: Path, max_bytes: int) -> bytes:
     """The bytes of a file of bundles. Raises GraphError for no file, and for one of more than
     `most` bytes before it is read."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
-    if (size := path.stat().st_size) > most:
-        raise GraphError(f"a file of {size:,} bytes; it may have {most:,}", str(path))
+    if (size := path.stat().st_size) > max_bytes:
+        raise GraphError(f"a file of {size:,} bytes; it may have {max_bytes:,}", str(path))
     return path.read_bytes()
 
 

@@ -235,10 +235,10 @@ def _members(data: bytes) -> dict[str, bytes]:
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def _refuse_swollen(entries: Iterable[zipfile.ZipInfo], most: int) -> None:
+def _refuse_swollen(entries: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ValueError("its members are compressed")
-    if sum(entry.file_size for entry in entries) > most:
+    if sum(entry.file_size for entry in entries) > max_bytes:
         raise ValueError("its members overlap")
 
 
@@ -258,10 +258,10 @@ def _encryption_key(file: str | Path) -> bytes:
     return key
 
 
-def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
+def _bytes(file: str | Path, max_bytes: int = 1 << 16) -> bytes:
     """The file's first `most` bytes; keys and certificates are small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
-            return stream.read(most)
+            return stream.read(max_bytes)
     except OSError as error:
         raise ProjectError(f"cannot read it: {error.strerror}", str(file)) from None

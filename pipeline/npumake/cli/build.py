@@ -89,16 +89,16 @@ def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
     """The projects to build. Raises PipelineError for an unknown name, and for a named node of a
     project that cannot be built. doit matches names with a `*`."""
     entries = []
-    for here, names in at.items():
+    for top, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
-        projects = [directory.name for directory in project_directories(here)]
-        if not projects and os.path.lexists(here / "project.yaml"):
-            raise ProjectError("no project here", str(here), "its project.yaml is no plain file")
+        projects = [directory.name for directory in project_directories(top)]
+        if not projects and os.path.lexists(top / "project.yaml"):
+            raise ProjectError("no project here", str(top), "its project.yaml is no plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
-        for project, variant in builds(here):
+        for project, variant in builds(top):
             inside = {name for name in chosen if chosen[name] == project != name}
             _refuse_unknown(inside, variant)
             entries.append((project, variant))

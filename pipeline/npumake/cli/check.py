@@ -99,11 +99,11 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     with SCREEN.hushed():
         project_build = build(arguments.model, lambda node: node.stage == "optimized_float")
     nodes = {node.name: node for node in project_build.plan.nodes}
-    ours = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
-    targets = arguments.target or [str(node.target) for node in ours]
-    by_target = {node.target: node for node in ours}
+    calibrated_nodes = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
+    targets = arguments.target or [str(node.target) for node in calibrated_nodes]
+    by_target = {node.target: node for node in calibrated_nodes}
     for name in targets:
-        node = by_target.get(name, ours[0])
+        node = by_target.get(name, calibrated_nodes[0])
         optimized = nodes[node.inputs["optimized_float"]]
         graph = Graph.load(project_build.artifact(optimized))
         inputs = nodes[optimized.inputs["original_float"]].params["inputs"]

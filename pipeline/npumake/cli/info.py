@@ -87,7 +87,7 @@ def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
 
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
-    from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.archive import CALIBRATION, INPUTS
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
     from npumake.runtime.stripping import KEPT_NODES
@@ -96,7 +96,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key not in (DELETED, KEPT_NODES, FED, CALIBRATED):
+        if key not in (DELETED, KEPT_NODES, INPUTS, CALIBRATION):
             yield f"{key:<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
@@ -149,9 +149,9 @@ RANGES = {"full": "regular", "video": "bt601_video"}
 
 def _fed_lines(bundle: Bundle) -> Iterator[str]:
     """The feeding of inputs and the calibration, in the format of hb_model_info."""
-    from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.archive import CALIBRATION, INPUTS
 
-    inputs, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
+    inputs, calibrated = bundle.provenance.get(INPUTS, {}), bundle.provenance.get(CALIBRATION, {})
     if inputs:
         yield "############# input_parameters info #############"
     for name, settings in sorted(inputs.items()):

@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(directory: Path, named: list[str]) -> Iterator[dict[str, Any]]:
     """Raises ProjectError."""
     names = set(named)
-    for build in selected(here, list(dict.fromkeys(name.partition("@")[0] for name in named))):
+    for build in selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in named))):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in sorted(names - groups):
             if name.startswith(f"{build.plan.project}@"):
@@ -76,8 +76,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row, name in zip(rows, names, strict=True):
         reasons = row["reasons"]
         status = row["status"]
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        reason = f"{reasons[0]}{more}" if reasons else ""
+        suffix = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        reason = f"{reasons[0]}{suffix}" if reasons else ""
         SCREEN.line(f"{status:<9}  {name:<{width}}  {reason}".rstrip(), STYLES[status])
 
 

@@ -36,10 +36,10 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
     }
 
 
-def dep_file(here: Path) -> str:
+def dep_file(directory: Path) -> str:
     """doit's database, which we do not need; in a temporary folder if `here` is read-only."""
-    file = here / ".doit.db"
-    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
+    file = directory / ".doit.db"
+    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(directory, os.W_OK):
         return str(file)
     import atexit  # seldom so, and slow to load
     from shutil import rmtree

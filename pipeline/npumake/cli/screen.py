@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH = 160  # of texts that go into a file or a pipe
-SHORTEST = 12  # characters of a name on the narrowest terminal
+MIN_NAME_CHARACTERS = 12  # characters of a name on the narrowest terminal
 UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 
@@ -83,9 +83,9 @@ class Screen:
             return int(columns)
         return int(self.console.width) if self._stream.isatty() else None
 
-    def room(self, taken: int) -> int | None:
+    def room(self, used_columns: int) -> int | None:
         """For a name in a line whose other words take so many characters; None: for any name."""
-        return None if self.width is None else max(self.width - taken, SHORTEST)
+        return None if self.width is None else max(self.width - used_columns, MIN_NAME_CHARACTERS)
 
     def table(self, table: Table) -> None:
         """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
@@ -127,9 +127,11 @@ class Screen:
             self._live.start()
         self._bar = self._live.add_task(name, total=None, count="")
 
-    def progress(self, what: str, done: int, total: int) -> None:
+    def progress(self, task: str, completed: int, total: int) -> None:
         if self._live is not None and os.getpid() == self._process:
-            self._live.update(self._bar, completed=done, total=total, count=f"{done}/{total}")
+            self._live.update(
+                self._bar, completed=completed, total=total, count=f"{completed}/{total}"
+            )
 
     def end(self) -> None:
         """Removes the live line."""

@@ -79,9 +79,9 @@ def artifact_of(name: str) -> tuple[Path, Json]:
     path = Path(name)
     if is_handover(path):
         return path, None
-    here, called = place(name)
+    directory, called = place(name)
     nodes: dict[str, tuple[Build, Node]] = {}
-    for _, build in builds(here):
+    for _, build in builds(directory):
         if isinstance(build, Build):
             nodes |= {node.name: (build, node) for node in build.plan.nodes}
     if called in nodes:

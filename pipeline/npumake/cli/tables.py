@@ -1,4 +1,4 @@
-"""Tables of results, drawn by `rich`."""
+"""Tables of results, draw_table by `rich`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from npumake.cli.columns import Column, Kind, Line, drawn
+from npumake.cli.columns import Column, Kind, Line, draw_table
 from npumake.cli.terminal import value_text
 from npumake.debug.compared import Comparison, NodeRow, OutputRow
 from npumake.debug.compiled_check import CompiledCheck
@@ -45,7 +45,7 @@ def comparison_table(
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
-    return drawn(columns, lines, width, title, results)
+    return draw_table(columns, lines, width, title, results)
 
 
 def _node_line(row: NodeRow, comparison: Comparison, has_compiled: bool, width: int | None) -> Line:
@@ -143,7 +143,7 @@ def summary_table(
         ran = min((output.cosine for output in check.outputs), default=None) if check else None
         compiled = "--" if ran is None else f"{ran:.6f}"
         lines.append(Line((project, comparison.target, worst.name, cosine, compiled, str(on_cpu))))
-    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
+    return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
 def skipped_lines(
@@ -169,7 +169,7 @@ def evaluation_table(
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
             lines.append(Line((project, evaluated.target, row.artifact, row.metric, *figures)))
     heads = ("Figure", "Drop", "Pictures")
-    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
+    return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
 def suspects_table(causes: Sequence[RankedCause], width: int | None = None) -> Table:
@@ -182,7 +182,7 @@ def suspects_table(causes: Sequence[RankedCause], width: int | None = None) -> T
         )
         for cause in causes
     ]
-    return drawn([NODE, *figures, Column("Because", "prose")], lines, width)
+    return draw_table([NODE, *figures, Column("Because", "prose")], lines, width)
 
 
 def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> Table:
@@ -194,7 +194,7 @@ def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> 
         )
         for row in rows
     ]
-    return drawn([NODE, ON, SUBGRAPH, TYPE], lines, width)
+    return draw_table([NODE, ON, SUBGRAPH, TYPE], lines, width)
 
 
 def artifact_table(
@@ -203,7 +203,7 @@ def artifact_table(
     """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
     lines = [Line([value_text(cell) for cell in row]) for row in rows]
     cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
-    return drawn([Column(head, _kind(head, column)) for head, column in cells], lines, width)
+    return draw_table([Column(head, _kind(head, column)) for head, column in cells], lines, width)
 
 
 def _kind(head: str, cells: Sequence[object]) -> Kind:

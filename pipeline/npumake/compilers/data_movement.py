@@ -162,10 +162,10 @@ def gather(draft: TFLiteBuilder, step: Instruction) -> None:
 def sliced(draft: TFLiteBuilder, step: Instruction) -> None:
     order, shape = draft.order(step.inputs[0]), draft.grid(step.inputs[0]).shape
     spans = {axis: (start, end, by) for axis, start, end, by in step.attributes["spans"]}
-    laid = [spans.get(axis, (0, shape[axis], 1)) for axis in order]
-    ends = [0 if end is None else end for _, end, _ in laid]
-    columns = ([start for start, _, _ in laid], ends, [by for _, _, by in laid])
-    mask = sum(1 << at for at, (_, end, _) in enumerate(laid) if end is None)
+    ordered = [spans.get(axis, (0, shape[axis], 1)) for axis in order]
+    ends = [0 if end is None else end for _, end, _ in ordered]
+    columns = ([start for start, _, _ in ordered], ends, [by for _, _, by in ordered])
+    mask = sum(1 << at for at, (_, end, _) in enumerate(ordered) if end is None)
     named = zip(("begin", "end", "strides"), columns, strict=True)
     parameters = [draft.constant(f"{step.name}_{n}", np.array(v, np.int32)) for n, v in named]
     output = draft.make(step.outputs[0], order)

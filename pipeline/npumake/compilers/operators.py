@@ -56,10 +56,12 @@ def _prelu(draft: TFLiteBuilder, step: Instruction) -> None:
     slope = array(draft.nodes[step.name].inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
-    laid = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
-    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA needs one axis less, LiteRT broadcasts
-    grid = Grid(laid.shape, "int8", float(scale))
-    slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(laid), grid)
+    ordered = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
+    ordered = (
+        ordered[0] if ordered.shape[0] == 1 else ordered
+    )  # TOSA needs one axis less, LiteRT broadcasts
+    grid = Grid(ordered.shape, "int8", float(scale))
+    slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(ordered), grid)
     draft.draw("PRELU", [draft.read(step.inputs[0], order), slopes], [draft.make(name, order)])
 
 

@@ -55,11 +55,13 @@ def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
     ends. Raises SlowError beyond a limit."""
     limit, environment = _LIMIT.get(), {**os.environ, "TMPDIR": str(folder)}
     try:
-        done = run_supervised(command, limit, folder, environment)
+        completed = run_supervised(command, limit, folder, environment)
     except subprocess.TimeoutExpired as error:
         raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
-    stdout, stderr = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
-    return done.returncode, stdout, stderr
+    stdout, stderr = (
+        data.decode("utf-8", "replace") for data in (completed.stdout, completed.stderr)
+    )
+    return completed.returncode, stdout, stderr
 
 
 def refuse_failure(

@@ -26,9 +26,9 @@ from npumake.custom.imports import Import, Library, imports, path_of
 from npumake.custom.register import op_implement_register, op_shape_infer_register
 from npumake.errors import ProjectError
 
-OURS = __name__.partition(".")[0]
+OWN_PACKAGE = __name__.partition(".")[0]
 # Packages that export the decorators: ours, and those of the vendors' tools.
-DOORS = (OURS, "horizon_nn", "hmct")
+DOORS = (OWN_PACKAGE, "horizon_nn", "hmct")
 LIBRARIES = frozenset({"numpy"})
 # Modules that import by a computed name, which the source does not show.
 DYNAMIC = frozenset({"__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})

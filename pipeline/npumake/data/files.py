@@ -129,8 +129,8 @@ def _holds(array: np.ndarray, dtype: str) -> bool:
     if array.dtype.kind not in "biuf" or kind not in "biuf":
         return False
     if kind == "f":
-        most = MAX_EXACT_INTEGER if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
-        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= most
+        max_value = MAX_EXACT_INTEGER if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
+        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= max_value
     with np.errstate(invalid="ignore"):
         return bool((array.astype(dtype).astype(np.float64) == array.astype(np.float64)).all())
 

@@ -80,8 +80,8 @@ class Normalization:
         """Whether the project's (code - mean) * scale is the same."""
         means, stds = np.array(self.mean), np.array(self.std)
         try:
-            same = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
-            return same and np.allclose(self.scale / stds, scale, 1e-5, 0)
+            matches = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
+            return matches and np.allclose(self.scale / stds, scale, 1e-5, 0)
         except ValueError:  # another number of channels
             return False
 

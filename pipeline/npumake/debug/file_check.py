@@ -103,11 +103,11 @@ class _Check:
         exact = ExactSession(self._part.program, self._operators, 1)
         floats = float_session(self._real, self._operators)
 
-        def both(sample: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        def outputs(sample: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
             with NUMPY:
                 return floats.run(None, sample.feed), exact.run(None, sample.feed)
 
-        yield from side_by_side(both, track(samples, "compiled_check", len(samples)))
+        yield from side_by_side(outputs, track(samples, "compiled_check", len(samples)))
 
     def _next(
         self,
@@ -151,11 +151,9 @@ class _Check:
         return StageError(f"{message}; {_first_difference(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
-        who = first_infinite(self._part.program, sample.feed, self._operators)
-        message = (
-            f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
-        )
-        return StageError(message)
+        culprit = first_infinite(self._part.program, sample.feed, self._operators)
+        message = f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`"
+        return StageError(f"{message}; {culprit}")
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name

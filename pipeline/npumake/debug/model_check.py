@@ -75,7 +75,7 @@ def _row(row: NodePlacement) -> Json:
     limits = [
         {
             "limit": limit.breach.limit,
-            "found": {name: plain(fact) for name, fact in limit.breach.found},
+            "found": {name: plain(fact) for name, fact in limit.breach.facts},
             "change": limit.change,
         }
         for limit in row.beyond
@@ -161,17 +161,17 @@ def _network(graph: Graph) -> str:
 def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
     """Notes on operators on the unit: undocumented ones, and documented limits that cannot be
     checked."""
-    there = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
-    unknown = sorted(op_type for op_type, row in there.items() if not row.documented)
+    npu_rows = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
+    unknown = sorted(op_type for op_type, row in npu_rows.items() if not row.documented)
     doubt = f"not documented for {target.name}, assumed to run on its {target.unit}: "
     remarks = [
         f"{', '.join(named)}: {remark.text}"
         for remark in target.remarks
-        if (named := [op_type for op_type in remark.operators if op_type in there])
+        if (named := [op_type for op_type in remark.operators if op_type in npu_rows])
     ]
     doubts = [doubt + ", ".join(unknown)] if unknown else []
     needed = target.accepts.needs if target.accepts else None
-    if needed and needed not in there:
+    if needed and needed not in npu_rows:
         message = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
         doubts.append(f"{message} {needed} there")
     return (*doubts, *remarks)

@@ -155,14 +155,16 @@ class Probing:
         by_extent: dict[tuple[int, int], list[_Probe]] = {}
         for probe in self._probes:
             by_extent.setdefault((probe.first, probe.last), []).append(probe)
-        return [some for key in sorted(by_extent) for some in self._in_sessions(by_extent[key])]
+        return [
+            outputs for key in sorted(by_extent) for outputs in self._in_sessions(by_extent[key])
+        ]
 
     def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
         """The probes of one extent, split into sessions. A head has about half of the extent's
         nodes."""
         start, stop = self._extent(probes)
-        most = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
-        return [probes[start : start + most] for start in range(0, len(probes), most)]
+        max_heads = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
+        return [probes[start : start + max_heads] for start in range(0, len(probes), max_heads)]
 
     def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
         """The (start, stop) of the nodes in these probes' segments, which are the same for all."""
@@ -200,28 +202,28 @@ class Probing:
         """The sums of each probe over a share of the samples."""
         sample_outputs = (span.outputs(self._network.outputs, buffer.at(index)) for index in share)
         sums = [(Agreement(),) * len(self._network.outputs)] * len(span.heads)
-        for some in _blocks(sample_outputs):
-            by_output = [agreements(meant, others) for meant, *others in some]
+        for block in _blocks(sample_outputs):
+            by_output = [agreements(meant, others) for meant, *others in block]
             sums = _added(sums, zip(*by_output, strict=True))
         return sums
 
 
 def _blocks(samples: Iterable[SampleOutputs]) -> Iterator[SampleOutputs]:
     """Join several samples' outputs until a summation block is full."""
-    some: list[SampleOutputs] = []
+    block: list[SampleOutputs] = []
     for outputs in samples:
-        some.append(outputs)
-        if sum(max(a.size for a, *_ in part) for part in some) >= BLOCK:
-            yield _joined(some)
-            some = []
-    if some:
-        yield _joined(some)
+        block.append(outputs)
+        if sum(max(a.size for a, *_ in part) for part in block) >= BLOCK:
+            yield _joined(block)
+            block = []
+    if block:
+        yield _joined(block)
 
 
-def _joined(some: Sequence[SampleOutputs]) -> SampleOutputs:
-    if len(some) == 1:
-        return some[0]
-    outputs = zip(*some, strict=True)
+def _joined(sample_outputs: Sequence[SampleOutputs]) -> SampleOutputs:
+    if len(sample_outputs) == 1:
+        return sample_outputs[0]
+    outputs = zip(*sample_outputs, strict=True)
     return [
         [np.concatenate([*map(np.ravel, parts)]) for parts in zip(*output, strict=True)]
         for output in outputs
@@ -248,14 +250,14 @@ def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
     return span
 
 
-def _added(some: Iterable[Sums], more: Iterable[Sums]) -> list[Sums]:
-    each = zip(some, more, strict=True)
-    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in each]
+def _added(left: Iterable[Sums], right: Iterable[Sums]) -> list[Sums]:
+    pairs = zip(left, right, strict=True)
+    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs]
 
 
-def _is_same(some: Values, others: Values) -> bool:
-    return some.keys() == others.keys() and all(
-        array.tobytes() == others[name].tobytes() for name, array in some.items()
+def _is_same(left: Values, right: Values) -> bool:
+    return left.keys() == right.keys() and all(
+        array.tobytes() == right[name].tobytes() for name, array in left.items()
     )
 
 

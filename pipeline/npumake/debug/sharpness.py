@@ -141,8 +141,8 @@ def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Fee
         np.sqrt([_probabilities(session, feed) for feed in variant]) for variant in (feeds, moved)
     )
     agree, n = p @ q.T, len(p)
-    same = float(np.trace(agree))
-    return same / n - (float(agree.sum()) - same) / (n * (n - 1))
+    agreement = float(np.trace(agree))
+    return agreement / n - (float(agree.sum()) - agreement) / (n * (n - 1))
 
 
 def _probabilities(session: FloatSession, feed: Feed) -> Floats:

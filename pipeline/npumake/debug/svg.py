@@ -61,8 +61,10 @@ def distributions(
     for name, parts in panels.items():
         limit = threshold if "error" not in name else None
         reach = max([bars.largest for bars in parts.values()] + ([limit] if limit else []))
-        most = max(float(bars.counts.max(initial=0)) for bars in parts.values())
-        panel = Panel((-reach * 1.05 or -1.0, 0.0), (reach * 1.05 or 1.0, 1.05 * (most or 1.0)))
+        max_count = max(float(bars.counts.max(initial=0)) for bars in parts.values())
+        panel = Panel(
+            (-reach * 1.05 or -1.0, 0.0), (reach * 1.05 or 1.0, 1.05 * (max_count or 1.0))
+        )
         body = [*_frame(panel, f"{title}: {name}", "value"), *_legend(list(parts))]
         for color, bars in zip(_colors(len(parts)), parts.values(), strict=True):
             xs, ys = np.repeat(bars.edges, 2), [0.0, *np.repeat(bars.counts, 2), 0.0]

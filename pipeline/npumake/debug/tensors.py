@@ -30,9 +30,9 @@ def node_bars(
         total = reduce(merged, map(counted, _tensor(model, node.tensor)))
         return {"activation": {"given": bars(total)}}, node.threshold
     values = weight(model.calibrated.values(), node)
-    both = {"float": values, "calibrated": node.on_grid(values)}
+    values_by_source = {"float": values, "calibrated": node.on_grid(values)}
     return {
-        "weight": {name: bars(counted(histogram)) for name, histogram in both.items()}
+        "weight": {name: bars(counted(histogram)) for name, histogram in values_by_source.items()}
     }, node.threshold
 
 

@@ -83,9 +83,9 @@ def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -
 
 def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
     """A line for every instruction or constant that differs in the bundle."""
-    theirs = {step.name: step for step in bundle.program.instructions}
+    bundle_steps = {step.name: step for step in bundle.program.instructions}
     for step in program.instructions:
-        other = theirs.get(step.name)
+        other = bundle_steps.get(step.name)
         if other is None or other.op != step.op or other.attributes != step.attributes:
             yield f"{step.name}: another instruction"
             continue

@@ -142,17 +142,17 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
 
 def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
     """Indices of the best MAX_DETECTIONS detections of a class, best first."""
-    mine = np.flatnonzero(labels == label)
-    return mine[np.argsort(-scores[mine], kind="stable")][:MAX_DETECTIONS]
+    matches = np.flatnonzero(labels == label)
+    return matches[np.argsort(-scores[matches], kind="stable")][:MAX_DETECTIONS]
 
 
 def _matches(image: Overlaps, label: int) -> Matches:
     """One class of one image."""
-    mine = best_of(image.scores, image.labels, label)
-    theirs = image.true_labels == label
-    crowd = image.crowd[theirs]
-    true, ignored = matched(image.overlap[np.ix_(mine, theirs)], crowd)
-    return Matches(image.scores[mine], true, ignored, int(np.sum(~crowd)))
+    selected = best_of(image.scores, image.labels, label)
+    truths = image.true_labels == label
+    crowd = image.crowd[truths]
+    true, ignored = matched(image.overlap[np.ix_(selected, truths)], crowd)
+    return Matches(image.scores[selected], true, ignored, int(np.sum(~crowd)))
 
 
 def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
@@ -195,5 +195,5 @@ def _of_class(matches: Sequence[Matches]) -> Array:
 
 
 def _mean(values: Array) -> float:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else 0.0
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else 0.0

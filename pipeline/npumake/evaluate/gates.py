@@ -82,21 +82,23 @@ def _cosine(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
 
 
 def _cpu_nodes(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
-    most = gate.max_cpu_nodes or 0
-    message = f"{build.cpu_nodes} nodes run on the CPU; at most {most} are allowed"
-    return GateCondition(index, "cpu_nodes", None, message, -float(most), -float(build.cpu_nodes))
+    max_nodes = gate.max_cpu_nodes or 0
+    message = f"{build.cpu_nodes} nodes run on the CPU; at most {max_nodes} are allowed"
+    return GateCondition(
+        index, "cpu_nodes", None, message, -float(max_nodes), -float(build.cpu_nodes)
+    )
 
 
 def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
-    most = float(gate.max_latency_ms or 0.0)
+    max_ms = float(gate.max_latency_ms or 0.0)
     if build.latency_ms is None:
         hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is unknown", where, hint)
     takes = "at least" if build.latency_is_bound else "an estimated"
     time = f"{build.latency_ms:.4g} ms{_interval(build)}"
-    message = f"a frame takes {takes} {time}; at most {most:g} is allowed"
-    return GateCondition(index, "latency", None, message, -most, -build.latency_ms)
+    message = f"a frame takes {takes} {time}; at most {max_ms:g} is allowed"
+    return GateCondition(index, "latency", None, message, -max_ms, -build.latency_ms)
 
 
 def _interval(build: BuildFigures) -> str:

@@ -100,10 +100,10 @@ def _rank(sample: ScoredSample) -> int:
     if sample.truth >= len(scores):
         message = f"the label is class {sample.truth}, the model has {len(scores)}"
         raise ProjectError(message, Route(LABELS), "classes count from 0")
-    mine = scores[sample.truth]
+    score = scores[sample.truth]
     if np.isnan(scores).any():
         return len(scores)
-    return int(np.sum(scores > mine) + np.sum(scores[: sample.truth] == mine))
+    return int(np.sum(scores > score) + np.sum(scores[: sample.truth] == score))
 
 
 def _percent(right: np.ndarray) -> float:
@@ -151,10 +151,10 @@ def _boxes_of(truth: Truth) -> Truths:
 
 def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:
     matches_by_image = list(images)
-    there = [
+    present = [
         label for image in matches_by_image for label, matches in image.items() if matches.truths
     ]
-    precision = precision_of(matches_by_image, 1 + max(there, default=-1))
+    precision = precision_of(matches_by_image, 1 + max(present, default=-1))
     return dict(zip(names, (100 * precision.map50, 100 * precision.map50_95), strict=True))
 
 

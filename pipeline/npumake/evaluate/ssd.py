@@ -123,7 +123,7 @@ def _finished(arrays: Arrays) -> Detections:
     )
     sizes = {boxes.size // 4, classes.size, scores.size}
     if boxes.shape[-1:] != (4,) or len(sizes) > 1 or count.size != 1:
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     corner_rows = np.reshape(boxes, (-1, 4))
     valid = slice(int(np.clip(np.nan_to_num(count.item()), 0, len(corner_rows))))
     scores = scores.ravel()[valid].astype(np.float32)
@@ -139,14 +139,14 @@ def _boxes_and_scores(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     box = next(iter(named or fours), None)
     rest = [name for name in flat if name != box]
     if box is None or len(rest) != 1 or flat[box].ndim != 2 or flat[rest[0]].ndim != 2:
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     boxes, scores = flat[box].astype(np.float32), flat[rest[0]].astype(np.float32)
     if len(boxes) != len(scores):
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     return boxes, scores
 
 
-def _none(arrays: Arrays) -> ProjectError:
+def _no_outputs_error(arrays: Arrays) -> ProjectError:
     shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in arrays.items())
     hint = "SSD has an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
     return ProjectError(f"not SSD outputs: {shapes}", Route("evaluation.postprocess"), hint)

@@ -25,9 +25,9 @@ class NodeLoss:
     origin: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lost = "on the CPU" if self.lost is None else f"loses {self.lost:.6f}"
+        loss = "on the CPU" if self.lost is None else f"loses {self.lost:.6f}"
         trained = ", ".join(name for name in self.origin if name != self.node)
-        return f"{self.node}  {lost}" + (f", of {trained} in the trained model" if trained else "")
+        return f"{self.node}  {loss}" + (f", of {trained} in the trained model" if trained else "")
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ def _goes_on(node: onnx.NodeProto, body: onnx.GraphProto, constants: Constants) 
 
 def _guard(body: onnx.GraphProto, name: str) -> None:
     names = [f"{GUARD}{name} {role}" for role in ("most", "there", "part", "within", "on")]
-    most, there, part, within, on = names
-    constants = {most: np.array(MAX_TURNS, np.int64), there: np.array([True])}
+    max_iterations, condition_in, part, within, on = names
+    constants = {max_iterations: np.array(MAX_TURNS, np.int64), condition_in: np.array([True])}
     # Constant nodes, since initializers of an early IR version would have to be inputs too.
     body.node.extend(
         onnx.helper.make_node("Constant", [], [n], value=onnx.numpy_helper.from_array(x))
@@ -124,8 +124,8 @@ def _guard(body: onnx.GraphProto, name: str) -> None:
     )
     body.node.extend(
         [
-            onnx.helper.make_node("Div", [body.input[0].name, most], [part]),
-            onnx.helper.make_node("Gather", [there, part], [within], name=f"{GUARD}{name}"),
+            onnx.helper.make_node("Div", [body.input[0].name, max_iterations], [part]),
+            onnx.helper.make_node("Gather", [condition_in, part], [within], name=f"{GUARD}{name}"),
             onnx.helper.make_node("And", [body.output[0].name, within], [on]),
         ]
     )

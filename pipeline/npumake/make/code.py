@@ -46,12 +46,12 @@ class ModuleSource:
     imports: tuple[str, ...]
 
     @cached_property
-    def ours(self) -> tuple[str, ...]:
+    def own_modules(self) -> tuple[str, ...]:
         return tuple(name for name in self.imports if name.split(".")[0] == "npumake")
 
     @cached_property
     def libraries(self) -> frozenset[str]:
-        return frozenset(self.imports) - frozenset(self.ours)
+        return frozenset(self.imports) - frozenset(self.own_modules)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class SourceCode:
         self._files = files
         self._memo = memo
         self._reader = files.of(Path(__file__))
-        self._known = _read_memo(memo, self._reader)
+        self._digests = _read_memo(memo, self._reader)
         self._fresh = False
         self._closures: dict[str, CodeClosure] = {}
         self._modules: dict[str, ModuleSource | None] = {}  # stages share most of what they import
@@ -93,7 +93,7 @@ class SourceCode:
         return next(closures, None)
 
     @cached_property
-    def everything(self) -> str:
+    def package_digest(self) -> str:
         """The digest of all files of the package, on which a plan depends."""
         digests = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
         return digest.of_document(digests)
@@ -101,7 +101,7 @@ class SourceCode:
     def save(self) -> None:
         if self._fresh:
             with replacing(self._memo) as temporary:
-                temporary.write_bytes(sealed(_memo_of(self._reader), self._known))
+                temporary.write_bytes(sealed(_memo_of(self._reader), self._digests))
             self._fresh = False
 
     def _closure(self, module: str) -> CodeClosure:
@@ -114,7 +114,7 @@ class SourceCode:
                 continue
             modules[name] = source.digest
             modules |= self._assets(name)
-            waiting += source.ours
+            waiting += source.own_modules
             libraries |= source.libraries
         named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries - NOT_KEYED)
         tools = {name: _version(name) for name in named}
@@ -138,11 +138,11 @@ class SourceCode:
 
     def _source(self, path: str) -> ModuleSource:
         content = self._files.of(path)
-        if content not in self._known:
+        if content not in self._digests:
             source = parsed(Path(path).read_text(encoding="utf-8"))
-            self._known[content] = [source.digest, *source.imports]
+            self._digests[content] = [source.digest, *source.imports]
             self._fresh = True
-        own, *imports = self._known[content]
+        own, *imports = self._digests[content]
         return ModuleSource(own, tuple(imports))
 
 
@@ -151,8 +151,10 @@ def parsed(text: str) -> ModuleSource:
     names: set[str] = set()
     _read(ast.parse(text), tokens, names)
     # Our own modules in full; of other libraries the top name, without the standard library.
-    ours = {name for name in names if name.split(".")[0] == "npumake"}
-    imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+    own_names = {name for name in names if name.split(".")[0] == "npumake"}
+    imports = (
+        own_names | {name.split(".")[0] for name in names - own_names} - sys.stdlib_module_names
+    )
     return ModuleSource(digest.of_bytes("\n".join(tokens).encode()), tuple(sorted(imports)))
 
 

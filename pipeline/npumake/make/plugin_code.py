@@ -43,8 +43,8 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
         TARGETS: {name for variant in variants for name in variant.targets},
         DIALECTS: {project.vendor_document["dialect"]} if project.vendor_document else set(),
     }
-    wanted = ((group, name) for group in names for name in names[group] - {*own[group]})
-    added = (plugin(group, name) for group, name in sorted(wanted))
+    lookups = ((group, name) for group in names for name in names[group] - {*own[group]})
+    added = (plugin(group, name) for group, name in sorted(lookups))
     return tuple(sorted({file for entry in added if entry for file in entry.files}))
 
 
@@ -52,10 +52,10 @@ def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:
     """The readers of its model files, and the passes of its chip where that is not ours."""
     suffixes = {PurePath(name).suffix.lower() for name in models} - OWN_SUFFIXES
     readers = suffixes if node.stage == "original_float" else ()
-    wanted = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]
+    lookups = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]
     if node.target is not None and node.target not in OWN_TARGETS:
-        wanted.append((PASSES, node.target))
-    for group, name in wanted:
+        lookups.append((PASSES, node.target))
+    for group, name in lookups:
         if added := plugin(group, name):
             yield added
 

@@ -59,7 +59,7 @@ class Trials:
         to: Promoted,
         task: Task | None = None,
     ) -> None:
-        self.made = self.recalled = 0
+        self.measured = self.recalled = 0
         self.to = to
         self._build = build
         self._task = task
@@ -112,7 +112,7 @@ class Trials:
             score.save(path)
             blob = store.put(path)
             store.remember(key, Record(document, blob, path.stat().st_size))
-        self.made += 1
+        self.measured += 1
         return score
 
     def _document(self, types: Quantization, task: Task | None) -> NodeKey:

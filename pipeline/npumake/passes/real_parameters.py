@@ -39,7 +39,7 @@ def _dequantized(value: Value | None) -> np.ndarray | None:
     codes = array(grid.read)
     if codes is None:
         codes = _codes(grid.read)
-    return None if codes is None else affine.dequantize(codes, *grid.laid(codes.ndim))
+    return None if codes is None else affine.dequantize(codes, *grid.broadcast(codes.ndim))
 
 
 def _codes(value: Value | None) -> np.ndarray | None:
@@ -49,7 +49,7 @@ def _codes(value: Value | None) -> np.ndarray | None:
     if grid is None or real is None or not np.isfinite(real).all():
         return None
     limits = np.iinfo(grid.zero_point.dtype)
-    return affine.quantize(real, *grid.laid(real.ndim), limits.min, limits.max)
+    return affine.quantize(real, *grid.broadcast(real.ndim), limits.min, limits.max)
 
 
 class _Grid(NamedTuple):
@@ -60,7 +60,7 @@ class _Grid(NamedTuple):
     zero_point: np.ndarray
     axis: int
 
-    def laid(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    def broadcast(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
         scale, zero_point = (
             affine.per_axis(parameter, rank, self.axis)
             for parameter in (self.scale, self.zero_point)

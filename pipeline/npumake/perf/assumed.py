@@ -61,10 +61,10 @@ def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> I
         )
     else:
         yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if has_own_ddr else "")
-    if cost.kept is None:
+    if cost.on_chip_bytes is None:
         yield "its on-chip memory is not published: every tensor goes through DDR"
     else:
-        yield f"{cost.kept} bytes of a tensor stay on the chip, the rest goes through DDR"
+        yield f"{cost.on_chip_bytes} bytes of a tensor stay on the chip, the rest goes through DDR"
     if fitted is not None:
         low, high = (1000 * bound for bound in fitted.seconds)
         yield f"fitted on models of {low:.2g} to {high:.2g} ms; extrapolated beyond that"

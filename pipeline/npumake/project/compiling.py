@@ -58,10 +58,10 @@ class ComparisonSettings:
 
 
 REMOVED = ("remove_types", "remove_nodes")  # the bundle's provenance records the removed nodes
-OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # not for the vendor's compiler
+OWN_KEYS = ("prefix", "vendor_tool", "task", *REMOVED)  # not for the vendor's compiler
 RECORDED = "recorded for the vendor's compiler; it does not change our integers"
 
-# The effect of each key. A bundle's manifest holds all keys except OURS.
+# The effect of each key. A bundle's manifest holds all keys except OWN_KEYS.
 EFFECTS: Mapping[str, str] = {
     "prefix": "names the compiled file",
     "compile_mode": RECORDED,

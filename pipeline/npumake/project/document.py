@@ -88,8 +88,12 @@ def parse_document(
 
 def path_text(file: Path) -> str:
     """The path for messages: relative to the current directory if below it."""
-    whole, here = file.absolute(), Path.cwd()
-    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else file.as_posix()
+    whole, directory = file.absolute(), Path.cwd()
+    return (
+        whole.relative_to(directory).as_posix()
+        if whole.is_relative_to(directory)
+        else file.as_posix()
+    )
 
 
 @dataclass(frozen=True)

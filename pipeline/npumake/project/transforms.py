@@ -29,7 +29,7 @@ _CUBIC = Doc("INTER_CUBIC, or linear when empty.")
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoOptions:
     """A step without arguments."""
 
 
@@ -168,11 +168,11 @@ class Transform(TypedDict, total=False):
     scale: Annotated[Scale, Doc("x * scale_value")]
     normalize: Annotated[Normalize, Doc("x / std")]
     transpose: Annotated[Transpose, Doc("Axes in another order.")]
-    hwc2chw: Annotated[Nothing, Doc("Channels first.")]
-    chw2hwc: Annotated[Nothing, Doc("Channels last.")]
+    hwc2chw: Annotated[NoOptions, Doc("Channels first.")]
+    chw2hwc: Annotated[NoOptions, Doc("Channels last.")]
     center_crop: Annotated[CenterCrop, Doc("The middle of an image (H, W, C).")]
     pil_center_crop: Annotated[PilCenterCrop, Doc("The middle, rounded as Pillow users do.")]
-    long_side_crop: Annotated[Nothing, Doc("The middle square of an image (H, W, C).")]
+    long_side_crop: Annotated[NoOptions, Doc("The middle square of an image (H, W, C).")]
     pad_resize: Annotated[PadResize, Doc("Letterbox: proportions kept, the rest filled.")]
     resize: Annotated[Resize, Doc("To a size, proportions or not.")]
     pil_resize: Annotated[PilResize, Doc("Pillow's resize of an 8-bit image.")]
@@ -197,5 +197,5 @@ class Transform(TypedDict, total=False):
     rgb2nv12: Annotated[Nv12, Doc("Y plane, then U and V by turns: (height * 3 / 2, width).")]
     nv12_to_yuv444: Annotated[Nv12ToYuv444, Doc("Every U and V for four pixels.")]
     warp_affine: Annotated[WarpAffine, Doc("CenterNet's square around the centre.")]
-    f32_to_s8: Annotated[Nothing, Doc("As int8.")]
-    f32_to_u8: Annotated[Nothing, Doc("As uint8.")]
+    f32_to_s8: Annotated[NoOptions, Doc("As int8.")]
+    f32_to_u8: Annotated[NoOptions, Doc("As uint8.")]

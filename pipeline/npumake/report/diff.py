@@ -131,4 +131,4 @@ def _changes(section: str, before: Section, after: Section) -> tuple[FactChange,
 
     names = dict.fromkeys((*before, *after))
     changes = [FactChange(name, before.get(name), after.get(name)) for name in names]
-    return tuple(sorted((each for each in changes if each.before != each.after), key=moved))
+    return tuple(sorted((entry for entry in changes if entry.before != entry.after), key=moved))

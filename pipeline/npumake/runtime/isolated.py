@@ -34,7 +34,7 @@ for name in ("npumake", "npumake.runtime"):
 from npumake.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """
-OURS = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
+CHILD_COMMAND = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
 OPEN_SECONDS, RUN_SECONDS = 120, 120  # seconds
 BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
     8 << 30,
@@ -53,7 +53,7 @@ class Job(NamedTuple):
     suffix: str
     feeds: Sequence[Feeds]
     every: bool = False
-    command: tuple[str, ...] = OURS
+    command: tuple[str, ...] = CHILD_COMMAND
 
 
 class RunError(Exception):
@@ -142,9 +142,11 @@ class Isolated:
         lines = [line.rstrip()[:MAX_LINE_LENGTH] for line in log.splitlines() if line.strip()]
         if any(word in line for line in lines for word in OUT_OF_MEMORY):
             message += ": it needs more memory than it may have"
-        done = sum(output_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
+        finished = sum(
+            output_file(self._folder, run).exists() for run in range(len(self._job.feeds))
+        )
         return RunError(
-            message, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
+            message, finished if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
         )
 
 

@@ -85,9 +85,9 @@ def _refused(message: str, name: str) -> GraphError:
     if match is None:
         return GraphError(f"LiteRT refuses the model: {message}", name)
     if match[1] == ETHOS_U:
-        what = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
+        reason = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
         hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
-        return GraphError(what, name, hint + "estimate of this one")
+        return GraphError(reason, name, hint + "estimate of this one")
     return GraphError(f"it has an operator that LiteRT has not: {match[1]}", name)
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
-from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.bundle.archive import CALIBRATION, INPUTS, Bundle
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
 from npumake.custom.operators import declared
@@ -29,7 +29,7 @@ from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
-from npumake.project.compiling import OURS, Compile
+from npumake.project.compiling import OWN_KEYS, Compile
 from npumake.project.files import SourceFiles
 from npumake.project.sections import Calibration, CodeFiles, Input, Security
 from npumake.quant.qdq.converter_metadata import members_beside
@@ -92,7 +92,7 @@ def compiled(
         **_sections(inputs, calibration),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
-    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
     data = _stripped(bundle, compile).to_bytes()
@@ -125,5 +125,5 @@ def _sections(
     inputs: Mapping[str, Input] | None, calibration: Calibration | None
 ) -> dict[str, digest.Json]:
     """The project's sections that `npumake info` shows."""
-    sections = {FED: inputs, CALIBRATED: calibration}
+    sections = {INPUTS: inputs, CALIBRATION: calibration}
     return {key: digest.plain(section) for key, section in sections.items() if section}

@@ -68,6 +68,6 @@ class Cost:
     ] = None
 
     @property
-    def kept(self) -> int | None:
+    def on_chip_bytes(self) -> int | None:
         """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
         return self.on_chip if self.fitted is None else self.fitted.on_chip

@@ -9,16 +9,16 @@ from npumake.targets.target import Target
 
 DEFAULT_SOURCE = "_default_value"  # of the inputs that are not named
 RESIZER_PIXELS = 18432  # height * width must be below (D-Robotics PTQ guide, `input_source`)
-SHORTEST_CALL = 1000  # microseconds (the same, `max_time_per_fc`)
+MIN_CALL_MICROSECONDS = 1000  # microseconds (the same, `max_time_per_fc`)
 
 
 def check_settings(compile: Compile, graph: Graph, target: Target) -> None:
     """Raises ProjectError for what the chip or the model cannot do."""
-    most, limit = target.cost.core_num, compile.max_time_per_fc
-    if most is not None and compile.core_num > most:
-        message = f"`{target.name}` runs a model on at most {most} of its cores"
+    max_cores, limit = target.cost.core_num, compile.max_time_per_fc
+    if max_cores is not None and compile.core_num > max_cores:
+        message = f"`{target.name}` runs a model on at most {max_cores} of its cores"
         raise ProjectError(message, Route("compile.core_num"), "write a smaller number")
-    if 0 < limit < SHORTEST_CALL:
+    if 0 < limit < MIN_CALL_MICROSECONDS:
         message = f"a function call of at most {limit} us is too short"
         raise ProjectError(message, Route("compile.max_time_per_fc"), "0, or 1000 and more")
     shapes = {str(value.name): shape(value) for value in graph.inputs}

@@ -151,7 +151,7 @@ class Target:
         Literal["hybrid", "tflite", "vela", "iree", "onnx", "openvino", "qnn", "rknn", "torq"],
         Doc("What makes the compiled file: our own integers, or a compiler."),
     ] = "hybrid"
-    told: Annotated[
+    backend_options: Annotated[
         Mapping[str, str], Doc("What a compiler in an interpreter of its own is told of the chip.")
     ] = field(default_factory=dict)
     compiled_bound: Annotated[

@@ -78,12 +78,12 @@ def _check_march(arguments: argparse.Namespace) -> None:
         _note(f"`{arguments.march}` has no public figures: it is planned as {planned_chip}")
 
 
-def _note(what: str) -> None:
+def _note(text: str) -> None:
     from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.log import append_log
 
-    SCREEN.line(f"note: {what}")
-    append_log(LOG, f"note: {what}")
+    SCREEN.line(f"note: {text}")
+    append_log(LOG, f"note: {text}")
 
 
 def _convert(arguments: argparse.Namespace) -> int:

@@ -26,10 +26,11 @@ def mapper_form(project_build: Build) -> Form:
         input_layouts = _input_layouts(project_build, graph)
         if stage != "quantized":
             return as_trained(
-                graph, {name: (fed, trained) for name, (fed, trained, _) in input_layouts.items()}
+                graph,
+                {name: (build, training) for name, (build, training, _) in input_layouts.items()},
             )
         return as_codes(
-            graph, {name: (fed, last) for name, (fed, _, last) in input_layouts.items()}
+            graph, {name: (build, integer) for name, (build, _, integer) in input_layouts.items()}
         )
 
     return form
@@ -42,7 +43,7 @@ def compile_form(project_build: Build) -> Form:
     def form(stage: str, graph: Graph) -> Graph:
         input_layouts = _input_layouts(project_build, graph)
         fed_and_training = {
-            name: (entry.fed, entry.trained) for name, entry in input_layouts.items()
+            name: (entry.build, entry.training) for name, entry in input_layouts.items()
         }
         return (as_turned if stage == "quantized" else as_trained)(graph, fed_and_training)
 
@@ -76,9 +77,9 @@ def dump_calibration(project_build: Build, working: Path) -> None:
 class Layouts(NamedTuple):
     """The layouts of one input: fed by a build, in training, and of its integer values."""
 
-    fed: str
-    trained: str
-    codes: str
+    build: str
+    training: str
+    integer: str
 
 
 def _input_layouts(project_build: Build, graph: Graph) -> dict[str, Layouts]:
@@ -91,7 +92,7 @@ def _input_layouts(project_build: Build, graph: Graph) -> dict[str, Layouts]:
     for name, key in entries(sections, names).items():
         section = sections[key]
         training_layout = section.get("layout") or "NCHW"
-        fed = section.get("fed_layout") or training_layout
-        last = "NHWC" if x3 or section.get("fed_type") == "nv12" else fed
-        layouts[name] = Layouts(fed, training_layout, last)
+        fed_layout = section.get("fed_layout") or training_layout
+        last = "NHWC" if x3 or section.get("fed_type") == "nv12" else fed_layout
+        layouts[name] = Layouts(fed_layout, training_layout, last)
     return layouts

@@ -80,7 +80,7 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
     every |= {} if method is None else _odd(every, method)
     every |= {n: every[n]._replace(odd="max", is_exact=True) for n in odd_weights(every)}
     groups = groups_of(model, "node")
-    losses = {name: _lost(sums) for name, sums in sensitivities(model, groups).items()}
+    losses = {name: _loss(sums) for name, sums in sensitivities(model, groups).items()}
     best = _worst(_saved(model, groups, losses, {n: fit for n, fit in every.items() if fit.cause}))
     shows = VISIBLE_SHARE * max(losses.values(), default=0.0)
     noticed = {name: max(shows, _by_readers(model, of, losses)) for name, (_, of) in best.items()}
@@ -97,13 +97,13 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
     causes = [
         RankedCause(
             name,
-            lost,
+            loss,
             best[name][0] if name in best else 0.0,
             remarks.get(name) or (best[name][1].fit.cause if name in best else ""),
             name in best and best[name][1].fit.is_clipped,
             name in remarks or (name in faults and name not in inherited),
         )
-        for name, lost in losses.items()
+        for name, loss in losses.items()
     ]
     return sorted(causes, key=lambda s: (s.node not in remarks, not s.is_fault, _rank(s)))
 
@@ -261,7 +261,7 @@ def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: Calibratio
     return not worst(cosines) >= BROKEN_COSINE
 
 
-def _lost(sums: Sums) -> float:
+def _loss(sums: Sums) -> float:
     """Noise over energy of the worst output."""
     return max(
         agreement.squared / agreement.aa if agreement.aa else float(agreement.squared > 0.0)
@@ -285,7 +285,7 @@ def _saved(
     wide = [misfit for misfit in all_misfits if misfit.fit.is_wide]
     alone = sensitivities(model, {misfit.name: (misfit.name,) for misfit in wide})
     for misfit in wide:
-        yield misfit, min(_lost(alone[misfit.name]) * misfit.fit.excess, losses[misfit.node])
+        yield misfit, min(_loss(alone[misfit.name]) * misfit.fit.excess, losses[misfit.node])
     clipped = [misfit for misfit in all_misfits if not misfit.fit.is_wide]
     if not clipped:
         return
@@ -296,4 +296,4 @@ def _saved(
     ]
     probing = Probing(model.calibrated, places, model.probed, model.operators)
     for number, sums in probing.sums(model.at_once):
-        yield clipped[number], losses[clipped[number].node] - _lost(sums)
+        yield clipped[number], losses[clipped[number].node] - _loss(sums)

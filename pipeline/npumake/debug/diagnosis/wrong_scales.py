@@ -51,8 +51,8 @@ def _is_wrong(model: ModelUnderTest, name: str, checks: Sequence[ScaleCheck]) ->
 
 
 def _is_best(model: ModelUnderTest, repair: Repair, others: Sequence[Repair]) -> bool:
-    least = total_misfit(with_repair(model, repair), repair.name)
-    return all(least < total_misfit(with_repair(model, other), repair.name) for other in others)
+    misfit = total_misfit(with_repair(model, repair), repair.name)
+    return all(misfit < total_misfit(with_repair(model, other), repair.name) for other in others)
 
 
 def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:

@@ -101,9 +101,11 @@ def _comparison(
 ) -> DumpComparison:
     inner = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
     session = ExactSession(program, operators, watched=inner)
-    ours = dict(feeding.feeds) | dict(zip(inner, session.run(inner, feeding.feeds), strict=True))
-    shared = conventions(program, ours, dump.readings, strict)
-    walk = DumpWalk(program, ReferenceSession(program, operators), ours, dump.readings, shared)
+    computed = dict(feeding.feeds) | dict(
+        zip(inner, session.run(inner, feeding.feeds), strict=True)
+    )
+    shared = conventions(program, computed, dump.readings, strict)
+    walk = DumpWalk(program, ReferenceSession(program, operators), computed, dump.readings, shared)
     rows = list(walk.rows())
     facts = (feeding.name, dump.unmatched, dump.inside)
     for index, row in enumerate(rows):
@@ -142,14 +144,14 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
     scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
     needed = _needed(program, row.tensor)
     is_first = not any(n in walk.dump for n in needed.tensors if n != row.tensor)
-    ours, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
-    size = unit(ours, grid)
+    computed, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
+    size = unit(computed, grid)
     if grid.scale is None:
         grid = replace(grid, scale=size)
 
     def buffers() -> Iterator[tuple[str, np.ndarray]]:
-        for name, values in walk.ours.items():
-            if name != row.tensor and values.size == ours.size and values.dtype.kind in "iuf":
+        for name, values in walk.computed.items():
+            if name != row.tensor and values.size == computed.size and values.dtype.kind in "iuf":
                 yield name, values.astype(np.float64) / size
 
     def inputs() -> Iterator[tuple[str, np.ndarray]]:
@@ -159,7 +161,7 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 
     reading = replace(row.reading, codes=row.reading.codes / size)
     unlike = _unlike(row, walk)
-    return Evidence(ours / size, reading, grid, step, unlike, scales, buffers, inputs)
+    return Evidence(computed / size, reading, grid, step, unlike, scales, buffers, inputs)
 
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
@@ -168,8 +170,8 @@ def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
     if not row.difference.within(BOUND):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
-        here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
-        return "layout", f"layout: the file is {here}, the rest of the dump {rest}"
+        layout, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
+        return "layout", f"layout: the file is {layout}, the rest of the dump {rest}"
     if not walk.conventions.has_form(row.tensor, row.reading):
         words = f"the file has {row.reading.form}, unlike the rest of the dump"
         return "zero_point" if row.reading.form in (CODES, SHIFTED) else "scale", words

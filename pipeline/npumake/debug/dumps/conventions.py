@@ -57,7 +57,7 @@ class Conventions:
 
 def conventions(
     program: Program,
-    ours: Mapping[str, np.ndarray],
+    computed: Mapping[str, np.ndarray],
     dump: Mapping[str, Sequence[DumpReading]],
     strict: bool,
 ) -> Conventions:
@@ -66,7 +66,7 @@ def conventions(
     allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
     forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
     for name, ways in dump.items():
-        values, grid = ours[name].astype(np.float64), program.tensors[name]
+        values, grid = computed[name].astype(np.float64), program.tensors[name]
         agreed = [way for way in ways if difference(values, way.codes, grid).within(BOUND)]
         agreed_forms = {way.form for way in agreed}
         if len(agreed_forms) == 1 < len(allowed[name]):

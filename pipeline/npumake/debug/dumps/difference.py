@@ -38,11 +38,11 @@ class CodeDifference:
         return self.worst <= SLACK
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDifference:
+def difference(computed: np.ndarray, dumped: np.ndarray, grid: Tensor) -> CodeDifference:
     """The difference of two arrays: quantized values, or floats of a tensor without a grid."""
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = (theirs - ours) / unit(ours, grid)
-    apart = np.where((theirs == ours) | (np.isnan(theirs) & np.isnan(ours)), 0.0, apart)
+        apart = (dumped - computed) / unit(computed, grid)
+    apart = np.where((dumped == computed) | (np.isnan(dumped) & np.isnan(computed)), 0.0, apart)
     apart = np.nan_to_num(apart, nan=np.inf)
     off = np.abs(apart) > 0.5
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
@@ -51,14 +51,14 @@ def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDiffer
         count >= MIN_ONE_WAY and share >= ONE_WAY_SHARE and one_way
     )
     zero = grid.zero_point if grid.scale is not None else 0
-    cosine = agreement(ours - zero, theirs - zero).cosine
+    cosine = agreement(computed - zero, dumped - zero).cosine
     worst = float(np.abs(apart).max(initial=0.0))
     return CodeDifference(worst, share, cosine, is_shifted)
 
 
-def unit(ours: np.ndarray, grid: Tensor) -> float:
+def unit(computed: np.ndarray, grid: Tensor) -> float:
     """The size of one code: 1, or a fraction of a float tensor's range."""
     if grid.scale is not None:
         return 1.0
-    finite = np.abs(ours[np.isfinite(ours)])
+    finite = np.abs(computed[np.isfinite(computed)])
     return float(finite.max(initial=0.0)) / LEVELS or 1.0

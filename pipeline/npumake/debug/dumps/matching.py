@@ -22,7 +22,7 @@ from npumake.errors import ProjectError, did_you_mean
 
 SUFFIXES = ("_activated_quantized", "_quantized", "_activated", "_dequantized")
 CUT = 200  # characters; longer file names may be truncated
-_MORE = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
+_AFFIXES = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
 
 
 @dataclass(frozen=True)
@@ -156,14 +156,14 @@ def _tensor(
 
 def _plainer(names: Iterable[str]) -> Iterator[str]:
     """Names without a number in front or an index behind."""
-    return (_MORE.sub("", name) for name in names)
+    return (_AFFIXES.sub("", name) for name in names)
 
 
 def _only(matches: Sequence[Match]) -> Match:
     first, *others = sorted(matches, key=lambda match: match.label.rank)
     if others and others[0].label.rank == first.label.rank:
-        both = f"{first.file.display_name} and {others[0].file.display_name}"
-        message = f"two files for `{first.tensor}`: {both}"
+        names = f"{first.file.display_name} and {others[0].file.display_name}"
+        message = f"two files for `{first.tensor}`: {names}"
         raise ProjectError(message, str(first.file.path), "leave one of them in the folder")
     return first
 

@@ -76,10 +76,10 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
     Raises ProjectError for a damaged file, and for one that does not fit the tensor's size.
     """
     ways = [
-        DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
+        DumpReading(_back(values, order, tensor.shape), order, form, raw, stride)
         for raw, stride in _arrays(match, tensor)
         for order, permuted in _axis_orders(raw, tensor.shape, match.described)
-        for laid, form in _forms(permuted, tensor, match.described)
+        for values, form in _forms(permuted, tensor, match.described)
     ]
     if not ways:
         raise ProjectError(_misfit(match, tensor), str(match.file.path), _needed(tensor))
@@ -211,7 +211,7 @@ def _forms(
         yield values / scale + zero, REAL
         if np.isfinite(values).all() and (values == np.rint(values)).all():
             yield values, FLOATS
-    elif grid is not None and described is not None and not _same(described, tensor):
+    elif grid is not None and described is not None and not _matches(described, tensor):
         yield (values - described.zero_point) * grid / scale + zero, GRID
     elif raw.dtype.itemsize == own.itemsize < 4 and raw.dtype.kind != own.kind:
         half = 1 << (8 * own.itemsize - 1)
@@ -220,14 +220,14 @@ def _forms(
         yield values, CODES
 
 
-def _same(described: TensorDescription, tensor: Tensor) -> bool:
+def _matches(described: TensorDescription, tensor: Tensor) -> bool:
     return described.zero_point == tensor.zero_point and math.isclose(
         described.scale or 0.0, tensor.scale or 0.0, rel_tol=1e-4
     )
 
 
-def _back(laid: np.ndarray, order: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:
-    return np.ascontiguousarray(laid.transpose(np.argsort(order))).reshape(shape)
+def _back(values: np.ndarray, order: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(shape)
 
 
 def _shape(match: Match) -> tuple[int, ...] | None:

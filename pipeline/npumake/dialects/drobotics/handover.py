@@ -34,7 +34,7 @@ from npumake.dialects.openexplorer.groups import (
 from npumake.digest import Json
 from npumake.project.sections import Calibration
 
-NORM_TYPES = {asked: name for name, asked in NORMS.items()}
+NORM_TYPES = {steps: name for name, steps in NORMS.items()}
 FLOATS = ("float16", "float32")  # a node of such a type runs on the CPU
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
 COMPILER_KEYS = (

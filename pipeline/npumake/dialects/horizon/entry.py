@@ -58,10 +58,10 @@ class ConfigEntry:
     def error(self, what: str, hint: str = "") -> ProjectError:
         return ProjectError(what, self.spot.value, hint)
 
-    def unknown(self, kind: str, known: Sequence[str]) -> ProjectError:
+    def unknown(self, kind: str, choices: Sequence[str]) -> ProjectError:
         """The error for an unknown key, or another `kind` of name."""
         message = f"unknown {kind} `{self.name}`"
-        return ProjectError(message, self.spot.key, did_you_mean(self.name, known))
+        return ProjectError(message, self.spot.key, did_you_mean(self.name, choices))
 
 
 def quant_config(vendor: VendorYaml) -> ConfigEntry | None:

@@ -10,7 +10,7 @@ from npumake.digest import Json
 from npumake.project.sections import Calibration
 
 INPUT_SETTINGS = "`means`, `scale` and `format` under `inputs:`"
-ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
+ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
 # A pattern for our text, and its replacement in the keys of a metafile.
 PHRASES: Phrases = (
     (

@@ -28,7 +28,7 @@ from npumake.project.names import entries
 from npumake.project.sections import Calibration, Modelwise, PerChannel
 
 MODELS = (".onnx", ".tflite", ".pb", ".prototxt")
-ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
+ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
 SOCS = {chip: soc for soc, chip in reversed(TARGETS.items())}  # the first name of each chip chip
 CONFIG = "meta.yaml"
 CARRIED_KEYS = ("types", "scheme", "mode", "cpu", "npu")

@@ -83,11 +83,11 @@ def _without_blanks(data: Json, schema: Json) -> Json:
         return [_without_blanks(item, schema.get("items", {})) for item in data]
     if not isinstance(data, dict):
         return data
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     return {
-        key: _without_blanks(item, known.get(key, {}))
+        key: _without_blanks(item, properties.get(key, {}))
         for key, item in data.items()
-        if item is not None or key not in known
+        if item is not None or key not in properties
     }
 
 

@@ -156,9 +156,9 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
     if not unknown:
         return
     listing = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
-    more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
+    suffix = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     raise GraphError(
-        f"not supported: layer {', layer '.join(listing)}{more}",
+        f"not supported: layer {', layer '.join(listing)}{suffix}",
         file,
         "remove layers that only training needs (data, loss, accuracy) and give the network an "
         "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),

@@ -262,7 +262,9 @@ def _located(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Value
     k, s, p = sizes
     out_dims, reach = _reach(site, x, sizes)
     outputs = [TensorSpec("maxpool", out_dims), TensorSpec("index", out_dims, "int64")]
-    most, index = site.nodes("MaxPool", [x], outputs, kernel_shape=k, strides=s, pads=(*p, *reach))
+    pooled, index = site.nodes(
+        "MaxPool", [x], outputs, kernel_shape=k, strides=s, pads=(*p, *reach)
+    )
     plane = site.numbers("plane", [prod(shape(x)[2:])])
     within = site.node("Mod", [index, plane], out_dims, "int64")
-    return most, site.cast(within, "float32")
+    return pooled, site.cast(within, "float32")

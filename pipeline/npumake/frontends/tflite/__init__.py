@@ -19,10 +19,10 @@ from npumake.frontends.tflite.operators import OPERATORS
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, number_operators
 
-EVERYTHING = Ends()
+WHOLE_MODEL = Ends()
 
 
-def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
+def parse_tflite(data: bytes, name: str, ends: Ends = WHOLE_MODEL) -> Graph:
     """The graph of a .tflite file called `name`, between the `ends`. Raises GraphError."""
     try:
         file = read_network(data)

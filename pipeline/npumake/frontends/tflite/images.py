@@ -64,7 +64,7 @@ def _turned_conv(
         for n, s, k, m in zip(_size(x), strides, weight.shape[2:], _size(output), strict=True)
     ]
     begin = [max(total, 0) // 2 for total in excess]
-    end = [max(total, 0) - less for total, less in zip(excess, begin, strict=True)]
+    end = [max(total, 0) - half for total, half in zip(excess, begin, strict=True)]
     value = draft.node(
         "ConvTranspose",
         _operands(draft, x, weight, bias),
@@ -144,10 +144,10 @@ def _padded(draft: GraphDraft, operator: TFLiteOperator, mode: str, filled: floa
     if len(pads) != 2 * rank:
         raise MalformedError(f"{operator.type} names {len(pads)} pads for rank {rank}")
     order = FIRST if rank == 4 else tuple(range(rank))
-    laid = [pads[2 * axis + end] for end in (0, 1) for axis in order]
+    ordered_pads = [pads[2 * axis + end] for end in (0, 1) for axis in order]
     inputs = [
         draft.first(x) if rank == 4 else draft.own(x),
-        draft.parameter(f"{output.name}_pads", laid, "int64"),
+        draft.parameter(f"{output.name}_pads", ordered_pads, "int64"),
         None if filled is None else draft.parameter(f"{output.name}_filled", filled, "float32"),
     ]
     value = draft.node("Pad", inputs, output.name, mode=mode)

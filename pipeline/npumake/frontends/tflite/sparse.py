@@ -55,13 +55,13 @@ def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.nd
 
 
 def _walked(
-    places: Places, slots: int, dimension: int, level: Table, most: int
+    places: Places, slots: int, dimension: int, level: Table, max_size: int
 ) -> tuple[Places, int]:
     """The next level: indices of the levels above, repeated, and its own. `most` is the tensor's
     number of elements."""
     if level.scalar(0, "b", DENSE) == DENSE:
         size = level.scalar(1, "i", 0)
-        if size < 1 or size * slots > most:
+        if size < 1 or size * slots > max_size:
             raise MalformedError(f"a sparse tensor has {size} places along a dimension")
         own, times = np.tile(np.arange(size, dtype=np.int64), slots), np.full(slots, size)
     else:

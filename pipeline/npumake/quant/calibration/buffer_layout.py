@@ -154,13 +154,13 @@ class Layout:
         views = list(self.views.values())
         for start, row, piece, order in sorted(self.positions, key=attrgetter("start")):
             block = views[row].block
-            each = block * _of_part(piece.shape)
-            left = piece.elements // each
+            part_bytes = block * _of_part(piece.shape)
+            left = piece.elements // part_bytes
             while left:
-                groups = min(left, max(1, MAX_BLOCK_ELEMENTS // each))
+                groups = min(left, max(1, MAX_BLOCK_ELEMENTS // part_bytes))
                 sampled = _sampled_elements(order, groups, piece, block)
-                yield BufferSpan(start, groups * each, row, order, sampled)
-                start += groups * each
+                yield BufferSpan(start, groups * part_bytes, row, order, sampled)
+                start += groups * part_bytes
                 left -= groups
 
     def parts_of(self, side: Side) -> dict[int, list[slice]]:
@@ -198,20 +198,20 @@ def _of_part(piece: Shape) -> int:
 
 
 def _read_order(piece: TensorSlice, block: int) -> ReadOrder:
-    each = _of_part(piece.shape)
-    if piece.elements <= MIN_COUNTED or each <= MAX_SMALL_CHANNEL:
+    part_size = _of_part(piece.shape)
+    if piece.elements <= MIN_COUNTED or part_size <= MAX_SMALL_CHANNEL:
         return ReadOrder(piece.tells, "small")
     if block == 1:
         return ReadOrder(piece.tells, "large")
-    return ReadOrder(piece.tells, "side by side", _depth(each, block))
+    return ReadOrder(piece.tells, "side by side", _depth(part_size, block))
 
 
 def _sampled_elements(
     order: ReadOrder, groups: int, piece: TensorSlice, block: int
 ) -> SampledElements:
-    each = _of_part(piece.shape)
-    lengths = {"small": each, "large": 1, "side by side": each // order.depth}
-    return SampledElements(groups, lengths[order.kind], block, each // lengths[order.kind])
+    part_size = _of_part(piece.shape)
+    lengths = {"small": part_size, "large": 1, "side by side": part_size // order.depth}
+    return SampledElements(groups, lengths[order.kind], block, part_size // lengths[order.kind])
 
 
 @lru_cache

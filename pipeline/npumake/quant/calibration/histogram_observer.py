@@ -86,7 +86,7 @@ class HistogramObserver:
             self._samples[number] = own
             self._new.append(own)
 
-    def _known(self) -> Extremes:
+    def _extremes(self) -> Extremes:
         """The extremes of each tensor so far. Raises StageError for NaN and infinity."""
         new = _stacked([self._all, *self._new])
         self._all, self._new = plain(Extremes(new.low.min(axis=0), new.high.max(axis=0))), []
@@ -100,7 +100,7 @@ class HistogramObserver:
         if not pending:  # before the first sample
             return
         with self._lock:
-            extremes = self._known()
+            extremes = self._extremes()
         with self._counting:  # other threads go on
             self._widen(exponents(np.maximum(-extremes.low, extremes.high)))
             columns = self._counts, scale_of(self._exponents), extremes.low >= 0
@@ -114,7 +114,7 @@ class HistogramObserver:
         if not numbers:
             return Statistics({})
         self._count(*self._shares)
-        extremes = self._known()
+        extremes = self._extremes()
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (s.reach.of_parts() for s in self._shares if s.reach.used))
         tensors, samples = {}, {}
@@ -156,8 +156,8 @@ def _fill(x: Rows, weight: int, counts: Int64, scale: np.float32, positive: bool
     bins[: len(increments)] += increments
 
 
-def _stacked(some: Sequence[Extremes]) -> Extremes:
+def _stacked(sets: Sequence[Extremes]) -> Extremes:
     return Extremes(
-        np.stack([extremes.low for extremes in some]),
-        np.stack([extremes.high for extremes in some]),
+        np.stack([extremes.low for extremes in sets]),
+        np.stack([extremes.high for extremes in sets]),
     )

@@ -51,10 +51,10 @@ class MinMaxObserver:
         for index, block in enumerate(self._blocks):
             values = buffer[block.span]
             for side in block.order.tells:
-                each = _each(block, values, EXTREME_OF[side])
+                extremes = _sampled_extremes(block, values, EXTREME_OF[side])
                 own = self._own[side][self._layouts[side].blocks[index]]
-                EXTREME_OF[side].reduceat(each, block.tensors, out=own)
-                self._see((index, side), each)
+                EXTREME_OF[side].reduceat(extremes, block.tensors, out=own)
+                self._see((index, side), extremes)
         return Extremes(*map(self._of_tensors, SIDES))
 
     def _of_tensors(self, side: Side) -> SideExtremes:
@@ -66,12 +66,12 @@ class MinMaxObserver:
             )
         return extremes
 
-    def _see(self, place: tuple[int, Side], each: SideExtremes) -> None:
+    def _see(self, place: tuple[int, Side], extremes: SideExtremes) -> None:
         running = self._running.get(place)
         if running is None:
-            self._running[place] = each.copy()
+            self._running[place] = extremes.copy()
         else:
-            EXTREME_OF[place[1]](running, each, out=running)
+            EXTREME_OF[place[1]](running, extremes, out=running)
 
     def of_parts(self) -> Extremes:
         """The extremes of every part of the layout, over all samples."""
@@ -96,7 +96,7 @@ def _block_extremes(layout: Layout, side: Side) -> BlockExtremes:
     return BlockExtremes(dict(zip(telling, places, strict=True)), order, starts, tensors, floors)
 
 
-def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
+def _sampled_extremes(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
     """The sampled values of a block."""
     if block.order.kind == "small":
         return values
@@ -132,8 +132,8 @@ def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
             sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
             for index, side in enumerate(SIDES):
                 if row in own[side]:
-                    each = np.concatenate([parts[index][place] for place in own[side][row]])
-                    sides[index] = EXTREME_OF[side].reduce(each.reshape(-1, view.shape[1]), 0)
+                    extremes = np.concatenate([parts[index][place] for place in own[side][row]])
+                    sides[index] = EXTREME_OF[side].reduce(extremes.reshape(-1, view.shape[1]), 0)
             channels[name] = plain(Extremes(*sides))
     return channels
 

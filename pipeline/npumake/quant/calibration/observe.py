@@ -126,14 +126,19 @@ def _observed(
     graph = probes.graph
     pieces = {name: _outputs_for(probes, name, view) for name, view in views.items()}
     watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
-    names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
+    names = {
+        name: [str(piece) for piece in tensor_pieces] for name, tensor_pieces in pieces.items()
+    }
     layouts = [_layout(views, names, segment, watched.blocks) for segment in watched.segments]
     starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
-    most = max(layout.elements for layout in layouts)
+    max_elements = max(layout.elements for layout in layouts)
     tallies = [HistogramObserver(layout, at_once) for layout in layouts]
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
-        write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]
+        write, shares = (
+            watched.writer(starts, room_for(max_elements)),
+            [tally.share() for tally in tallies],
+        )
 
         def count(numbered: tuple[int, Feeds]) -> None:
             number, feeds = numbered

@@ -51,28 +51,28 @@ class ObserverBuffer:
         self.reach = MinMaxObserver(layout)
         self.picked = ways[0]
         self._room = np.empty(max(way.samples * len(way.places) for way in ways), np.float32)
-        self._held = 0
+        self._row_count = 0
 
     @property
     def is_empty(self) -> bool:
-        return not self._held
+        return not self._row_count
 
     @property
     def is_full(self) -> bool:
-        return self._held == self.picked.samples
+        return self._row_count == self.picked.samples
 
     def hold(self, buffer: Buffer) -> None:
         """Adds the sampled elements of one sample."""
         # With mode "wrap" NumPy writes to `out` without a copy; no place lies outside.
-        row = self._rows(self._held, self._held + 1)[0]
+        row = self._rows(self._row_count, self._row_count + 1)[0]
         np.take(buffer, self.picked.places, out=row, mode="wrap")
-        self._held += 1
+        self._row_count += 1
 
     def let_go(self) -> Rows:
         """The waiting values, (samples, values). They are valid until the next `hold`."""
-        rows, self._held = self._held, 0
+        rows, self._row_count = self._row_count, 0
         return self._rows(0, rows)
 
     def _rows(self, first: int, end: int) -> Rows:
-        each = len(self.picked.places)
-        return self._room[first * each : end * each].reshape(end - first, each)
+        row_size = len(self.picked.places)
+        return self._room[first * row_size : end * row_size].reshape(end - first, row_size)

@@ -78,8 +78,8 @@ def slices_of(value: Value) -> TensorSlices:
     if step == 1:
         return TensorSlices(size, (TensorSlice(size, ("high",)),), floor=floor)
     batch, channels, height, width = size
-    some = (batch, channels, -(-height // step), -(-width // step))
-    shapes = (batch, channels, 1, 1), some
+    sampled_shape = (batch, channels, -(-height // step), -(-width // step))
+    shapes = (batch, channels, 1, 1), sampled_shape
     return TensorSlices(
         size, tuple(TensorSlice(extent, ("high",)) for extent in shapes), floor=floor
     )
@@ -118,14 +118,14 @@ def counted_elements(view: TensorSlices, enough: int) -> Int64:
 def _counted(view: TensorSlices, enough: int) -> Int64:
     piece = view.pieces[-1].shape
     if len(view.pieces) == 1:
-        return _some(math.prod(piece), enough)
+        return _sampled_indices(math.prod(piece), enough)
     _, channels, rows, columns = piece
     step = _step(view.shape)
     chance = spread(channels, step)[:, None, None]
     by_row = ~_on_edge(view.shape[2], rows, step)[:, None] | (chance == 0)
     by_column = ~_on_edge(view.shape[3], columns, step) | (chance == step - 1)
     places = np.flatnonzero(np.broadcast_to(by_row & by_column, piece))
-    return places[_some(len(places), enough)]
+    return places[_sampled_indices(len(places), enough)]
 
 
 def _side_by_side(places: Int64, piece: Shape, block: int) -> Int64:
@@ -135,7 +135,7 @@ def _side_by_side(places: Int64, piece: Shape, block: int) -> Int64:
     return (group * piece[2] * piece[3] + pixel) * block + lane
 
 
-def _some(elements: int, enough: int) -> Int64:
+def _sampled_indices(elements: int, enough: int) -> Int64:
     k = max(1, elements // enough)
     cells = elements // k
     return np.arange(cells) * k + spread(cells, k)

@@ -37,12 +37,12 @@ from npumake.project.precision import Type, Types
 from npumake.quant.precision.placement import concat_parts
 from npumake.targets.spelled_functions import SPELLED_OUT
 
-EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
+ALL_NODES, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
 MAX_NUMBER_DIGITS = 9
 SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
-WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
+WIDEST = (ALL_NODES, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class SelectedNodes(NamedTuple):
@@ -64,7 +64,7 @@ class TypeRule(NamedTuple):
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
     """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
     none."""
-    if name == EVERYTHING:
+    if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return SelectedNodes((), graph.inputs)

@@ -76,7 +76,7 @@ def _codes(value: Value | None) -> np.ndarray | None:
     if real is None or scale is None or zero_point is None:
         return None
     axis, limits = attribute(quantizer, "axis", 1), np.iinfo(zero_point.dtype)
-    step, zero = (affine.per_axis(each, real.ndim, axis) for each in (scale, zero_point))
+    step, zero = (affine.per_axis(part, real.ndim, axis) for part in (scale, zero_point))
     return affine.quantize(real, step, zero, limits.min, limits.max).astype(zero_point.dtype)
 
 

@@ -169,9 +169,9 @@ def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
     return len(types) == 1 or not is_of_one_type(node, target)
 
 
-def _notes(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
-    return [f"{what}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"] if names else []
+def _notes(summary: str, names: Sequence[str]) -> list[str]:
+    suffix = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    return [f"{summary}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{suffix}"] if names else []
 
 
 def _goes_into_a_grid(output: Value) -> bool:

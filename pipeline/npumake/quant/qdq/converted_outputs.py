@@ -36,7 +36,7 @@ SCORE_SCALE = 1 / 256  # 8-bit probability
 PADDED_RANK = 4  # of every tensor on the chip
 PADDING = ("padding", 1)
 WHOLE_HEAD_TYPES = ("detection", "detections", None)
-NONE = (None, None)
+NO_GRID = (None, None)
 
 
 def as_converted(graph: Graph, target: Target) -> None:
@@ -107,7 +107,7 @@ def _pad(graph: Graph, value: Value) -> None:
 
 def _grid(maker: Node) -> Grid | None:
     scale, zero_point = (
-        (array(value) for value in maker.inputs[1:]) if maker.op_type == DQ else NONE
+        (array(value) for value in maker.inputs[1:]) if maker.op_type == DQ else NO_GRID
     )
     if scale is None or zero_point is None or scale.size != 1:
         return None

@@ -62,7 +62,7 @@ def with_qdq(
     ProjectError for a name in `quantization` that selects nothing.
     """
     graph = graph.copy()
-    steps = {name: float(both.narrow.scale) for name, both in grids.items()}
+    steps = {name: float(tensor_grids.narrow.scale) for name, tensor_grids in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
     if target.form is not None and target.form.joined:
         grids = with_concat_grids(graph, plan.chip, grids)

@@ -134,7 +134,7 @@ class Evaluator:
     def _recovered(
         self, real: Graph, calibrated: Graph, switches: Sequence[str], fold: HoldoutFold
     ) -> Graph:
-        samples = self._some(fold.calibration)
+        samples = self._subset(fold.calibration)
         return apply_corrections(
             real, calibrated, switches, samples, self.target.weights, self.operators
         )
@@ -146,7 +146,7 @@ class Evaluator:
     @property
     def calibration_samples(self) -> Samples:
         """The calibration samples of the first fold."""
-        return self._some(self.folds[0].calibration)
+        return self._subset(self.folds[0].calibration)
 
     def rescaled_model(
         self, switches: Sequence[str], fold: HoldoutFold | None = None
@@ -156,7 +156,7 @@ class Evaluator:
         fold = fold or self.folds[0]
         moved = tuple(name for name in switches if name in RESCALES)
         if (fold, moved) not in self._rescaled_models:
-            samples = self._some(fold.calibration)
+            samples = self._subset(fold.calibration)
             if moved:
                 model = rescale_model(self, samples, self.rescaled_model((), fold), moved)
             else:
@@ -180,7 +180,7 @@ class Evaluator:
 
     def _outputs(self, graph: Graph, fold: HoldoutFold) -> SampleOutputs:
         session = float_session(graph, self.operators)
-        judges = self._some(fold.holdout)
+        judges = self._subset(fold.holdout)
         return list(side_by_side(lambda feed: session.run(None, feed), judges))
 
     @cached_property
@@ -203,10 +203,13 @@ class Evaluator:
         watched.expose(names)
         samples = [dict(zip(names, values, strict=True)) for values in self._outputs(watched, fold)]
         return ModelOutputs(
-            *([[sample[name] for name in some] for sample in samples] for some in (read, behind))
+            *(
+                [[sample[name] for name in tensors] for sample in samples]
+                for tensors in (read, behind)
+            )
         )
 
-    def _some(self, numbers: Sequence[int]) -> Samples:
+    def _subset(self, numbers: Sequence[int]) -> Samples:
         names = tuple(self.samples.names[number] for number in numbers)
         return Samples(names, lambda index: self.samples.read(numbers[index]))
 

@@ -96,8 +96,8 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     """The candidates in order, as far as the chip has them. Raises ProjectError if it has none."""
     search, chip = calibration.modelwise, target.activations
     channels = (True,) if calibration.per_channel else search.per_channel
-    both = search.asymmetric or (not chip.symmetric,)
-    asymmetric = both if calibration.symmetric is None else (not calibration.symmetric,)
+    grid_kinds = search.asymmetric or (not chip.symmetric,)
+    asymmetric = grid_kinds if calibration.symmetric is None else (not calibration.symmetric,)
     if not chip.per_channel and channels and all(channels):
         message = f"{target.name} has one scale for all channels of a feature map"
         raise ProjectError(message, Route("calibration.modelwise.per_channel"))
