@@ -11,7 +11,7 @@ import yaml
 
 from npumake.data.formats import InputSpec
 from npumake.data.input_samples import ModelInput
-from npumake.dialects.handover import HandoverRequest, VendorTool
+from npumake.dialects.handover import HandoverRequest, ClosedTool
 from npumake.dialects.table import DIALECTS
 from npumake.dialects.tools import TOOLS
 from npumake.digest import Json, plain
@@ -40,7 +40,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> HandoverR
     return HandoverRequest(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
 
 
-def tool_of(chip: str) -> tuple[VendorTool, Dialect]:
+def tool_of(chip: str) -> tuple[ClosedTool, Dialect]:
     tool = TOOLS[read_target(chip).vendor]
     return tool, DIALECTS[tool.dialect]()
 

@@ -162,7 +162,7 @@ class Bundle:
 
 def whole(path: Path, max_bytes: int) -> bytes:
     """The bytes of a file of bundles. Raises GraphError for no file, and for one of more than
-    `most` bytes before it is read."""
+    `max_bytes` before it is read."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     if (size := path.stat().st_size) > max_bytes:

@@ -9,9 +9,9 @@ with one exception:
 
 Such tensors form one block. Each block goes into the smallest gap that fits among the blocks live
 at the same time. Two orders are tried, largest first and first computed first; the plan with the
-lower peak wins. `least` is the lower bound: the largest sum of live blocks. Constants lie in the
-weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management for
-Deep Neural Net Inference", 2020.
+lower peak wins. `live_peak` is the lower bound: the largest sum of live blocks. Constants lie in
+the weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management
+for Deep Neural Net Inference", 2020.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def _encryption_key(file: str | Path) -> bytes:
 
 
 def _bytes(file: str | Path, max_bytes: int = 1 << 16) -> bytes:
-    """The file's first `most` bytes; keys and certificates are small. Raises ProjectError."""
+    """The file's first `max_bytes` bytes; keys and certificates are small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
             return stream.read(max_bytes)

@@ -21,7 +21,7 @@ from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.data.input_samples import InputSamples
-    from npumake.dialects.handover import HandoverRequest, VendorTool
+    from npumake.dialects.handover import ClosedTool, HandoverRequest
     from npumake.make.node import Node
     from npumake.project.files import SourceFiles
     from npumake.project.reader import ProjectReading
@@ -71,7 +71,7 @@ def _refuse_strangers_folder(out: Path, marker: str) -> None:
 
 def _request(
     arguments: argparse.Namespace,
-) -> tuple[VendorTool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
+) -> tuple[ClosedTool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
     """The target's tool, its request, and the files to hand over. Raises PipelineError."""
     from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.project import build
@@ -111,7 +111,7 @@ def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:
 
 def _project(
     directory: Path, target: str
-) -> tuple[ProjectReading, VendorDocument | None, VendorTool]:
+) -> tuple[ProjectReading, VendorDocument | None, ClosedTool]:
     """The project's sections for the target, the vendor's document of a project in a dialect, and
     the tool. Raises ProjectError."""
     from npumake.dialects.table import ALL_DIALECTS

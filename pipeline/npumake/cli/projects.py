@@ -27,7 +27,7 @@ NOWHERE = "run it in a project, or in the folder that holds projects/; or name a
 
 
 def project_directories(directory: Path) -> tuple[Path, ...]:
-    """`here` if it is a project, else all projects below `projects/`; absolute."""
+    """`directory` if it is a project, else all projects below `projects/`; absolute."""
     directory = directory.absolute()
     if (directory / "project.yaml").is_file():
         return (directory,)

@@ -37,7 +37,7 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
 
 
 def dep_file(directory: Path) -> str:
-    """doit's database, which we do not need; in a temporary folder if `here` is read-only."""
+    """doit's database, which we do not need; in a temporary folder if `directory` is read-only."""
     file = directory / ".doit.db"
     if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(directory, os.W_OK):
         return str(file)

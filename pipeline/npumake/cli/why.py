@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(states: dict[str, NodeState], is_complete: bool) -> str:
-    """The changed nodes and the number of nodes behind them; or `everything`."""
+    """The changed nodes and the number of nodes behind them; all nodes with `is_complete`."""
     lines: list[str] = []
     following = 0
     for name, state in states.items():

@@ -29,9 +29,9 @@ from npumake.dialects.edgefirst.handover import METADATA
 from npumake.dialects.handover import (
     CALIBRATION,
     PRODUCTS,
+    ClosedTool,
     HandoverDocument,
     HandoverRequest,
-    VendorTool,
 )
 from npumake.dialects.tools import complete_document
 from npumake.errors import ProjectError, Route
@@ -44,7 +44,7 @@ MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the
 NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
 
-def model_names(tool: VendorTool, sources: SourceFiles) -> tuple[str, str | None]:
+def model_names(tool: ClosedTool, sources: SourceFiles) -> tuple[str, str | None]:
     """The model's files in the hand-over: the model, and Caffe's weights.
 
     Raises ProjectError for a format that the tool does not read.
@@ -66,7 +66,7 @@ def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
     }
 
 
-def own_snapshot(tool: VendorTool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
+def own_snapshot(tool: ClosedTool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
     """A snapshot of the project's samples for a tool that takes one. None where the project names
     its own, or a sample does not fit into one."""
     if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
@@ -75,7 +75,7 @@ def own_snapshot(tool: VendorTool, sets: Sequence[InputSamples]) -> SnapshotFile
 
 
 def files(
-    tool: VendorTool,
+    tool: ClosedTool,
     request: HandoverRequest,
     sources: SourceFiles,
     sets: Sequence[InputSamples],
@@ -125,7 +125,7 @@ def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:
 
 
 def _samples(
-    tool: VendorTool, folders: Mapping[str, str], sets: Sequence[InputSamples]
+    tool: ClosedTool, folders: Mapping[str, str], sets: Sequence[InputSamples]
 ) -> Iterator[tuple[str, bytes]]:
     for samples in sets:
         for index, item in enumerate(samples.items()):
@@ -143,7 +143,7 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 def _readme(
-    tool: VendorTool, request: HandoverRequest, handover: HandoverDocument, command: Sequence[str]
+    tool: ClosedTool, request: HandoverRequest, handover: HandoverDocument, command: Sequence[str]
 ) -> str:
     product = tool.product.format(prefix=request.prefix)
     how = (

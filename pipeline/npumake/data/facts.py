@@ -79,7 +79,7 @@ def _ranges(values: np.ndarray) -> list[ValueRange]:
 
 
 def _margins(values: np.ndarray) -> tuple[Margin, ...]:
-    """The margins in the order of SIDES; `laid` is (N, H, W, C)."""
+    """The margins in the order of SIDES; `values` is (N, H, W, C)."""
     rows, columns = np.moveaxis(values, 1, 0), np.moveaxis(values, 2, 0)
     return tuple(_margin(lines) for lines in (rows, rows[::-1], columns, columns[::-1]))
 

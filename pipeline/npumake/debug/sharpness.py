@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.data.samples import Feed, Samples
-from npumake.debug.preprocessing import Normalization, normalization_of
+from npumake.debug.preprocessing import InputNormalization, normalization_of
 from npumake.engine.float_session import FloatSession, float_session
 from npumake.graph import Graph, Value, is_float, shape
 from npumake.kernels.arrays import Floats
@@ -41,7 +41,7 @@ class FeedVariant(NamedTuple):
     many channels."""
 
     yaml: str
-    normalize: Callable[[Floats, Normalization], Floats]
+    normalize: Callable[[Floats, InputNormalization], Floats]
     colours: int = 0  # 0: any
 
 
@@ -52,7 +52,7 @@ class SharpnessTrial(NamedTuple):
     sharpness: float
 
 
-def _imagenet(v: Floats, normalization: Normalization) -> Floats:
+def _imagenet(v: Floats, normalization: InputNormalization) -> Floats:
     spread = [-1 if index == normalization.axis else 1 for index in range(v.ndim)]
     return (v - MEANS.reshape(spread)) * SCALES.reshape(spread)
 
@@ -121,7 +121,7 @@ def _can_tell(graph: Graph, value: Value) -> bool:
     return is_one and len(graph.inputs) == 1 and len(shape(value)) == 4 and is_float(value)
 
 
-def _feed_for(feed: Feed, name: str, z: Floats, normalization: Normalization) -> Feed:
+def _feed_for(feed: Feed, name: str, z: Floats, normalization: InputNormalization) -> Feed:
     """The feed that gives the model the input z after its own preprocessing."""
     return {**feed, name: (normalization.raw(z) - normalization.offset).astype(feed[name].dtype)}
 

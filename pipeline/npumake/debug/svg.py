@@ -12,7 +12,7 @@ import numpy as np
 from npumake.debug.distributions import Bars, Boxes
 
 WIDTH, HEIGHT = 960, 400  # of one panel
-LEFT, RIGHT, TOP, BOTTOM = 90, 20, 44, 48
+LEFT, RIGHT, TOP, BOTTOM = 90, 20, 44, 48  # margins in pixels
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#7f7f7f")
 RED, BLUE, GRID, INK = "#d62728", "#1f4fd6", "#dddddd", "#222222"
 TICKS = 6

@@ -96,7 +96,7 @@ class HandoverDocument:
 
 
 @dataclass(frozen=True)
-class VendorTool:
+class ClosedTool:
     """A vendor's tool. `sample` converts raw training values, before mean and scale; None if the
     tool reads no sample files. `command` is empty if there is no command to call."""
 

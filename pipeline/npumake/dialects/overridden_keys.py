@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from npumake import digest
-from npumake.dialects.handover import HandoverRequest, VendorTool
+from npumake.dialects.handover import ClosedTool, HandoverRequest
 from npumake.dialects.table import DIALECTS
 from npumake.project.document import parse_document
 from npumake.project.reader import sections_of
@@ -20,7 +20,7 @@ SECTIONS = ("inputs", "calibration", "quantization", "compile", "security")
 NO_MODEL = {"model": {"path": "model.onnx"}}
 
 
-def project_overrides(tool: VendorTool, request: HandoverRequest) -> Iterator[str]:
+def project_overrides(tool: ClosedTool, request: HandoverRequest) -> Iterator[str]:
     """One line per overridden key; none for a native project."""
     if request.vendor_document is None:
         return
@@ -31,7 +31,7 @@ def project_overrides(tool: VendorTool, request: HandoverRequest) -> Iterator[st
             yield f"{name}.{key}, which the project says beside {tool.config}"
 
 
-def _sections(tool: VendorTool, request: HandoverRequest) -> Sections:
+def _sections(tool: ClosedTool, request: HandoverRequest) -> Sections:
     """The sections that the vendor's document defines on its own."""
     document = parse_document(digest.canonical(request.vendor_document), tool.config)
     project = {**NO_MODEL, "targets": [request.target.name]}

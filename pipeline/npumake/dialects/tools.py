@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from npumake.dialects.drobotics.handover import HB_MAPPER
 from npumake.dialects.edgefirst.handover import ARA2
-from npumake.dialects.handover import HandoverDocument, HandoverRequest, VendorTool
+from npumake.dialects.handover import ClosedTool, HandoverDocument, HandoverRequest
 from npumake.dialects.horizon.handover import HB_COMPILE
 from npumake.dialects.overridden_keys import project_overrides
 from npumake.dialects.synaptics.handover import SYNAP
 
-TOOLS: dict[str, VendorTool] = {
+TOOLS: dict[str, ClosedTool] = {
     "D-Robotics": HB_MAPPER,
     "EdgeFirst": ARA2,
     "Horizon": HB_COMPILE,
@@ -17,7 +17,7 @@ TOOLS: dict[str, VendorTool] = {
 }
 
 
-def complete_document(tool: VendorTool, request: HandoverRequest) -> HandoverDocument:
+def complete_document(tool: ClosedTool, request: HandoverRequest) -> HandoverDocument:
     """The tool's document with all its omissions. Raises ProjectError."""
     document = tool.render(request)
     return replace(document, omissions=(*document.omissions, *project_overrides(tool, request)))

@@ -24,7 +24,7 @@ from npumake.engine.checks import (
     whole,
     within,
 )
-from npumake.kernels.divide import MAX_EPSILON, MAX_ROW
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW_ELEMENTS
 from npumake.kernels.rounding import ROUNDED
 from npumake.kernels.table import EXP_BITS
 
@@ -141,7 +141,7 @@ def _over(shape: Shape, reduced: Sequence[int], keep: bool) -> Shape:
 def normalized_rows(call: Call) -> Shape:
     shape = same(call)
     count = math.prod(shape[at] for at in axes(call, len(shape)))
-    refuse(count > MAX_ROW, f"a row of {count} is longer than {MAX_ROW}")
+    refuse(count > MAX_ROW_ELEMENTS, f"a row of {count} is longer than {MAX_ROW_ELEMENTS}")
     bounded(call, "epsilon", 0, MAX_EPSILON, rank=0)
     for role in ("gain", "offset", "shift"):
         within(role, constant(call, role).shape, shape)

@@ -10,7 +10,7 @@ from npumake.digest import Json
 from npumake.engine.quantized_node import LoweredStep, QuantizedNode, constant_parameters, factor
 from npumake.graph import Node, array, attribute, shape
 from npumake.kernels import rounding
-from npumake.kernels.divide import MAX_EPSILON, MAX_ROW, NORM_BITS
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW_ELEMENTS, NORM_BITS
 
 
 def fits(node: Node) -> bool:
@@ -61,7 +61,11 @@ def place(site: QuantizedNode) -> LoweredStep:
 
 
 def norm_fits(node: Node) -> bool:
-    if len(node.outputs) > 1 or not constant_parameters(node) or math.prod(_row(node)) > MAX_ROW:
+    if (
+        len(node.outputs) > 1
+        or not constant_parameters(node)
+        or math.prod(_row(node)) > MAX_ROW_ELEMENTS
+    ):
         return False
     rank = len(_row(node))
     return all(len(shape(value)) <= rank for value in node.inputs[1:] if value is not None)

@@ -71,7 +71,7 @@ class EvaluationSet:
         return Figures(artifact, len(self.items), metric.name, by_name)
 
     def samples(self, max_samples: int) -> Samples:
-        """At most `most` evenly spaced files as model inputs."""
+        """At most `max_samples` evenly spaced files as model inputs."""
         chosen = self.items[:: max(1, len(self.items) // max_samples)][:max_samples]
         names = tuple(item.files[0].name for item in chosen)
         return Samples(names, lambda index: self._feeds(chosen[index])[1])

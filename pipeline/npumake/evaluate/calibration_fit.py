@@ -38,7 +38,9 @@ from npumake.quant.calibration.statistics import Statistics
 MAX_SAMPLES = 32  # of each set, evenly spread
 MAX_NAMES = 3
 BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the limit is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
-LEAST_DEVIATION = 0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
+MIN_DEVIATION_SHARE = (
+    0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
+)
 EXCESS = 0.1  # of the width of a range
 EXCESS_SHARE = 0.25  # of the evaluated samples
 
@@ -145,7 +147,7 @@ def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Ite
             for feeds in (calibration, evaluation)
         )
         deviation = np.sqrt((calibration_stats.var(axis=0) + evaluation_stats.var(axis=0)) / 2)
-        min_deviation = LEAST_DEVIATION * max(
+        min_deviation = MIN_DEVIATION_SHARE * max(
             calibration_stats[:, 1].mean(), evaluation_stats[:, 1].mean()
         )
         means = calibration_stats.mean(axis=0), evaluation_stats.mean(axis=0)

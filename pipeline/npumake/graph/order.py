@@ -12,14 +12,15 @@ from npumake.graph.segments import Groups, Segment, segments
 
 
 def short_paths_first(
-    model: bytes, block: int, together: Groups = (), max_segments: int = sys.maxsize
+    model: bytes, block: int, together: Groups = (), max_elements: int = sys.maxsize
 ) -> tuple[list[Segment], frozenset[str]]:
-    """Onnxruntime's rewritten model with side branches first, cut into segments of `most` output
-    elements (npumake.graph.segments). Also the outputs in blocked layout, for `block` > 1."""
+    """Onnxruntime's rewritten model with side branches first, cut into segments of at most
+    `max_elements` output elements (npumake.graph.segments). Also the outputs in blocked layout, for
+    `block` > 1."""
     proto = onnx.load_from_string(model)
     blocked = blocks_handed_out(proto.graph, block) if block > 1 else frozenset[str]()
     _side_paths_first(proto.graph)
-    return segments(proto, together, max_segments), blocked
+    return segments(proto, together, max_elements), blocked
 
 
 def _side_paths_first(graph: onnx.GraphProto) -> None:

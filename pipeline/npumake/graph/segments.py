@@ -41,21 +41,21 @@ class Segment(NamedTuple):
         return self.model.SerializeToString() + inputs.SerializeToString()
 
 
-def segments(model: onnx.ModelProto, together: Groups, max_segments: int) -> list[Segment]:
-    """The model in segments of up to `most` output elements, or more where a group of outputs must
-    stay together. The order of nodes is unchanged; no node has a body."""
+def segments(model: onnx.ModelProto, together: Groups, max_elements: int) -> list[Segment]:
+    """The model in segments of up to `max_elements` output elements, or more where a group of
+    outputs must stay together. The order of nodes is unchanged; no node has a body."""
     graph = model.graph
     makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     last_readers = {name: at for at, node in enumerate(graph.node) for name in node.input}
     ways = {name: (at, last_readers.get(name, at)) for name, at in makers.items()}
-    cuts = _cuts(graph, ways, together, max_segments)
+    cuts = _cuts(graph, ways, together, max_elements)
     if not cuts:
         return [Segment(model, (), tuple(output.name for output in graph.output), ())]
     return [_segment(model, ways, span) for span in pairwise([0, *cuts, len(graph.node)])]
 
 
 def _cuts(
-    graph: onnx.GraphProto, ways: Mapping[str, Span], together: Groups, max_segments: int
+    graph: onnx.GraphProto, ways: Mapping[str, Span], together: Groups, max_elements: int
 ) -> list[int]:
     """Indices of the nodes that start a new segment. A segment that is at least half full ends
     where the fewest tensors cross, at the last such position."""
@@ -71,10 +71,10 @@ def _cuts(
     begin, best = 0, 0
     for at in range(1, count + 1):
         total = before[at] - before[begin]
-        if total > max_segments and best > begin:
+        if total > max_elements and best > begin:
             cuts.append(best)
             begin, total = best, before[at] - before[best]
-        if not divided[at] and 2 * total >= max_segments and before[at] < before[count]:
+        if not divided[at] and 2 * total >= max_elements and before[at] < before[count]:
             best = at if best <= begin or crossed[at] <= crossed[best] else best
     return cuts
 

@@ -45,7 +45,7 @@ class Task(NamedTuple):
 
 
 class Trials:
-    """The model of one target. `made` counts measured scores, `recalled` stored ones.
+    """The model of one target. `measured` counts measured scores, `recalled` stored ones.
 
     Its input nodes must be current. With a `task` scores have a metric, except in `score_without`,
     which uses the cosine.

@@ -8,7 +8,7 @@ from npumake.bundle.program import Program
 from npumake.targets.cost import Cost
 
 UNKNOWN = "unknown"
-BOUND = "compute only; its DDR bandwidth is not published"
+BOUND_BASIS = "compute only; its DDR bandwidth is not published"
 
 
 def latency_text(
@@ -19,7 +19,7 @@ def latency_text(
 ) -> str:
     """Seconds as text in milliseconds, with the interval of a fitted estimate, or as a bound."""
     if latency is None:
-        return f"at least {1000 * at_least:.4g} ms ({BOUND})" if at_least else UNKNOWN
+        return f"at least {1000 * at_least:.4g} ms ({BOUND_BASIS})" if at_least else UNKNOWN
     if interval is None:
         return f"{1000 * latency:.4g} ms"
     low, high = interval

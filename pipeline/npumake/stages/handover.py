@@ -17,7 +17,7 @@ from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, s
 from npumake.compilers.vendor_tool import PREFIX
 from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
-from npumake.dialects.handover import HandoverRequest, VendorTool
+from npumake.dialects.handover import ClosedTool, HandoverRequest
 from npumake.dialects.tools import TOOLS, complete_document
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
@@ -89,7 +89,7 @@ class Graphs(NamedTuple):
 
 
 def request_of(
-    tool: VendorTool,
+    tool: ClosedTool,
     sections: Sections,
     target: Target,
     graphs: Graphs,

@@ -12,7 +12,7 @@ from npumake.bundle.program import Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.dumps.causes import causes
 from npumake.debug.dumps.conventions import conventions, entry
-from npumake.debug.dumps.difference import BOUND, SLACK, unit
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, SLACK, unit
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
 from npumake.debug.dumps.files import BARE, array, dump_files
 from npumake.debug.dumps.inputs import DumpFeeds, ways_to_feed
@@ -109,7 +109,7 @@ def _comparison(
     rows = list(walk.rows())
     facts = (feeding.name, dump.unmatched, dump.inside)
     for index, row in enumerate(rows):
-        is_doubtful = row.status == WITHIN and row.difference.worst > BOUND + SLACK
+        is_doubtful = row.status == WITHIN and row.difference.worst > MAX_CODE_DIFFERENCE + SLACK
         if row.status != DIFFERS and not is_doubtful:
             continue
         row, likely = _explained(row, walk, feeding, operators)
@@ -167,7 +167,7 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
     """A kind and a sentence, if a tensor with our values has another form than the rest of the
     dump."""
-    if not row.difference.within(BOUND):
+    if not row.difference.within(MAX_CODE_DIFFERENCE):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
         layout, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")

@@ -13,11 +13,11 @@ import numpy as np
 from npumake.bundle.program import Tensor
 from npumake.kernels.measure import agreement
 
-BOUND = 1.0  # codes
+MAX_CODE_DIFFERENCE = 1.0  # codes
 SLACK = 1e-3  # codes, for float values
 LEVELS = 1024  # codes per range of a float tensor
-MAX_OFF_SHARE, MIN_OFF = 0.25, 16  # share and number of elements that may differ by a code
-ONE_WAY_SHARE, MIN_ONE_WAY = 0.9, 4  # the same, for differences in one direction
+MAX_OFF_SHARE, MIN_OFF_ELEMENTS = 0.25, 16  # share and number of elements that may differ by a code
+ONE_WAY_SHARE, MIN_ONE_WAY_ELEMENTS = 0.9, 4  # the same, for differences in one direction
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def difference(computed: np.ndarray, dumped: np.ndarray, grid: Tensor) -> CodeDi
     off = np.abs(apart) > 0.5
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
     one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
-    is_shifted = (count >= MIN_OFF and share > MAX_OFF_SHARE) or (
-        count >= MIN_ONE_WAY and share >= ONE_WAY_SHARE and one_way
+    is_shifted = (count >= MIN_OFF_ELEMENTS and share > MAX_OFF_SHARE) or (
+        count >= MIN_ONE_WAY_ELEMENTS and share >= ONE_WAY_SHARE and one_way
     )
     zero = grid.zero_point if grid.scale is not None else 0
     cosine = agreement(computed - zero, dumped - zero).cosine

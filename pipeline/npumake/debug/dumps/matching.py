@@ -21,7 +21,7 @@ from npumake.debug.dumps.naming import Label, label
 from npumake.errors import ProjectError, did_you_mean
 
 SUFFIXES = ("_activated_quantized", "_quantized", "_activated", "_dequantized")
-CUT = 200  # characters; longer file names may be truncated
+MAX_WHOLE_NAME_CHARACTERS = 200  # characters; longer file names may be truncated
 _AFFIXES = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
 
 
@@ -66,7 +66,7 @@ class Names:
 
     def cut(self, name: str) -> str | None:
         """The only tensor whose name begins so, if the file's name may be truncated."""
-        if len(name) < CUT:
+        if len(name) < MAX_WHOLE_NAME_CHARACTERS:
             return None
         begin = folded(name)
         tensors = [tensor for tensor in self.program.tensors if folded(tensor).startswith(begin)]

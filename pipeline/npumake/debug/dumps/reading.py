@@ -22,8 +22,8 @@ from npumake.errors import ProjectError
 
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)  # elements that rows are padded to
 CODES, REAL, SHIFTED, FLOATS, GRID = "codes", "real", "shifted codes", "codes in floats", "own grid"
-LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # axes of our channels first order
-FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # axes of our channels last order
+TO_CHANNELS_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # by rank; axes of NCHW
+TO_CHANNELS_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # by rank; axes of NHWC
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
 
 def orders(rank: int) -> list[tuple[int, ...]]:
     """The axis orders that runtimes use: as ours, channels last, channels first."""
-    candidates = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
+    candidates = [tuple(range(rank)), TO_CHANNELS_LAST.get(rank), TO_CHANNELS_FIRST.get(rank)]
     return list(dict.fromkeys(order for order in candidates if order is not None))
 
 
@@ -169,7 +169,11 @@ def _axis_orders(
     layout = described.layout if described else None
     allowed = orders(rank)
     if layout is not None and len(layout) == rank:
-        allowed = [tuple(range(rank)) if layout[1] == "C" else LAST.get(rank, tuple(range(rank)))]
+        allowed = [
+            tuple(range(rank))
+            if layout[1] == "C"
+            else TO_CHANNELS_LAST.get(rank, tuple(range(rank)))
+        ]
     flat = raw.ndim <= 1 < rank
     fits = [o for o in allowed if flat or _squeezed(_permuted(shape, o)) == _squeezed(raw.shape)]
     if not fits:

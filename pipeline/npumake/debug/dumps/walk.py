@@ -14,7 +14,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.debug.dumps.conventions import Conventions
-from npumake.debug.dumps.difference import BOUND, CodeDifference, difference
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, CodeDifference, difference
 from npumake.debug.dumps.reading import DumpReading
 from npumake.engine.reference import ReferenceSession
 
@@ -93,7 +93,7 @@ class DumpWalk:
         between: tuple[str, ...],
     ) -> DumpRow:
         grid = self.program.tensors[name]
-        bound = BOUND + (min(depth, MAX_DEPTH) if self.deviates else 0)
+        bound = MAX_CODE_DIFFERENCE + (min(depth, MAX_DEPTH) if self.deviates else 0)
         reading = self._read(name, (expected, self.computed[name]), grid)
         own, local = (
             difference(values.astype(np.float64), reading.codes, grid)
@@ -128,7 +128,9 @@ class DumpWalk:
         floats = [values.astype(np.float64) for values in computed]
         ways = self.conventions.sorted(name, self.dump[name])
         for way in ways:
-            if any(difference(values, way.codes, grid).within(BOUND) for values in floats):
+            if any(
+                difference(values, way.codes, grid).within(MAX_CODE_DIFFERENCE) for values in floats
+            ):
                 return way
         return ways[0]
 

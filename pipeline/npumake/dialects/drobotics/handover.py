@@ -10,10 +10,10 @@ import numpy as np
 from npumake.data.input_samples import ModelInput
 from npumake.dialects.drobotics.keys import NORMS
 from npumake.dialects.handover import (
+    ClosedTool,
     CommandNames,
     HandoverDocument,
     HandoverRequest,
-    VendorTool,
     omitted_keys,
     with_values,
 )
@@ -117,7 +117,7 @@ def _command(files: CommandNames) -> tuple[str, ...]:
     return ("hb_mapper", "makertbin", "--config", HB_MAPPER.config, "--model-type", kind)
 
 
-HB_MAPPER = VendorTool(
+HB_MAPPER = ClosedTool(
     "hb_mapper",
     "hb_mapper",
     "hb_mapper.yaml",

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from npumake.dialects.edgefirst.dialect import METHOD, SMART, UNSIGNED
-from npumake.dialects.handover import HandoverDocument, HandoverRequest, VendorTool, omitted_keys
+from npumake.dialects.handover import ClosedTool, HandoverDocument, HandoverRequest, omitted_keys
 from npumake.digest import Json
 from npumake.project.precision import Types
 
@@ -57,7 +57,7 @@ def _decided_there(request: HandoverRequest, rules: Sequence[Types], smart: bool
         yield f"quantization.types: {SMART} has mask coefficients in 16 bits too"
 
 
-ARA2 = VendorTool(
+ARA2 = ClosedTool(
     "the Ara2 Converter",
     "ara2",
     "form.yaml",

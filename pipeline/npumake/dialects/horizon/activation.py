@@ -28,7 +28,7 @@ KEYS = (
     *("calibration_type", "max_percentile", "num_bin", "max_num_bin"),
     *("per_channel", "asymmetric"),
 )
-MIN_MAX_PERCENTILE = 0.5  # HMCT raises a lower max_percentile to this
+LOWEST_MAX_PERCENTILE = 0.5  # HMCT raises a lower max_percentile to this
 SEARCHABLE_METHODS = ("max", "kl")
 METRICS = ("cosine-similarity", "mse", "mae", "mre", "sqnr", "chebyshev")
 _LISTS = ("calibration_type", "max_percentile", "per_channel", "asymmetric")
@@ -173,8 +173,8 @@ def _put_bins(native: Native, entries: dict[str, ConfigEntry]) -> None:
 def _shares(entry: ConfigEntry) -> list[float]:
     shares = _numbers(entry)
     if any(share > 1.0 for share in shares):
-        raise entry.error(f"`max_percentile` must be {MIN_MAX_PERCENTILE}..1, not {entry.value}")
-    return [max(share, MIN_MAX_PERCENTILE) for share in shares]
+        raise entry.error(f"`max_percentile` must be {LOWEST_MAX_PERCENTILE}..1, not {entry.value}")
+    return [max(share, LOWEST_MAX_PERCENTILE) for share in shares]
 
 
 def _numbers(entry: ConfigEntry) -> list[float]:

@@ -10,8 +10,8 @@ from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.document import Document, Route, RoutePlace
 
-KEY = "calibration_parameters.quant_config"
-TOP: Route = ("calibration_parameters", "quant_config")
+CONFIG_KEY = "calibration_parameters.quant_config"
+CONFIG_ROUTE: Route = ("calibration_parameters", "quant_config")
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class ConfigEntry:
 
 def quant_config(vendor: VendorYaml) -> ConfigEntry | None:
     """The mapping `quant_config`; None if it is absent. Raises ProjectError for any other value."""
-    value = vendor.raw_value(KEY)
+    value = vendor.raw_value(CONFIG_KEY)
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise vendor.error(KEY, "`quant_config` must be a mapping, or name a JSON file")
-    return ConfigEntry(vendor.document, TOP, value)
+        raise vendor.error(CONFIG_KEY, "`quant_config` must be a mapping, or name a JSON file")
+    return ConfigEntry(vendor.document, CONFIG_ROUTE, value)

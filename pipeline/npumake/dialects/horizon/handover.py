@@ -11,9 +11,9 @@ import numpy as np
 from npumake.data.input_samples import ModelInput
 from npumake.data.normalized import normalized
 from npumake.dialects.handover import (
+    ClosedTool,
     HandoverDocument,
     HandoverRequest,
-    VendorTool,
     omitted_keys,
     with_values,
 )
@@ -106,7 +106,7 @@ def _sample(values: np.ndarray, model_input: ModelInput) -> np.ndarray:
     )
 
 
-HB_COMPILE = VendorTool(
+HB_COMPILE = ClosedTool(
     "hb_compile",
     "hb_compile",
     CONFIG,

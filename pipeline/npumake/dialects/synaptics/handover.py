@@ -14,10 +14,10 @@ from npumake.data.normalized import normalized
 from npumake.dialects.handover import (
     CALIBRATION,
     PRODUCTS,
+    ClosedTool,
     CommandNames,
     HandoverDocument,
     HandoverRequest,
-    VendorTool,
     is_pattern,
     omitted_keys,
 )
@@ -186,4 +186,4 @@ def _command(files: CommandNames) -> tuple[str, ...]:
     return ("synap", "convert", *model_arguments, *chip, *profiling, "--out-dir", PRODUCTS)
 
 
-SYNAP = VendorTool("synap", "synap", CONFIG, MODELS, render, _command, "model.synap", _sample)
+SYNAP = ClosedTool("synap", "synap", CONFIG, MODELS, render, _command, "model.synap", _sample)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from npumake.frontends.tflite.draft import FIRST, GraphDraft
+from npumake.frontends.tflite.draft import TO_NCHW, GraphDraft
 from npumake.frontends.tflite.flatbuffer import MalformedError, Table
 from npumake.frontends.tflite.schema import TFLiteOperator, TFLiteTensor
 from npumake.frontends.tflite.tensors import bias_on, integers, real, turned, values_of
@@ -24,7 +24,7 @@ MAX_WINDOW_SIZE = 2**16  # stride, dilation or window; larger ones are damage
 def conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
     """Weights (O, H, W, I) -> (O, I, H, W)."""
     weight = operator.input(1)
-    _convolved(draft, operator, turned(weight, FIRST), _groups(operator.input(0), weight), 3)
+    _convolved(draft, operator, turned(weight, TO_NCHW), _groups(operator.input(0), weight), 3)
 
 
 def depthwise_conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -143,7 +143,7 @@ def _padded(draft: GraphDraft, operator: TFLiteOperator, mode: str, filled: floa
     pads, rank = integers(operator.input(1)), len(x.shape)
     if len(pads) != 2 * rank:
         raise MalformedError(f"{operator.type} names {len(pads)} pads for rank {rank}")
-    order = FIRST if rank == 4 else tuple(range(rank))
+    order = TO_NCHW if rank == 4 else tuple(range(rank))
     ordered_pads = [pads[2 * axis + end] for end in (0, 1) for axis in order]
     inputs = [
         draft.first(x) if rank == 4 else draft.own(x),

@@ -57,8 +57,8 @@ def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.nd
 def _walked(
     places: Places, slots: int, dimension: int, level: Table, max_size: int
 ) -> tuple[Places, int]:
-    """The next level: indices of the levels above, repeated, and its own. `most` is the tensor's
-    number of elements."""
+    """The next level: indices of the levels above, repeated, and its own. `max_size` is the number
+    of elements of the tensor."""
     if level.scalar(0, "b", DENSE) == DENSE:
         size = level.scalar(1, "i", 0)
         if size < 1 or size * slots > max_size:

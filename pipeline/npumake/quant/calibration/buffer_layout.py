@@ -38,7 +38,7 @@ from npumake.quant.calibration.subsampling import (
 
 MAX_BLOCK_ELEMENTS = 32 * BLOCK  # 4 MB; smaller blocks cost more calls than they save
 CACHE_LINE_ELEMENTS = 16
-MAX_SMALL_CHANNEL = 128  # elements
+MAX_SMALL_CHANNEL_ELEMENTS = 128  # elements
 # Read costs in thousandths of a nanosecond: to begin a stretch of pixels, shared by its values, and
 # for each value that remains.
 STRETCH_COST, ELEMENT_COST = 40_000, 300
@@ -199,7 +199,7 @@ def _of_part(piece: Shape) -> int:
 
 def _read_order(piece: TensorSlice, block: int) -> ReadOrder:
     part_size = _of_part(piece.shape)
-    if piece.elements <= MIN_COUNTED or part_size <= MAX_SMALL_CHANNEL:
+    if piece.elements <= MIN_COUNTED or part_size <= MAX_SMALL_CHANNEL_ELEMENTS:
         return ReadOrder(piece.tells, "small")
     if block == 1:
         return ReadOrder(piece.tells, "large")

@@ -30,7 +30,7 @@ from npumake.errors import StageError
 from npumake.kernels.arrays import Int64
 from npumake.kernels.histogram import (
     BINS,
-    FINEST,
+    MIN_EXPONENT,
     Histogram,
     coarse,
     codes,
@@ -58,7 +58,7 @@ class HistogramObserver:
         self._layout = layout
         count = len(layout.views)
         self._lock, self._counting = threading.Lock(), threading.Lock()
-        self._exponents = np.full(count, FINEST, np.int32)
+        self._exponents = np.full(count, MIN_EXPONENT, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
         self._empty = True
         self._early = SampledPlaces(layout, MIN_COUNTED, at_once)

@@ -80,7 +80,7 @@ def _widened(grids: Grids, bound: _Bound, power: tuple[bool, bool]) -> Grids:
 
 
 def with_least_scale(grid: Grid, min_scale: float, power: bool = False) -> Grid:
-    """`grid` with a scale of at least `least`; the zero point stays."""
+    """`grid` with a scale of at least `min_scale`; the zero point stays."""
     if not grid.scale < min_scale or not math.isfinite(min_scale):
         return grid
     return Grid(

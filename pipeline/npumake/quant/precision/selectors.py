@@ -42,7 +42,7 @@ MAX_NUMBER_DIGITS = 9
 SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
-WIDEST = (ALL_NODES, INPUTS, BOXES, MASKS)  # the weakest first
+BROAD_SELECTORS = (ALL_NODES, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class SelectedNodes(NamedTuple):
@@ -88,7 +88,7 @@ def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
 
 def is_of_nodes(name: str) -> bool:
     """Whether the selector names one node or all of an operator, and no stretch of the model."""
-    return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
+    return name not in BROAD_SELECTORS and not name.endswith(BEHIND) and WAY not in name
 
 
 def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
@@ -113,8 +113,8 @@ def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
     """The sort key of a selector, from the weakest, which selects most, to the strongest."""
-    if name in WIDEST:
-        return (WIDEST.index(name), 0)
+    if name in BROAD_SELECTORS:
+        return (BROAD_SELECTORS.index(name), 0)
     if name.endswith(OF_OPERATOR):
         return (3, 0)
     if name.endswith(BEHIND) or WAY in name:

@@ -125,7 +125,7 @@ class FidelityScore:
         return math.sqrt((1.0 - self.close.all) * (1.0 - self.cosine.all))
 
     def helps(self, other: FidelityScore, min_gain: float) -> bool:
-        """Whether it recovers more than the share `least` of the other's loss."""
+        """Whether it recovers more than the share `min_gain` of the other's loss."""
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
         alike = share > -min_gain and by_cosine.share - by_cosine.error > min_gain
@@ -137,7 +137,7 @@ class FidelityScore:
         return min(shares) > min_gain and not self._spoils(other)
 
     def unties(self, other: FidelityScore, max_loss: float) -> bool:
-        """Whether half of the ties are gone, and at most the share `most` is lost otherwise."""
+        """Whether half of the ties are gone, and at most the share `max_loss` is lost otherwise."""
         is_as_close = self.close.gain(other.close).share > -max_loss and not self._spoils(other)
         return 2 * self.ties <= other.ties != 0 and is_as_close
 

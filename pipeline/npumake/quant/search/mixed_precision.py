@@ -107,8 +107,8 @@ def _shortest(
     goal: float,
     max_cost: float,
 ) -> PromotionTrial:
-    """The shortest beginning of `order` that suffices, or the first that costs `most` or more; all
-    of it where neither is met."""
+    """The shortest prefix of `order` that suffices, or the first that costs `max_cost` or more; all
+    of it otherwise."""
     latest = trial(())
     for length in range(1, len(order) + 1):
         latest = trial(order[:length])
