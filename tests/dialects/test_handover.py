@@ -11,7 +11,7 @@ import yaml
 
 from npumake.data.formats import InputSpec
 from npumake.data.input_samples import ModelInput
-from npumake.dialects.handover import HandoverRequest, ClosedTool
+from npumake.dialects.handover import ClosedTool, HandoverRequest
 from npumake.dialects.table import DIALECTS
 from npumake.dialects.tools import TOOLS
 from npumake.digest import Json, plain

@@ -36,7 +36,7 @@ CALIBRATION_TYPES = {
     "modelwise": "default",
     "max_percentile": "max",
 }  # our method → their calibration_type
-_LARGEST_OF_LIST = "the largest value of a list is used"
+_LIST_NOTE = "the largest value of a list is used"
 
 
 def put_activation(native: Native, model: ConfigEntry) -> None:
@@ -62,7 +62,7 @@ def activation_notes(vendor: VendorYaml) -> tuple[Note, ...]:
     for entry in config.descendants() if config else ():
         values = entry.value if isinstance(entry.value, list) else [entry.value]
         if entry.name in ("num_bin", "max_num_bin") and len(values) > 1:
-            notes.append((f"`{entry.name}`: {_LARGEST_OF_LIST}", entry))
+            notes.append((f"`{entry.name}`: {_LIST_NOTE}", entry))
     return tuple(Note(message, entry.spot.value) for message, entry in notes)
 
 
