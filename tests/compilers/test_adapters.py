@@ -112,7 +112,7 @@ def test_an_interpreter_that_answers_something_else_has_not_what_is_needed(tmp_p
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
 def test_a_script_imports_nothing_of_ours(script):
-    assert parsed(script.read_text()).ours == ()
+    assert parsed(script.read_text()).own_modules == ()
 
 
 def test_every_script_is_an_adapter_s():

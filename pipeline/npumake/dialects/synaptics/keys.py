@@ -90,7 +90,7 @@ class MetafilePreprocess:
 @dataclass(frozen=True)
 class InputEntry:
     name: str | None = None
-    shape: Annotated[tuple[int, ...] | None, Doc("As the model has it.", 1)] = None
+    shape: Annotated[tuple[int, ...] | None, Doc("Shape in the model.", 1)] = None
     means: float | tuple[float, ...] | None = None
     scale: float | None = None
     format: str | None = None
@@ -106,7 +106,7 @@ class InputEntry:
 @dataclass(frozen=True)
 class OutputEntry:
     name: str | None = None
-    shape: Annotated[tuple[int, ...] | None, Doc("As the model has it.", 1)] = None
+    shape: Annotated[tuple[int, ...] | None, Doc("Shape in the model.", 1)] = None
     dequantize: bool = False
     format: str | None = None
     security: Literal["secure-if-input-secure", "any"] = "secure-if-input-secure"
