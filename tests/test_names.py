@@ -52,7 +52,7 @@ EXCEPTIONS = {
     "quant/search/recipe.py kept": JSON_KEY,
     "quant/search/recipe.py what": JSON_KEY,
     "compilers/clamps.py NONE": TFLITE_NAME,
-    "compilers/windows.py SAME": TFLITE_NAME,
+    "compilers/tflite_conv.py SAME": TFLITE_NAME,
     "frontends/tflite/images.py SAME": TFLITE_NAME,
 }
 

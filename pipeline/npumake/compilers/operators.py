@@ -13,7 +13,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction
 from npumake.bundle.program import Tensor as Grid
-from npumake.compilers import data_movement, rearranging, windows
+from npumake.compilers import data_movement, rearranging, tflite_conv
 from npumake.compilers.clamps import clamped, refused, regrid
 from npumake.compilers.flatfile import NUMBERS, Fields
 from npumake.compilers.resizes import resized
@@ -190,19 +190,19 @@ OPERATORS: Mapping[str, Callable[[TFLiteBuilder, Instruction], None]] = {
     "add_twice": _binary("ADD"),
     "arg_max": arg_max,
     "arg_min": arg_max,
-    "average_twice": windows.pooled("AVERAGE_POOL_2D"),
+    "average_twice": tflite_conv.pooled("AVERAGE_POOL_2D"),
     "concat": data_movement.concat,
     "constant": _constant,
-    "conv": windows.conv,
-    "conv_transpose": windows.conv_transpose,
+    "conv": tflite_conv.conv,
+    "conv_transpose": tflite_conv.conv_transpose,
     "depth_to_space": rearranging.depth_to_space,
     "dequantize": _as_it_lies("DEQUANTIZE"),
-    "fully_connected_twice": windows.matmul,
+    "fully_connected_twice": tflite_conv.matmul,
     "gather": data_movement.gather,
     "lookup": _lookup,
-    "matmul": windows.matmul,
+    "matmul": tflite_conv.matmul,
     "max": extreme("REDUCE_MAX"),
-    "max_pool": windows.pooled("MAX_POOL_2D"),
+    "max_pool": tflite_conv.pooled("MAX_POOL_2D"),
     "maximum": rearranging.selected("MAXIMUM"),
     "mean": reduced("MEAN"),
     "min": extreme("REDUCE_MIN"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from npumake.dialects.native import Native
+from npumake.dialects.openexplorer.node_removal import put_node_removal
 from npumake.dialects.vendor_yaml import VendorYaml, refuse_missing
 from npumake.digest import Json, plain
 from npumake.project.compiling import Compile
@@ -170,14 +171,10 @@ def put_model(vendor: VendorYaml, native: Native) -> None:
         file = vendor.path(vendor.text(key))
         pattern = glob.escape(file) if name == "weights" else file  # `weights` takes a pattern
         native.put(("model", name), pattern, vendor.spot(key))
-    lists = {
-        "output_nodes": ("model", "outputs"),
-        "remove_node_type": ("compile", "remove_types"),
-        "remove_node_name": ("compile", "remove_nodes"),
-    }
-    for key, route in lists.items():
-        if items := vendor.items(f"{MODEL}.{key}"):
-            native.put(route, list(items), vendor.spot(f"{MODEL}.{key}"))
+    outputs = f"{MODEL}.output_nodes"
+    if items := vendor.items(outputs):
+        native.put(("model", "outputs"), list(items), vendor.spot(outputs))
+    put_node_removal(vendor, native)
     prefix = f"{MODEL}.output_model_file_prefix"
     native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
 

@@ -1,4 +1,7 @@
-"""Convolutions, matrix products and pools; pads other than SAME become a PAD before them."""
+"""Writes Conv, ConvTranspose, MatMul and pools as operators of a .tflite file.
+
+Pads other than SAME become a PAD in front of the operator.
+"""
 
 from __future__ import annotations
 
