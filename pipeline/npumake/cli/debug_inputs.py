@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from npumake.graph import Graph
 
 TIE_FACTOR = 1.05  # sharpness within this factor counts as equal
-NOT_APPLICABLE = (
-    "one input of pictures in floats, and one answer of two classes or more, is what tells"
-)
+NOT_APPLICABLE = "it needs a model with one float image input and one output of two or more classes"
 
 
 def ways(arguments: argparse.Namespace) -> int:

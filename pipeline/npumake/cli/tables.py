@@ -113,18 +113,18 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
     trained_names = ", ".join(name for name in guilty.origin if name != guilty.node)
     where = f" ({trained_names} in the trained model)" if trained_names else ""
     share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
-    noise = f"alone adds noise of {share} the answer's energy"
+    noise = f"alone adds noise of {share} the output's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
     if guilty.remedy:
         before, after = guilty.tried
-        tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
+        tried = f"# tried: the cosine of the worst output goes from {before:.6f} to {after:.6f}"
         lines.append(f"try:  {guilty.remedy}  {tried}")
     if guilty.search:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
         where = guilty.input_settings or f"npumake debug inputs {node}"
-        lines.append(f"see:  {where}  # is it fed as it was trained?")
+        lines.append(f"see:  {where}  # check the preprocessing")
     return lines
 
 

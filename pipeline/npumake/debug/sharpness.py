@@ -116,8 +116,8 @@ def clearly_better(trials: Sequence[SharpnessTrial]) -> SharpnessTrial | None:
 
 
 def _can_tell(graph: Graph, value: Value) -> bool:
-    answers = [shape(answer) for answer in graph.outputs]
-    is_one = len(answers) == 1 and len([size for size in answers[0] if size > 1]) == 1
+    shapes = [shape(output) for output in graph.outputs]
+    is_one = len(shapes) == 1 and len([size for size in shapes[0] if size > 1]) == 1
     return is_one and len(graph.inputs) == 1 and len(shape(value)) == 4 and is_float(value)
 
 

@@ -44,9 +44,9 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
         message = f"`{file.name}` has no function `{name}`"
         raise ProjectError(message, Route(ROUTE), did_you_mean(name, functions))
 
-    def summed(answers: Iterable[Any]) -> Mapping[str, float]:
+    def summed(results: Iterable[Any]) -> Mapping[str, float]:
         with blamed(f"the metric `{name}`", [*files]):
-            returned = names[name](iter(answers))
+            returned = names[name](iter(results))
         try:
             value = float(returned)
         except (TypeError, ValueError, OverflowError) as error:

@@ -93,21 +93,21 @@ def _images(graph: Graph) -> dict[str, list[FunctionImage]]:
             source_tensor(v) for v in activations(node) if not is_data_movement(node)
         ):
             readers.setdefault(value, []).append(node)
-    answers = {source_tensor(value) for value in graph.outputs}
+    graph_outputs = {source_tensor(value) for value in graph.outputs}
     by_tensor: dict[str, list[FunctionImage]] = {}
     for x, nodes in readers.items():
         products = [node for node in nodes if _factor(node, x) is not None]
         images: list[FunctionImage] = []
         for node in nodes:
             y = source_tensor(node.outputs[0])
-            only_factor = set(readers.get(y, ())) <= set(products) and y not in answers
+            only_factor = set(readers.get(y, ())) <= set(products) and y not in graph_outputs
             function = _function(node, x)
             if function is None:
                 break
             if node in products or not only_factor:
                 images.append(FunctionImage(function, str(result(node).name)))
         else:
-            if x not in answers:
+            if x not in graph_outputs:
                 by_tensor[str(x.name)] = images
     return by_tensor
 

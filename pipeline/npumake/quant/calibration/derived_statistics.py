@@ -212,12 +212,12 @@ def _images(
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
     ends = samples if channels is None else _behind(samples, channels)
     points = np.concatenate([x, ends.low, ends.high])
-    answers: dict[Callable[[Floats], Floats], Floats] = {}
+    results: dict[Callable[[Floats], Floats], Floats] = {}
     images = {}
     for name, how in hows.items():
-        if how.f not in answers:
-            answers[how.f] = how.f(points)
-        y = points * answers[how.f] if how.gated else answers[how.f]
+        if how.f not in results:
+            results[how.f] = how.f(points)
+        y = points * results[how.f] if how.gated else results[how.f]
         tensor, turns = _image(h, x, y[: len(x)], often, tables[name])
         low, high = _extremes(ends, np.split(y[len(x) :], 2), turns)
         own = len(samples.low)

@@ -94,8 +94,8 @@ class Evaluator:
         models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
         key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
-            outputs, (answers, ends) = self._fold_outputs(models), self._references
-            figure = answers.figure(outputs.read)
+            outputs, (expected, ends) = self._fold_outputs(models), self._references
+            figure = expected.figure(outputs.read)
             cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
             self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
         return self._figures[key]
@@ -264,12 +264,12 @@ def before_softmax(graph: Graph) -> Graph:
     return watched
 
 
-def _read_by_softmax(answer: Value) -> Value:
-    maker = producer(answer)
+def _read_by_softmax(output: Value) -> Value:
+    maker = producer(output)
     while maker is not None and maker.op_type in (Q, DQ) and maker.inputs[0] is not None:
         maker = producer(maker.inputs[0])
     if maker is None or maker.op_type not in SOFTMAX or maker.inputs[0] is None:
-        return answer
-    dims = shape(answer)
+        return output
+    dims = shape(output)
     is_one = math.prod(dims) == dims[attribute(maker, "axis", -1)]
-    return maker.inputs[0] if is_one else answer
+    return maker.inputs[0] if is_one else output

@@ -70,9 +70,9 @@ class PositionalOutput:
     varied: Floats
     scores: npt.NDArray[np.bool_]  # whether each channel is a score
 
-    def weight_root(self, answer: np.ndarray) -> Floats:
+    def weight_root(self, output: np.ndarray) -> Floats:
         """The root of w of one sample, by this output's scores, (positions,)."""
-        return np.sum((positions(answer) - self.usual)[:, self.scores] ** 2, 1)
+        return np.sum((positions(output) - self.usual)[:, self.scores] ** 2, 1)
 
     def loss(self, e: Floats, weight: Floats) -> float:
         """The mean loss of values and scores; `weight` is the sum of w, (positions,)."""
@@ -248,25 +248,25 @@ def _measured(losses: Sequence[Floats]) -> FidelitySamples:
     return FidelitySamples(first, tuple(others))
 
 
-def positions(answer: np.ndarray) -> Floats:
+def positions(output: np.ndarray) -> Floats:
     """The output as (positions, channels).
 
     The channel axis is the shorter of the last two of three axes; of four the second, as in ONNX,
     unless the second and third are equal; otherwise the last.
     """
-    dims = answer.shape
-    axis = answer.ndim - 1
-    if answer.ndim == 3 and dims[1] < dims[2]:
+    dims = output.shape
+    axis = output.ndim - 1
+    if output.ndim == 3 and dims[1] < dims[2]:
         axis = 1
-    if answer.ndim == 4 and dims[1] != dims[2]:
+    if output.ndim == 4 and dims[1] != dims[2]:
         axis = 1
-    return np.moveaxis(answer, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
+    return np.moveaxis(output, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
 
 
 def _many(column: Sequence[np.ndarray]) -> bool:
     """Whether the output has many positions, the same in every sample."""
     first = column[0]
-    alike = {answer.shape for answer in column} == {first.shape}
+    alike = {output.shape for output in column} == {first.shape}
     return alike and first.size > 0 and first.ndim > 1 and len(positions(first)) > 1
 
 

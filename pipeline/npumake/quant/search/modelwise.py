@@ -76,8 +76,8 @@ def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[
     results: list[tuple[Recipe, RecipeTrial]] = []
     for candidate in track(every, "recipe", len(every)):
         recipe = _standing(candidate, evaluator, as_it_is, switches)
-        answers = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
-        sums = [agreement(a, b) for a, b in zip(expected, answers, strict=True)]
+        outputs = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
+        sums = [agreement(a, b) for a, b in zip(expected, outputs, strict=True)]
         cosine = _mean([measure.cosine for measure in sums])
         trial = RecipeTrial(
             candidate.logged, _mean([figure(measure) for measure in sums]), cosine, False
