@@ -58,7 +58,7 @@ def test_a_damaged_memo_is_read_anew(tmp_path: Path, damage: Callable[[bytes, st
     memory, file = BuildMemory(tmp_path), tmp_path / "stages.json"
     stages(memory)
     whole = file.read_bytes()
-    file.write_bytes(damage(whole, memory.code.everything))
+    file.write_bytes(damage(whole, memory.code.package_digest))
     assert file.read_bytes() != whole
     assert stages(memory) == every_stage()
     assert file.read_bytes() == whole
