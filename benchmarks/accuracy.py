@@ -63,9 +63,9 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, ways: Sequence[st
     measured = observe(graph, samples)
 
     def made(calibration: Calibration) -> bytes:
-        found = recipe(graph, measured, samples, calibration, target, {})
+        found = recipe(graph, measured, samples, calibration, target)
         print("\n".join(f"    {line}" for line in found.lines))
-        return quantized(calibrated(graph, found, samples, target, {}), target).to_bytes()
+        return quantized(calibrated(graph, found, samples, target), target).to_bytes()
 
     for name in ways:
         yield f"{name}, {target.name}", partial(made, OURS[name])

@@ -125,8 +125,8 @@ def ours(folder: Path, method: str) -> dict[str, float]:
     statistics = observe(graph, samples)
     measured, worked = time.perf_counter(), time.process_time() - busy
     asked = Calibration(recipe="best") if method == "best" else Calibration(method)  # type: ignore[arg-type]
-    found = recipe(graph, statistics, samples, asked, target, {})
-    quantized(calibrated(graph, found, samples, target, {}), target).save(folder / "quantized.onnx")
+    found = recipe(graph, statistics, samples, asked, target)
+    quantized(calibrated(graph, found, samples, target), target).save(folder / "quantized.onnx")
     end = time.perf_counter()
     return {
         "seconds": end - start,

@@ -150,8 +150,8 @@ def _words(size: tuple[int, int]) -> list[np.ndarray]:
 
 def ours(graph: Graph, fed: Sequence[Feeds], target: Target, calibration: Calibration) -> bytes:
     samples = Samples(tuple(map(str, range(len(fed)))), fed.__getitem__)
-    found = recipe(graph, observe(graph, samples), samples, calibration, target, {})
-    return quantized(calibrated(graph, found, samples, target, {}), target).to_bytes()
+    found = recipe(graph, observe(graph, samples), samples, calibration, target)
+    return quantized(calibrated(graph, found, samples, target), target).to_bytes()
 
 
 def by_onnxruntime(graph: Graph, fed: Sequence[Feeds], method: str, symmetric: bool) -> bytes:

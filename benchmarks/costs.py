@@ -97,5 +97,5 @@ def program_of(model: bytes, name: str) -> Program:
         for value in real.inputs
     }
     recipe = ranges_by_method(real, observe(real, [sample]), Calibration("max"), symmetric=True)
-    made = quantized(calibrated(real, recipe, NO_SAMPLES, target, {}), target)
+    made = quantized(calibrated(real, recipe, NO_SAMPLES, target), target)
     return lowered(made, target.rounding, target.runnable)

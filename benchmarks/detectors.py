@@ -96,10 +96,10 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
         calibration = Calibration() if best else Calibration(method)  # type: ignore[arg-type]
         calibration = replace(calibration, recipe="best" if best else "plain")
         for asked in (DEFAULT,) if best else (DEFAULT, Quantization(widen=True)):
-            found = recipe(graph, statistics, samples, calibration, target, {}, (), asked)
+            found = recipe(graph, statistics, samples, calibration, target, quantization=asked)
             if asked.widen and not found.wide:
                 continue
-            made = calibrated(graph, found, samples, target, {}, (), asked)
+            made = calibrated(graph, found, samples, target, quantization=asked)
             label = " + ".join((found.method if best else method, *found.switches))
             counts = {"nodes": len(found.wide), "tensors": len(found.sensitive)}
             wide = "".join(f", int16: {n} {kind}" for kind, n in counts.items() if n)

@@ -47,7 +47,7 @@ def searched(folder: Path, target: str, calibration: Calibration) -> str:
     graph, samples = Graph.load(folder / "float.onnx"), Samples.load(folder / "calibrate.npz")
     statistics = observe(graph, samples)
     start = time.process_time()
-    found = recipe(graph, statistics, samples, calibration, read_target(target), {})
+    found = recipe(graph, statistics, samples, calibration, read_target(target))
     taken = time.process_time() - start
     found.save(folder / "recipe.json")
     chosen = " + ".join((found.method, *found.switches))

@@ -108,8 +108,8 @@ def our_rows(graph: Graph, samples: Samples, target: Target) -> dict[str, Row]:
     """As a build's comparison has them."""
     measured = observe(graph, samples)
     calibration = Calibration("max_percentile", PERCENTILE)
-    found = recipe(graph, measured, samples, calibration, target, {})
-    made = calibrated(graph, found, samples, target, {})
+    found = recipe(graph, measured, samples, calibration, target)
+    made = calibrated(graph, found, samples, target)
     compared = compare(graph, made, quantized(made, target), samples, target)
     return {
         row.node: {

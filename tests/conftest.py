@@ -18,6 +18,9 @@ settings.load_profile("busy")
 # No test shares its artifacts with whoever runs it.
 os.environ["NPUMAKE_CACHE_REMOTE"] = ""
 
+# Nor the width of a terminal, which pytest-xdist hands on.
+os.environ.pop("COLUMNS", None)
+
 # Looking for garbage took a tenth of the time of a test process: thousands of tests are in its way.
 gc.set_threshold(20_000, 20, 10)
 

@@ -21,6 +21,7 @@ from npumake.extras import EXTRAS, install_line
 from npumake.make import programs
 from npumake.make.code import SourceCode
 from npumake.stages import STAGES
+from npumake.stages.stage import stage_named
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -172,4 +173,4 @@ def test_cryptography_is_loaded_for_secure_models_alone(
 @pytest.mark.parametrize("stage", STAGES)
 def test_no_artifact_depends_on_the_version_of_cryptography(tmp_path: Path, stage: str) -> None:
     sources = SourceCode(FileDigests(tmp_path / "table"), tmp_path / "memo")
-    assert "cryptography" not in sources.closure(f"npumake.stages.{stage}").tools
+    assert "cryptography" not in sources.closure(*stage_named(stage).modules).tools

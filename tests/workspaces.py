@@ -51,8 +51,10 @@ class Workspace:
     ) -> subprocess.CompletedProcess[str]:
         return self._run("doit", arguments, environment or {}, check)
 
-    def npumake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return self._run("npumake.cli.main", arguments, {}, check)
+    def npumake(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        return self._run("npumake.cli.main", arguments, environment or {}, check)
 
     def _run(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], check: bool
@@ -89,7 +91,7 @@ def _memos() -> Mapping[str, bytes]:
     with TemporaryDirectory() as folder:
         memory = BuildMemory(Path(folder))
         for stage in stages(memory).values():
-            memory.code.closure(stage.module)
+            memory.code.closure(*stage.modules)
         memory.save()
         names = ("sources.json", "stages.json")
         return {name: Path(folder, name).read_bytes() for name in names}

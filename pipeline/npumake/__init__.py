@@ -5,13 +5,24 @@ FLOORS is the map of the house. Imports point down: never up, never sideways.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the public face, as type checkers and editors see it
+    from npumake.api.build import build as build
+    from npumake.api.compare import compare as compare
+    from npumake.api.quantize import QuantizedModel as QuantizedModel
+    from npumake.api.quantize import quantize as quantize
+    from npumake.api.results import BuildResult as BuildResult
+    from npumake.api.table import Table as Table
+    from npumake.errors import PipelineError as PipelineError
+    from npumake.runtime.session import Session as Session
 
 FLOORS = (
-    ("__main__", "dodo"),  # the ways in: `python -m npumake`, and a project's dodo.py
+    ("__main__", "dodo", "api"),  # the ways in: `python -m npumake`, a dodo.py, a notebook
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
-    ("report",),  # what was found, as one page
+    ("report", "recognition"),  # what was found, as one page; how a model file is fed
     ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
     ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
     ("dialects",),  # vendors' words: their YAML in, the hand-over out
@@ -26,7 +37,14 @@ FLOORS = (
 
 # The public face: name → the module that has it, loaded when the name is first used.
 PUBLIC = {
+    "BuildResult": "npumake.api.results",
+    "PipelineError": "npumake.errors",
+    "QuantizedModel": "npumake.api.quantize",
     "Session": "npumake.runtime.session",
+    "Table": "npumake.api.table",
+    "build": "npumake.api.build",
+    "compare": "npumake.api.compare",
+    "quantize": "npumake.api.quantize",
 }
 
 
@@ -34,3 +52,7 @@ def __getattr__(name: str) -> object:
     if name in PUBLIC:
         return getattr(import_module(PUBLIC[name]), name)
     raise AttributeError(f"module `npumake` has no attribute `{name}`")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PUBLIC})

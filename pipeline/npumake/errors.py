@@ -5,7 +5,8 @@
     ├── GraphError    exit 3   the model
     ├── StageError    exit 4   a stage could not make its artifact
     ├── CacheError    exit 5   the store or the disk
-    └── GateError     exit 6   the result is not good enough
+    ├── GateError     exit 6   the result is not good enough
+    └── LockError     exit 7   an artifact is not the one of the lock file
 
 Any other exception is our bug and keeps its traceback.
 """
@@ -75,6 +76,10 @@ class UnwritableError(CacheError):
 
 class GateError(PipelineError):
     exit_code = 6
+
+
+class LockError(PipelineError):
+    exit_code = 7
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -39,8 +39,8 @@ def examined(graph, chip):
     feeds = [{"x": rng.normal(size=(1, 8, 4, 4)).astype(np.float32)} for _ in range(16)]
     samples = Samples(tuple(map(str, range(16))), feeds.__getitem__)
     target = read_target(chip)
-    found = recipe(graph, observe(graph, samples), samples, Calibration("kl"), target, {})
-    return ModelUnderTest(calibrated(graph, found, samples, target, {}), samples, data_num=4)
+    found = recipe(graph, observe(graph, samples), samples, Calibration("kl"), target)
+    return ModelUnderTest(calibrated(graph, found, samples, target), samples, data_num=4)
 
 
 @pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])

@@ -8,8 +8,9 @@ import pytest
 from npumake.data.samples import Samples
 from npumake.debug.calibration_nodes import calibration_nodes
 from npumake.debug.network import SwitchedNetwork
-from npumake.debug.probing import Probing, parts
+from npumake.debug.probing import Probing
 from npumake.engine.float_session import float_session
+from npumake.engine.partial.cut import even_segments
 from npumake.graph import Graph, parse_text
 
 GRID = (
@@ -96,7 +97,7 @@ def test_what_crosses_a_border_is_what_is_made_before_it_and_read_behind_it():
 
 def test_a_part_ends_near_its_equal_part_where_least_crosses():
     network = SwitchedNetwork(WAIST, [])
-    assert parts(network.floats, network.crossing(), 1) == [(0, 5)]
-    assert parts(network.floats, network.crossing(), 2) == [(0, 2), (2, 5)]
-    assert parts(network.floats, [0] * 6, 5) == [(n, n + 1) for n in range(5)]
-    assert parts([], [0], 3) == []
+    assert even_segments(network.floats, network.crossing(), 1) == [(0, 5)]
+    assert even_segments(network.floats, network.crossing(), 2) == [(0, 2), (2, 5)]
+    assert even_segments(network.floats, [0] * 6, 5) == [(n, n + 1) for n in range(5)]
+    assert even_segments([], [0], 3) == []

@@ -20,6 +20,7 @@ from npumake.quant.precision.form import in_form
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
+from npumake.targets.onnx_limits import mark_caffe
 from npumake.targets.reader import read_target
 
 X3, X5, ULTRA = (read_target(f"rdk-{name}") for name in ("x3", "x5", "ultra"))
@@ -39,8 +40,10 @@ WEIGHTS = {
     "g": (2, 4),
     "h": (2,),
     "grid": (1, 4, 4, 4),
+    "single": (1, 4, 1, 1),
 }
 CONSTANTS = ", ".join(constant(name, *dims) for name, dims in WEIGHTS.items())
+WIDE = constant("wide", 4, 4)
 CONSTANTS += ", int64[3] flat = {1,4,-1}, int64[1] one = {1}"
 NUMBERS = np.random.default_rng(0).normal(size=(4, 1, 4, 4, 4)).astype(np.float32)
 FED = Samples(tuple("0123"), lambda index: {"x": NUMBERS[index]})
@@ -58,8 +61,8 @@ def graph(body: str) -> Graph:
 
 def quantized_on(body, target, asked=DEFAULT) -> tuple[Graph, Graph, Graph]:
     real = graph(body)
-    found = recipe(real, observe(real, FED), FED, Calibration("max"), target, {}, (), asked)
-    made = calibrated(real, found, FED, target, {}, (), asked)
+    found = recipe(real, observe(real, FED), FED, Calibration("max"), target, quantization=asked)
+    made = calibrated(real, found, FED, target, quantization=asked)
     return real, made, quantized(made, target)
 
 
@@ -248,3 +251,54 @@ def test_a_target_of_which_no_log_is_known_lists_its_nodes():
     found = compared(KINDS["shortcut"][0], read_target("ara240"))
     assert found.rows == found.of_graph
     assert {row.node: row.type for row in found.rows}["s"] == "Add+Relu"
+
+
+def test_a_vector_times_a_constant_is_a_gemm_of_the_x3():
+    real = optimized(
+        upgraded(parse_text(f"a (float[4] x) => (float[4] y) <{WIDE}> {{ y = MatMul(x, wide) }}"))
+    )
+    found = {row.node: (row.on, row.type) for row in check_model(real, X3).rows}
+    assert found == {
+        "y_reshape_in": ("CPU", "Reshape"),
+        "y_gemm": ("BPU", "HzSQuantizedConv"),
+    }
+
+
+@pytest.mark.parametrize(("caffe", "suffix"), [(True, "_reshape_0"), (False, "_reshape_output")])
+def test_the_reshape_behind_a_gemm_of_the_x3_is_named_after_the_format(caffe, suffix):
+    real = graph(KINDS["gemm"][0])
+    if caffe:
+        mark_caffe(real)
+    assert check_model(real, X3).rows[-1].node == f"y{suffix}"
+
+
+def test_moves_around_a_conv_of_one_channel_have_no_row():
+    body = (
+        "c = Conv(x, w)  s = Softmax<axis=3>(c)  r = Transpose<perm=[0,3,2,1]>(s) "
+        "d = Conv(r, single)  y = Reshape(d, flat)  "
+    )
+    found = {row.node: row.on for row in check_model(graph(body), X5).rows}
+    assert found == {"c": "BPU", "s": "CPU", "d": "BPU"}
+
+
+def test_int8_sigmoids_of_the_ultra_have_the_thresholds_of_its_logs():
+    thresholds = {}
+    for name, target in CHIPS.items():
+        made = quantized_on("c = Conv(x, w)  s = Sigmoid(c)  y = Conv(s, w)", target)[1]
+        nodes = {str(node.outputs[0].name): node for node in made.nodes("QuantizeLinear")}
+        scales = (float(array(nodes[f"{tensor}_quantized"].inputs[1])) for tensor in "cs")
+        thresholds[name] = [round(127 * scale, 5) for scale in scales]
+    fixed = [round(threshold, 5) for threshold in ULTRA.form.sigmoid]
+    assert thresholds.pop("rdk-ultra") == fixed
+    assert fixed not in thresholds.values()
+
+
+def test_what_others_read_too_keeps_the_threshold_of_its_samples():
+    body = "c = Conv(x, w)  s = Sigmoid(c)  d = Conv(c, w)  k = Mul(s, d)  y = Conv(k, w)"
+    made = quantized_on(body, ULTRA)[1]
+    nodes = {str(node.outputs[0].name): node for node in made.nodes("QuantizeLinear")}
+    read, made_threshold = (
+        127 * float(array(nodes[f"{tensor}_quantized"].inputs[1])) for tensor in "cs"
+    )
+    assert read != pytest.approx(ULTRA.form.sigmoid[0], rel=1e-3)
+    assert made_threshold == pytest.approx(ULTRA.form.sigmoid[1], rel=1e-5)

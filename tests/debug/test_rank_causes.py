@@ -16,8 +16,8 @@ from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.float_session import float_session
-from npumake.engine.grids import DQ, Q
 from npumake.graph import Graph, array, producer
+from npumake.graph.qdq import QDQ_OPERATORS, is_quantize
 from npumake.quant.qdq.integers import with_integer_weights
 from npumake.targets.target import Activations
 
@@ -35,11 +35,11 @@ def scaled(graph: Graph, name: str, factor: float) -> Graph:
 
 def altered(graph: Graph, name: str, at: int, change: Callable[[np.ndarray], np.ndarray]) -> Graph:
     graph = graph.copy()
-    (node,) = (node for node in graph.nodes(Q, DQ) if node.name == name)
+    (node,) = (node for node in graph.nodes(*QDQ_OPERATORS) if node.name == name)
     value = array(node.inputs[at])
     assert value is not None
     wrong = graph.constant("fault", change(value))
-    readers = [use.node for use in node.outputs[0].uses()] if node.op_type == Q else []
+    readers = [use.node for use in node.outputs[0].uses()] if is_quantize(node) else []
     for each in (node, *readers):
         graph.set_inputs(each, {at: wrong})
     return graph

@@ -119,11 +119,16 @@ def test_calibration_parameters_lets_unknown_keys_pass_and_no_other_group_does()
 PLACED: dict[str, tuple[dict[str, Any], Json]] = {
     "node_info as a text": (
         {"node_info": "a:int16; /m/b:int8"},
-        {"types": [{"a": "int16"}, {"/m/b": "int8"}]},
+        {"types": [{"a": "int16"}, {"/m/b": "int8"}], "optional": ["a", "/m/b"]},
     ),
     "node_info beats the lists": (
         {"node_info": {"a": {"ON": "CPU", "InputType0": "int16"}}, "run_on_bpu": "a;b"},
-        {"layers": {"a": {"inputs": ["int16"]}}, "cpu": ["a"], "npu": ["b"]},
+        {
+            "layers": {"a": {"inputs": ["int16"]}},
+            "cpu": ["a"],
+            "npu": ["b"],
+            "optional": ["a", "b"],
+        },
     ),
     "outputs": ({"optimization": ["set_model_output_int8"]}, {"outputs": "int8"}),
 }
@@ -169,7 +174,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "balance": ({"compile_mode": "balance"}, "needs `balance_factor`"),
     "cores": ({"core_num": 2}, "`core_num` must be 1..1, not 2"),
     "l2m": ({"max_l2m_size": 1024}, "nash-e does not support `max_l2m_size`"),
-    "cache": ({"cache_mode": "enable"}, "needs `cache_path`"),
     "unknown march": ({"march": "nash-x"}, "`march` cannot be `nash-x`"),
     "folders": ({"cal_data_dir": "a;b"}, "wrong number of `cal_data_dir`: given 2"),
 }

@@ -110,6 +110,17 @@ def test_a_qat_model_needs_no_folder():
     assert "data" not in native(calibration_type="load", cal_data_dir=None)
 
 
+@pytest.mark.parametrize("key", ["node_info", "set_node_data_type"])
+def test_the_x3_has_units_of_nodes_and_a_note_for_their_int16(key):
+    value = {"a": {"ON": "CPU", "InputType": "int16"}} if key == "node_info" else "a:int16"
+    changes = {"march": "bernoulli2", key: value}
+    found = native(**changes)["quantization"]
+    units = {"cpu": ["a"]} if key == "node_info" else {}
+    assert found == {**units, "optional": ["a"]}
+    texts = [note.what for note in notes(document(changed(HB_MAPPER, changes)))]
+    assert f"int16 of `{key}` is ignored: RDK X3 has none" in texts
+
+
 NODE_INFO = {
     "/model.0/conv/Conv": {"ON": "BPU", "InputType": "int16", "OutputType": "int16"},
     "cat": {"InputType1": "int16"},
@@ -125,16 +136,27 @@ PLACED: dict[str, tuple[dict[str, Any], Json]] = {
             },
             "npu": ["/model.0/conv/Conv"],
             "cpu": ["tail"],
+            "optional": ["/model.0/conv/Conv", "cat", "tail"],
         },
     ),
-    "units": ({"run_on_cpu": "a; b", "run_on_bpu": "c"}, {"cpu": ["a", "b"], "npu": ["c"]}),
+    "units": (
+        {"run_on_cpu": "a; b", "run_on_bpu": "c"},
+        {"cpu": ["a", "b"], "npu": ["c"], "optional": ["a", "b", "c"]},
+    ),
     "node_info beats them": (
         {"run_on_cpu": "a;b", "node_info": {"a": {"ON": "BPU"}}},
-        {"npu": ["a"], "cpu": ["b"]},
+        {"npu": ["a"], "cpu": ["b"], "optional": ["a", "b"]},
+    ),
+    "several nodes in one name": (
+        {"node_info": {"a;b ; c": {"ON": "CPU"}}},
+        {"cpu": ["a", "b", "c"], "optional": ["a", "b", "c"]},
     ),
     "what a node makes": (
         {"set_node_data_type": "a:int16; n:0:int8"},
-        {"layers": {"a": {"output": "int16"}, "n:0": {"output": "int8"}}},
+        {
+            "layers": {"a": {"output": "int16"}, "n:0": {"output": "int8"}},
+            "optional": ["a", "n:0"],
+        },
     ),
     "outputs": ({"optimization": "set_model_output_int16"}, {"outputs": "int16"}),
     "an operator, in one item": (
@@ -280,10 +302,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "X3's layouts": (
         {"march": "bernoulli2", "input_layout_rt": "NCHW"},
         "RDK X3 takes no yuv444 in NCHW",
-    ),
-    "X3's node_info": (
-        {"march": "bernoulli2", "node_info": {"a": {"ON": "CPU"}}},
-        "`node_info` is for RDK X5 and RDK Ultra",
     ),
     "X3's int16": (
         {"march": "bernoulli2", "optimization": "set_model_output_int16"},

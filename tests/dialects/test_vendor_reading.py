@@ -157,7 +157,7 @@ def test_of_a_node_that_is_written_twice_the_last_counts_with_a_note(tool: str, 
     )
     read = DIALECTS[tool]().read(file).document
     found = DIALECTS[tool]().translate(read, "", {}).data
-    assert found["quantization"] == {"npu": ["a"], "cpu": ["b"]}
+    assert found["quantization"] == {"npu": ["a"], "cpu": ["b"], "optional": ["a", "b"]}
     assert [note.what for note in repeat_notes(read)] == [
         "`a` is written twice: the last one counts"
     ]
@@ -178,6 +178,11 @@ def test_what_is_written_again_leaves_no_place_of_the_first(tmp_path: Path):
         ("/dfl/Softmax_FROM_QUANTIZED_SOFTMAX", "/dfl/Softmax"),
         ("/dfl/Softmax_reducesum_FROM_QUANTIZED_SOFTMAX", "/dfl/Softmax"),
         ("/dfl/Softmax_exp_FROM_QUANTIZED_SOFTMAX", "/dfl/Softmax"),
+        ("/norm/Div_reciprocal", "/norm/Div"),
+        ("/norm/Div_1_mul", "/norm/Div_1"),
+        ("Div_mul", "Div"),
+        ("UNIT_CONV_FOR_/m.0/Add", "/m.0/Add"),
+        ("/norm/Mul_mul", "/norm/Mul_mul"),
     ],
 )
 def test_a_node_that_the_tool_inserts_is_ours_of_that_meaning(tool: str, name: str, ours: str):
@@ -190,7 +195,7 @@ def test_a_node_that_the_tool_inserts_is_ours_of_that_meaning(tool: str, name: s
 @both
 def test_node_info_may_be_a_text(tool: str):
     found = native(tool, node_info="a:int16;/m/b:int8")["quantization"]
-    assert found == {"types": [{"a": "int16"}, {"/m/b": "int8"}]}
+    assert found == {"types": [{"a": "int16"}, {"/m/b": "int8"}], "optional": ["a", "/m/b"]}
 
 
 @both

@@ -15,6 +15,7 @@ from npumake.make.code import SourceCode
 from npumake.make.node import Node
 from npumake.make.programs import COMPILERS, PROGRAMS_BY_STAGE, RUNTIMES, compilers
 from npumake.stages import STAGES
+from npumake.stages.stage import stage_named
 
 HOUSE = Path(npumake.__file__).parent
 IMPORTERS = ("import_module", "__import__", "find_spec", "spec_from_file_location", "run_module")
@@ -29,7 +30,7 @@ OURS = {
     "__init__.py",
     "plugins.py",
     "late.py",
-    "stages/stage.py",
+    "stages/parameters.py",
     "custom/closed.py",
     "frontends/tensorflow/convert.py",
     "runtime/__init__.py",
@@ -95,7 +96,7 @@ def test_every_stage_that_may_load_a_runtime_late_is_told_of(tmp_path):
     readers = {"listings", "verdict", "findings"}  # of the interface behind a .vmfb, run nowhere
     for stage in STAGES:
         started = {name for names in PROGRAMS_BY_STAGE.get(stage, {}).values() for name in names}
-        for module in source.closure(f"npumake.stages.{stage}").modules:
+        for module in source.closure(*stage_named(stage).modules).modules:
             file = module.partition(".")[2].replace(".", "/") + ".py"
             is_reader = stage in readers and file == "runtime/iree.py"
             loaded = {LATE[str(name)] for name in late.get(file, ())}
@@ -125,7 +126,7 @@ def test_every_module_that_starts_a_process_is_known():
 
 def node(stage: str, backend: str) -> Node:
     document = {"backend": backend, "tool": None}
-    return Node(stage, stage, "", "", None, "chip", "out/x", {}, {}, document, (), {})
+    return Node(stage, stage, (), "", None, "chip", "out/x", {}, {}, document, (), {})
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import onnx
 
 from npumake.bundle.program import Instruction, Program
 from npumake.compilers.tflite import tflite_file
-from npumake.engine.grids import DQ, Q
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.engine.port import Port
 from npumake.engine.reference import ReferenceSession
 from npumake.engine.tflite_rules import TWICE
 from npumake.graph import Graph, Node, origin, parse, shape, upgraded
+from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
@@ -78,7 +78,7 @@ class Built:
         return [
             node
             for node in self.graph.nodes()
-            if node.op_type not in (Q, DQ) and self._is_own(origin(node))
+            if node.op_type not in QDQ_OPERATORS and self._is_own(origin(node))
         ]
 
     def _is_own(self, names: tuple[str, ...]) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 from npumake.engine.tflite_rules import TWICE
 from npumake.errors import PipelineError
 from npumake.kernels.measure import agreement
-from npumake.quant.calibration.histogram_observer import NotFiniteError
+from npumake.quant.calibration.minmax_observer import NotFiniteError
 from npumake.targets.reader import read_target
 from npumake.targets.target import Target
 from operators.builds import Built, Model, Width, hybrid

@@ -77,10 +77,10 @@ def bundle_of(case: Case, folder: Path) -> Path:
     target, calibration = read_target("ara240"), Calibration(METHOD)
     types = dict.fromkeys(WIDE, "int16") if case.mode == "int16_smart" else {}
     asked = Quantization(types=types)  # type: ignore[arg-type]
-    found = recipe(graph, observe(graph, feeds), samples, calibration, target, {}, (), asked)
-    integers = quantized(calibrated(graph, found, samples, target, {}, (), asked), target)
+    found = recipe(graph, observe(graph, feeds), samples, calibration, target, quantization=asked)
+    integers = quantized(calibrated(graph, found, samples, target, quantization=asked), target)
     path = folder / "model.hybrid"
-    compiled(integers, target, {}, Compile(), Security()).save(path)
+    compiled(integers, target, Compile(), Security()).save(path)
     return path
 
 

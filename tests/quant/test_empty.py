@@ -11,10 +11,10 @@ import pytest
 from compilers.files import differences, made_of
 from engine.operators import case
 from npumake.engine.exact import ExactSession
-from npumake.engine.grids import DQ
 from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
 from npumake.graph import array, parse_text, upgraded
+from npumake.graph.qdq import DEQUANTIZE
 from npumake.kernels.measure import cosine
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
@@ -106,7 +106,7 @@ def test_litert_runs_the_file_and_gives_the_same_codes(left, right, operator):
 def test_no_scale_is_made_up_for_a_tensor_of_zeros(types):
     graph, target = graph_of("dead", "epsilons", "Add", "nothing"), read_target("ara240")
     made = built(graph, feeds_of(), target, Quantization({"*": types}))
-    scales = [float(array(node.inputs[1]).max()) for node in made.nodes(DQ)]
+    scales = [float(array(node.inputs[1]).max()) for node in made.nodes(DEQUANTIZE)]
     assert 1.0 not in scales
 
 

@@ -16,6 +16,7 @@ from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.search.model_graphs import model_graphs
 from npumake.quant.search.recipe import Recipe
 from npumake.stages.calibrated import calibrated
 from npumake.stages.comparison import comparison
@@ -52,7 +53,7 @@ def grids(graph):
 
 def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
     graph = optimized(parse_text(TRAINED))
-    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU)
     kept = grids(graph)
     assert [pair for pair in grids(made) if pair in kept] == [*kept, kept[-1]]
     assert len(grids(made)) == len(kept) + 1  # behind the MaxPool
@@ -60,7 +61,7 @@ def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
 
 def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
     graph = optimized(parse_text(TRAINED))
-    program = lowered(quantized(calibrated(graph, LOADED, NO_SAMPLES, NPU, {}), NPU), "half_even")
+    program = lowered(quantized(calibrated(graph, LOADED, NO_SAMPLES, NPU), NPU), "half_even")
     assert "onnx" not in {step.op for step in program.instructions}
     x = {"x": np.random.default_rng(0).normal(size=(1, 2, 6, 6)).astype(np.float32)}
     (wanted,), (exact,) = OrtSession(graph.to_bytes()).run(None, x), ReferenceSession(program).run(
@@ -71,7 +72,7 @@ def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
 
 def test_a_float_weight_between_two_grids_gets_the_targets():
     text = TRAINED.replace("Conv<pads=[1,1,1,1]>(d, d_w, b)", "Conv<pads=[1,1,1,1]>(d, w, b)")
-    made = calibrated(optimized(parse_text(text)), LOADED, NO_SAMPLES, NPU, {})
+    made = calibrated(optimized(parse_text(text)), LOADED, NO_SAMPLES, NPU)
     (conv,) = made.nodes("Conv")
     assert conv.inputs[1].producer().op_type == "DequantizeLinear"
 
@@ -83,9 +84,9 @@ def test_an_image_is_a_code_already():
     node = graph.nodes("QuantizeLinear")[0]
     front = graph.insert("Relu", [graph.inputs[0]], "front")
     graph.set_inputs(node, {0: front})
-    made = calibrated(graph.with_shapes(), LOADED, NO_SAMPLES, NPU, {})
+    made = calibrated(graph.with_shapes(), LOADED, NO_SAMPLES, NPU)
     assert (1.0, 0) in grids(made)
-    assert (1.0, 0) not in grids(calibrated(bare, LOADED, NO_SAMPLES, NPU, {}))  # it has its own
+    assert (1.0, 0) not in grids(calibrated(bare, LOADED, NO_SAMPLES, NPU))  # it has its own
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_an_image_is_a_code_already():
 )
 def test_a_method_that_does_not_fit_the_model_is_refused_where_it_is_written(text, method, hint):
     with pytest.raises(ProjectError) as caught:
-        recipe(parse_text(text), NONE, NO_SAMPLES, Calibration(method), NPU, {})
+        recipe(parse_text(text), NONE, NO_SAMPLES, Calibration(method), NPU)
     assert (caught.value.where, caught.value.hint) == ("calibration.method", hint)
 
 
@@ -107,9 +108,9 @@ def test_it_needs_no_samples(tmp_path):
     none = samples(graph, {}, {}, {})
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
-    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
-    asked = (none, Calibration("load"), NPU, {}, None)
-    compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU)
+    graphs = model_graphs(graph, LOADED, made, quantized(made, NPU), NPU)
+    compared = comparison(graphs, NONE, LOADED, none, Calibration("load"), NPU, None)
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
         ("Conv+Relu", "DNPU"),
@@ -124,8 +125,10 @@ HALF = Quantization({"*": "float16"})
 def test_a_float_model_with_nothing_to_load_runs_in_floats_where_nothing_else_is_asked(chip):
     graph, target = optimized(parse_text(FLOAT)), read_target(chip)
     noise = samples(graph, {}, {}, {})
-    found = recipe(graph, observe(graph, noise), noise, Calibration("load"), target, {}, (), HALF)
-    made = calibrated(graph, found, noise, target, {}, (), HALF)
+    found = recipe(
+        graph, observe(graph, noise), noise, Calibration("load"), target, quantization=HALF
+    )
+    made = calibrated(graph, found, noise, target, quantization=HALF)
     assert (grids(made), annotations_of(made)) == ([], ())
     assert bool(made.nodes("Cast")) == target.float16
 
@@ -134,20 +137,21 @@ def test_a_chip_without_float16_cannot_run_a_float_model_without_scales():
     graph = optimized(parse_text(FLOAT))
     noise = samples(graph, {}, {}, {})
     with pytest.raises(ProjectError, match="no Q/DQ to load scales from"):
-        recipe(graph, observe(graph, noise), noise, Calibration("load"), NPU, {}, (), HALF)
+        recipe(graph, observe(graph, noise), noise, Calibration("load"), NPU, quantization=HALF)
 
 
 def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
     graph = optimized(parse_text(TRAINED))
     kept = Quantization(cpu=("c",))
-    assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
-    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {}, (), kept)
-    asked = (NO_SAMPLES, Calibration("load"), NPU, {}, None)
-    compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
+    found = recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, quantization=kept)
+    assert found == LOADED_HERE
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, quantization=kept)
+    graphs = model_graphs(graph, LOADED, made, quantized(made, NPU), NPU)
+    compared = comparison(graphs, NONE, LOADED, NO_SAMPLES, Calibration("load"), NPU, None)
     assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
     wide = Quantization({"*": "int16"})
     with pytest.raises(ProjectError, match="`types` would ignore them"):
-        recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), wide)
+        recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, quantization=wide)
 
 
 def test_a_float_model_without_samples_is_for_skip_alone():
@@ -155,8 +159,8 @@ def test_a_float_model_without_samples_is_for_skip_alone():
     noise = samples(graph, {}, {}, {})
     measured = observe(graph, noise)
     with pytest.raises(ProjectError, match="no samples to calibrate with"):
-        recipe(graph, measured, noise, Calibration("kl"), NPU, {})
-    skipped = recipe(graph, measured, noise, Calibration("skip"), NPU, {})
+        recipe(graph, measured, noise, Calibration("kl"), NPU)
+    skipped = recipe(graph, measured, noise, Calibration("skip"), NPU)
     x = measured.tensors["x"]
     assert skipped.ranges["x"] == (x.low, x.high)
 

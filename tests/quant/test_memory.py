@@ -43,8 +43,8 @@ graph = parse_text(TEXT.replace("{", f"<{', '.join(map(weight, SIZES))}> {{", 1)
 samples = Samples(tuple(map(str, range(int(sys.argv[1])))), fed)
 target = read_target("ara240")
 asked = Calibration(recipe="best") if sys.argv[2] == "best" else Calibration(sys.argv[2])
-found = recipe(graph, observe(graph, samples), samples, asked, target, {})
-calibrated(graph, found, samples, target, {})
+found = recipe(graph, observe(graph, samples), samples, asked, target)
+calibrated(graph, found, samples, target)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -56,7 +56,7 @@ def searched(
     )
     fed = samples()
     more = {} if quantization is None else {"quantization": quantization}
-    return recipe(graph, observe(graph, fed), fed, asked, read_target(chip), {}, **more)
+    return recipe(graph, observe(graph, fed), fed, asked, read_target(chip), **more)
 
 
 def names(chip: str) -> list[str]:

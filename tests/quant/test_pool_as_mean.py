@@ -31,8 +31,8 @@ WIDE = Quantization({"c": "int16", "y": "int16"})
 
 def made(target, asked):
     graph = upgraded(parse_text(MODEL)).with_shapes()
-    found = recipe(graph, observe(graph, FED), FED, Calibration("max"), target, {}, (), asked)
-    return calibrated(graph, found, FED, target, {}, (), asked)
+    found = recipe(graph, observe(graph, FED), FED, Calibration("max"), target, quantization=asked)
+    return calibrated(graph, found, FED, target, quantization=asked)
 
 
 def test_the_list_of_the_chip_says_int16_of_the_mean_alone():

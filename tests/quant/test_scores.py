@@ -36,7 +36,7 @@ def test_an_object_is_sure_though_no_sample_shows_one(chip, method):
     model, target, background = graph(SCORES), read_target(chip), samples(-6, 0.2)
     said = (background, Calibration(method), target, {})
     found = recipe(model, observe(model, background), *said)
-    made = quantized(calibrated(model, found, background, target, {}), target)
+    made = quantized(calibrated(model, found, background, target), target)
     there = np.ones((1, 2, 4, 4), np.float32) * np.array([5, 1], np.float32)[:, None, None]
     meant, given = (OrtSession(g.to_bytes()).run(None, {"x": there})[0] for g in (model, made))
     assert meant.min() > 0.98
@@ -72,7 +72,7 @@ def test_a_softmax_that_is_unsure_of_every_sample_is_what_onnxruntime_makes_of_i
     unsure = samples(-spread, spread)
     said = (unsure, Calibration("max"), target, {"npu": ["*"]} if chip == "rdk-x5" else {})
     found = recipe(model, observe(model, unsure), *said)
-    made = quantized(calibrated(model, found, unsure, target, {}), target)
+    made = quantized(calibrated(model, found, unsure, target), target)
     meant, given = (
         OrtSession(g.to_bytes()).run(None, next(iter(unsure)))[0] for g in (model, made)
     )

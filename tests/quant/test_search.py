@@ -54,7 +54,7 @@ def test_a_moving_average_starts_with_the_first_sample_and_follows_the_others():
 def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     samples = fed()
     statistics = observe(GRAPH, samples)
-    found = recipe(GRAPH, statistics, samples, Calibration("default"), CHIP, {})
+    found = recipe(GRAPH, statistics, samples, Calibration("default"), CHIP)
     methods = [trial for trial in found.trials if " + " not in trial.what]
     assert sorted(trial.what for trial in methods) == [
         *("kl", "max", "max_percentile 0.99995", "max_percentile 0.99999", "mse"),
@@ -72,7 +72,7 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
 def test_a_model_that_cannot_have_int16_is_searched_in_8_bits(search):
     """An opset that int16 is not in, and from which later ones differ."""
     samples = fed()
-    found = recipe(GRAPH, observe(GRAPH, samples), samples, search, CHIP, {})
+    found = recipe(GRAPH, observe(GRAPH, samples), samples, search, CHIP)
     assert len(found.trials) > 3
     assert found.wide == found.sensitive == ()
 
@@ -118,7 +118,7 @@ def test_mix_takes_each_tensor_s_range_from_the_method_it_names():
 )
 def test_zero_points_where_a_chip_may_have_them_are_asked_for_or_found(asked, symmetric):
     samples, chip = fed(), read_target("rdk-x5")
-    found = recipe(RELUS, observe(RELUS, samples), samples, asked, chip, {})
+    found = recipe(RELUS, observe(RELUS, samples), samples, asked, chip)
     assert found.symmetric == symmetric
     tried = {"asymmetric" in trial.what.split(" + ") for trial in found.trials}
     assert (True in tried) == (asked == Calibration("default"))
@@ -127,7 +127,7 @@ def test_zero_points_where_a_chip_may_have_them_are_asked_for_or_found(asked, sy
 def test_a_chip_without_zero_points_is_not_given_any():
     samples, chip, asked = fed(), read_target("rdk-x3"), Calibration(symmetric=False)
     with pytest.raises(ProjectError, match="its grids are symmetric"):
-        recipe(GRAPH, observe(GRAPH, samples), samples, asked, chip, {})
+        recipe(GRAPH, observe(GRAPH, samples), samples, asked, chip)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"method": 1}', b"\xff"])

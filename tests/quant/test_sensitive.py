@@ -54,13 +54,13 @@ FED = Samples(tuple(map(str, range(len(FEEDS)))), FEEDS.__getitem__)
 
 def found(target, asked, calibration=MAX):
     model = graph()
-    return recipe(model, observe(model, FED), FED, calibration, target, {}, (), asked)
+    return recipe(model, observe(model, FED), FED, calibration, target, quantization=asked)
 
 
 def off(target, asked):
     """The mean distance of the integers' answers to the float model's."""
     model, made = graph(), found(target, asked)
-    q = quantized(calibrated(model, made, FED, target, {}, (), asked), target)
+    q = quantized(calibrated(model, made, FED, target, quantization=asked), target)
     pairs = zip(_answers(model), _answers(q), strict=True)
     return float(np.mean([np.abs(a - b) for a, b in pairs]))
 
@@ -76,7 +76,7 @@ def _run(session):
 @pytest.mark.parametrize("target", [NPU, X5])
 def test_the_exact_integers_answer_as_onnxruntime_does_but_for_a_step(target):
     made = found(target, ON)
-    q = quantized(calibrated(graph(), made, FED, target, {}, (), ON), target)
+    q = quantized(calibrated(graph(), made, FED, target, quantization=ON), target)
     exact = _run(ReferenceSession(lowered(q, target.rounding, target.runnable)))
     low, high = made.ranges["y"]
     apart = max(np.abs(a - b).max() for a, b in zip(exact, _answers(q), strict=True))
@@ -115,7 +115,7 @@ def test_what_costs_more_than_half_of_the_model_stays_at_8_bits():
     text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}> {{ c = Conv(x, w)"
     model = upgraded(parse_text(text + "  y = Conv(c, v) }")).with_shapes()
     assert MAX_INT16_SHARE < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
     assert made.sensitive == ()
 
 
@@ -123,14 +123,14 @@ def test_what_costs_more_than_half_is_int16_where_else_too_much_would_be_lost():
     weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
     text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}, float[1] b = {{150}}>"
     model = upgraded(parse_text(text + "{ c = Conv(x, w, b)  y = Conv(c, v) }")).with_shapes()
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
     assert made.sensitive == ("c",)
 
 
 def test_what_costs_half_of_the_model_may_be_int16():
     text = "a (float[1,1,8,8] x) => (float[1,1,8,8] y) <float[1,1,1,1] w = {2}>"
     model = upgraded(parse_text(text + "{ c = Conv(x, w)  y = Conv(c, w) }")).with_shapes()
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
     assert made.sensitive == ("c",)
 
 

@@ -84,8 +84,8 @@ def test_a_wrong_name_is_an_error_at_its_own_key():
 def off(asked, calibration=MAX):
     """The largest error of the quantized model's answers, and its recipe."""
     model = graph()
-    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
-    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked), NPU)
+    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, quantization=asked)
+    made = quantized(calibrated(model, found, FED, NPU, quantization=asked), NPU)
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
     return float(np.abs(meant - said).max()), found
 
@@ -121,7 +121,7 @@ def test_answers_hidden_by_the_noise_of_a_tensor_are_tried_again_without_it():
     feeds = [{"x": rng.uniform(-1, 1, (1, 2, 8, 8)).astype(np.float32)} for rng in rngs]
     fed = Samples(tuple(map(str, range(8))), feeds.__getitem__)
     asked = Calibration(recipe="best", symmetric=True)
-    found = recipe(model, observe(model, fed), fed, asked, X5, {})
+    found = recipe(model, observe(model, fed), fed, asked, X5)
     kept = {trial.what.split(" (")[0]: trial.kept for trial in found.trials}
     assert not kept["max + widen_answers + bias_correction"]
     assert kept["max + widen_answers + widen_sensitive + bias_correction"]

@@ -42,8 +42,8 @@ def searched(classifier, target, asked=Quantization(), calibration=BEST):  # noq
     graph, feeds = classifier
     fed = Samples(tuple(map(str, range(SAMPLES))), feeds.__getitem__)
     measured = observe(graph, fed)
-    found = recipe(graph, measured, fed, calibration, target, {}, (), asked)
-    made = quantized(calibrated(graph, found, fed, target, {}, (), asked), target)
+    found = recipe(graph, measured, fed, calibration, target, quantization=asked)
+    made = quantized(calibrated(graph, found, fed, target, quantization=asked), target)
     return found, answers(made, feeds[SAMPLES:])
 
 

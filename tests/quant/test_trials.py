@@ -10,6 +10,7 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import before_softmax, holdout_samples
+from npumake.quant.search.model_graphs import model_graphs
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MAX_FINALISTS, MIN_GAIN
 from npumake.stages.calibrated import calibrated
@@ -38,14 +39,14 @@ def hard():
 @pytest.fixture(scope="module")
 def found(hard):
     graph, measured = hard
-    return recipe(graph, measured, FED, Calibration(recipe="best"), PER_TENSOR, {})
+    return recipe(graph, measured, FED, Calibration(recipe="best"), PER_TENSOR)
 
 
 def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, found):
     graph, measured = hard
-    plain = recipe(graph, measured, UNREAD, Calibration("max"), PER_TENSOR, {})
-    assert top1(calibrated(graph, plain, UNREAD, PER_TENSOR, {})) < 20
-    assert top1(calibrated(graph, found, FED, PER_TENSOR, {})) > 98.5
+    plain = recipe(graph, measured, UNREAD, Calibration("max"), PER_TENSOR)
+    assert top1(calibrated(graph, plain, UNREAD, PER_TENSOR)) < 20
+    assert top1(calibrated(graph, found, FED, PER_TENSOR)) > 98.5
     assert "equalize" in found.switches
     assert f"Select {found.named} method." in found.lines
     assert any("+ equalize" in line for line in found.lines)
@@ -64,7 +65,7 @@ def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found)
 
 def test_biases_are_corrected_where_that_gives_back_anything():
     graph = network("mobilenetv3")
-    made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL, {})
+    made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL)
     tried = {trial.what: trial for trial in made.trials}
     before, after = tried[made.method], tried[f"{made.method} + bias_correction"]
     assert after.kept
@@ -104,10 +105,10 @@ def test_a_recipe_read_back_is_the_one_written(found, tmp_path):
 def test_a_rescaled_network_is_compared_with_itself_in_float(hard):
     graph, measured = hard
     asked = Quantization(equalize=True)
-    made = recipe(graph, measured, FED, Calibration("max"), PER_TENSOR, {}, (), asked)
-    q = calibrated(graph, made, UNREAD, PER_TENSOR, {}, (), asked)
-    said = (FED, Calibration("max"), PER_TENSOR, {}, None)
-    compared = comparison(graph, measured, made, q, quantized(q, PER_TENSOR), *said)
+    made = recipe(graph, measured, FED, Calibration("max"), PER_TENSOR, quantization=asked)
+    q = calibrated(graph, made, UNREAD, PER_TENSOR, quantization=asked)
+    graphs = model_graphs(graph, made, q, quantized(q, PER_TENSOR), PER_TENSOR)
+    compared = comparison(graphs, measured, made, FED, Calibration("max"), PER_TENSOR, None)
     assert min(row.cosine for row in compared.rows) > 0.99
     assert closeness(graph, quantized(q, PER_TENSOR)) > 0.999
 
@@ -116,18 +117,20 @@ def test_a_rescaled_network_is_compared_with_itself_in_float(hard):
 def test_a_switch_that_is_on_changes_the_calibrated_graph(hard, on):
     graph, measured = hard
     asked = Quantization(**{on: "adaptive" if on == "round_weights" else True})
-    made = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL, {}, (), asked)
+    made = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL, quantization=asked)
     assert made.switches == (on,)
-    before = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL, {})
-    graphs = [calibrated(graph, each, FED, PER_CHANNEL, {}, (), asked) for each in (made, before)]
+    before = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL)
+    graphs = [
+        calibrated(graph, each, FED, PER_CHANNEL, quantization=asked) for each in (made, before)
+    ]
     assert graphs[0].to_bytes() != graphs[1].to_bytes()
-    assert graphs[0].to_bytes() == calibrated(graph, made, FED, PER_CHANNEL, {}).to_bytes()
+    assert graphs[0].to_bytes() == calibrated(graph, made, FED, PER_CHANNEL).to_bytes()
 
 
 def test_what_is_said_to_be_off_is_not_tried(hard):
     graph, measured = hard
     off = Quantization(bias_correction=False)
-    made = recipe(graph, measured, FED, Calibration("default"), PER_CHANNEL, {}, (), off)
+    made = recipe(graph, measured, FED, Calibration("default"), PER_CHANNEL, quantization=off)
     assert not any("bias_correction" in trial.what for trial in made.trials)
 
 
@@ -135,7 +138,7 @@ def test_no_best_recipe_for_noise(hard):
     graph, measured = hard
     noise = Samples(tuple(f"made up {name}" for name in FED.names), FED.read)
     with pytest.raises(ProjectError, match="no samples"):
-        recipe(graph, measured, noise, Calibration("skip", recipe="best"), PER_CHANNEL, {})
+        recipe(graph, measured, noise, Calibration("skip", recipe="best"), PER_CHANNEL)
 
 
 @pytest.mark.parametrize(

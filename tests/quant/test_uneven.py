@@ -100,8 +100,8 @@ def test_a_wrong_name_is_an_error_at_its_own_key():
 def off(asked, calibration=MAX):
     """1 - cosine of the answers of the quantized model, its recipe and what is told of it."""
     model = graph()
-    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
-    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked), NPU)
+    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, quantization=asked)
+    made = quantized(calibrated(model, found, FED, NPU, quantization=asked), NPU)
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
     return 1 - cosine(meant, said), found, annotations_of(made)
 

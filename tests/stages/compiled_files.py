@@ -76,7 +76,7 @@ def built(graph: Graph, chip: str, fed: Samples | None = None) -> Built:
     measured = observe(graph, fed or samples_of(graph))
     recipe = ranges_by_method(graph, measured, Calibration("max"), target.activations.symmetric)
     made = quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
-    return Built(graph, made, target, compiled(made, target, {}, CompileSection(), Security()))
+    return Built(graph, made, target, compiled(made, target, CompileSection(), Security()))
 
 
 @cache
@@ -93,7 +93,7 @@ def check(
     """The stage, on the file or on `data` in its place."""
     file = made.file if data is None else Compiled(data)
     given = samples_of(made.real) if fed is None else fed
-    return compiled_check(made.real, given, made.quantized, file, made.target, asked, {})
+    return compiled_check(made.real, given, made.quantized, file, made.target, asked)
 
 
 def program_of(made: Built):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -12,8 +13,9 @@ from npumake.cli.projects import selected
 from npumake.make.build import Build
 from npumake.make.maker import run_stage
 from npumake.make.node import Node
-from npumake.stages import STAGES
-from npumake.stages.stage import artifact_of, function_of, input_types, stage_named, stage_of
+from npumake.stages import COMPUTED, SCORES, STAGES
+from npumake.stages.parameters import computing, function_of, input_types, parameters_of
+from npumake.stages.stage import artifact_of, stage_named
 from workspaces import Workspace
 
 # By stage, the project that has it, where the one with an evaluation has not.
@@ -57,7 +59,7 @@ def test_an_artifact_survives_its_file(
     build = a_build_with(stage, request)
     path = build.artifact(node_of(build, stage))
     copy = tmp_path / path.name
-    artifact_of(function_of(stage)).load(path).save(copy)
+    artifact_of(stage).load(path).save(copy)
     assert copy.read_bytes() == path.read_bytes()
 
 
@@ -66,24 +68,42 @@ def test_one_name_for_stage_function_module_and_docstring(stage: str) -> None:
     function = function_of(stage)
     module = inspect.getmodule(function)
     assert module is not None
-    assert function.__name__ == stage
-    assert module.__name__ == stage_named(stage).module == f"npumake.stages.{stage}"
-    assert (module.__doc__ or "").startswith(f"{stage}: ")
+    name = "score" if stage in SCORES else stage
+    assert function.__name__ == name
+    assert module.__name__ == stage_named(stage).modules[0] == f"npumake.stages.{name}"
+    assert (module.__doc__ or "").startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_input_is_what_the_stage_of_that_name_makes(stage: str) -> None:
-    types = input_types(function_of(stage))
+    types = input_types(stage)
     for name in stage_named(stage).inputs:
-        assert types[name] is artifact_of(function_of(name))
+        assert types[name] is artifact_of(name)
 
 
-def test_a_parameter_nobody_makes_is_our_bug() -> None:
-    def odd(nobody: int) -> int:
-        return nobody
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_computed_input_is_what_its_function_returns(name: str) -> None:
+    hint = get_type_hints(computing(name))["return"]
+    readers = [
+        parameter
+        for function in (*map(function_of, STAGES), *map(computing, COMPUTED))
+        for parameter in parameters_of(function)
+        if parameter.keyword == name
+    ]
+    assert readers or name in SCORES.values()
+    assert all(hint in (each.hint, *get_args(each.hint)) for each in readers)
 
-    with pytest.raises(TypeError, match="no stage or section is named `nobody`"):
-        stage_of(odd, ())  # type: ignore[arg-type]
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_code_that_computes_an_input_is_in_the_key(stage: str) -> None:
+    named = [*map(str, inspect.signature(function_of(stage)).parameters), SCORES.get(stage)]
+    for name in COMPUTED.keys() & {*named}:
+        assert computing(name).__module__ in stage_named(stage).modules
+
+
+def test_a_parameter_that_nothing_provides_is_our_bug() -> None:
+    with pytest.raises(TypeError, match="no stage or section is named `quantized`"):
+        stage_named("compiled", earlier=())
 
 
 def test_stages_behind_a_target_fan_out_and_the_others_do_not(built_once: Workspace) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, feed_at, producer
+from npumake.graph.qdq import QDQ_OPERATORS
 
 TO_NCHW = (0, 3, 1, 2)  # NHWC -> NCHW
 # Operators with NCHW outputs, and operators that keep the layout behind them.
 SPATIAL = frozenset({"AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "MaxPool", "Resize"})
-FOLLOWING = frozenset({"Clip", "DequantizeLinear", "QuantizeLinear", "Relu"})
+FOLLOWING = frozenset({"Clip", "Relu", *QDQ_OPERATORS})
 
 Shape = tuple[int, ...]
 

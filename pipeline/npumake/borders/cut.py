@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from npumake.errors import GraphError, ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, array
+from npumake.graph.qdq import DEQUANTIZE, QUANTIZE
 
 # Vendors' operator names → ONNX operators.
-_OPERATORS = {"Quantize": "QuantizeLinear", "Dequantize": "DequantizeLinear"}
+_OPERATORS = {"Quantize": QUANTIZE, "Dequantize": DEQUANTIZE}
 
 
 def end_at(graph: Graph, names: Sequence[str]) -> None:

@@ -1,8 +1,13 @@
-"""A store in a directory: blobs/ab/cdef…, records/ab/cdef….json, quarantine/, scratch/."""
+"""A store in a directory: blobs/ab/cdef…, records/ab/cdef….json, quarantine/, scratch/.
+
+The modification time of a blob is that of its last use: a sweep keeps what was used after it
+looked (npumake.cache.sweep).
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +50,7 @@ class LocalStore:
             actual, _ = copied(source, temporary)
             if actual == digest:
                 settle(temporary, path)
+                _mark_used(blob)
                 return True
         self._quarantine(blob, digest)
         return False
@@ -62,9 +68,9 @@ class LocalStore:
             digest, size = copied(source, temporary)
             blob = self.blob(digest)
             existing = signature_of(blob)
-            if (
-                existing is None or existing.size != size
-            ):  # same size, other bytes: `fetch` finds out
+            # Same size, other bytes: `fetch` finds out.
+            is_here = existing is not None and existing.size == size
+            if not is_here or not _mark_used(blob):
                 temporary.chmod(READ_ONLY)
                 settle(temporary, blob)
         return digest
@@ -94,6 +100,7 @@ class LocalStore:
             with scratch(path, self.root / "scratch") as temporary:
                 temporary.write_bytes(data)
                 settle(temporary, path)
+            _mark_used(self.blob(record.digest))
         except UnwritableError as error:
             self.unstored.append(error.what)
 
@@ -112,3 +119,15 @@ class LocalStore:
         aside = self.root / "quarantine" / name
         with suppress(FileNotFoundError, UnwritableError):
             settle(path, aside)
+
+
+def _mark_used(blob: Path) -> bool:
+    """Whether the blob is still there; its time is set to now, where that is allowed."""
+    now = time.time_ns()
+    try:
+        os.utime(blob, ns=(now, now))
+    except FileNotFoundError:
+        return False
+    except OSError:  # another user's
+        pass
+    return True

@@ -3,10 +3,11 @@
 example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # read and verify every file, as in CI
+  npumake build --frozen          # fail where an artifact is not the one of npumake.lock
   npumake build --json | jq '.[] | select(.status == "failed")'
 
 exit codes: 0 success; error in 2 the project, 3 the model, 4 a stage, 5 the cache or disk; 6 a
-failed gate; 1 a bug in npumake
+failed gate; 7 an artifact is not the one of the lock file; 1 a bug in npumake
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from npumake import digest
 from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import wide_argument
+from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
+from npumake.make.frozen import frozen
 from npumake.make.remote_files import MODE, MODES
 from npumake.make.tasks import run_doit
 
@@ -39,32 +42,58 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROJECT",
         help="or its folder, a node (npumake list), an artifact",
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
-    parser.add_argument(
-        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
-    )
-    parser.add_argument("--paranoid", action="store_true", help="read every file again")
+    build_arguments(parser)
     parser.add_argument(
         "--json", action="store_true", help="what became of each node, for machines"
     )
     wide_argument(parser)
 
 
+def build_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that builds."""
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument(
+        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
+    )
+    parser.add_argument("--paranoid", action="store_true", help="read every file again")
+    parser.add_argument(
+        "--frozen", action="store_true", help="fail where a build would differ from npumake.lock"
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
+    at = places(arguments.tasks)
+    prepare(arguments)
+    console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
+    names = [name for names in at.values() for name in names]
+    code = run_builds(buildable(at, arguments.frozen), names, next(iter(at)), arguments.n, console)
+    if arguments.json:
+        print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+    return code
+
+
+def prepare(arguments: argparse.Namespace) -> None:
+    """Passes the options of `build_arguments` on to all that builds, as their variables."""
     if arguments.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
     if arguments.remote:
         os.environ[MODE] = arguments.remote
-    at = places(arguments.tasks)
-    tasks = [name for names in at.values() for name in names]
-    buildable = _buildable(at)
-    console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
-    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": console}
-    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(buildable)}
+
+
+def run_builds(
+    entries: Sequence[NamedBuild],
+    names: Sequence[str],
+    here: Path,
+    jobs: int,
+    console: TextIO,
+    options: Sequence[str] = (),
+) -> int:
+    """Builds the named nodes and projects, by default all; returns the exit code of the first
+    error. `options` are doit's."""
+    config = {**configuration(), "dep_file": dep_file(here), "outfile": console}
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(entries)}
     with redirect_stdout(console):
-        code = run_doit(members, [*(["-n", str(arguments.n)] if arguments.n else []), *tasks])
-    if arguments.json:
-        print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+        code = run_doit(members, [*options, *(["-n", str(jobs)] if jobs else []), *names])
     if Reporter.met_bug:
         return 1
     error = Reporter.first_error
@@ -80,12 +109,11 @@ def _document(outcome: NodeOutcome) -> dict[str, Any]:
     if outcome.check is not None:
         document["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:
-        fields = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
-        document["error"] = {**fields, "exit_code": error.exit_code}
+        document["error"] = error_document(error)
     return document
 
 
-def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
+def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list[NamedBuild]:
     """The projects to build. Raises PipelineError for an unknown name, and for a named node of a
     project that cannot be built. doit matches names with a `*`."""
     entries = []
@@ -98,11 +126,21 @@ def _buildable(at: Mapping[Path, Sequence[str]]) -> list[NamedBuild]:
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
-        for project, variant in builds(top):
+        for project, variant in map(held_to_lock, builds(top)) if is_frozen else builds(top):
             inside = {name for name in chosen if chosen[name] == project != name}
             _refuse_unknown(inside, variant)
             entries.append((project, variant))
     return entries
+
+
+def held_to_lock(entry: NamedBuild) -> NamedBuild:
+    name, build = entry
+    if isinstance(build, PipelineError):
+        return entry
+    try:
+        return name, frozen(build)
+    except PipelineError as error:
+        return name, error
 
 
 def _refuse_unknown(names: set[str], build: Build | PipelineError) -> None:

@@ -1,45 +1,131 @@
-"""npumake cache: signing keys of a shared cache, and pending uploads
+"""npumake cache: the store of artifacts, here and shared
 
 example:
-  npumake cache keygen            # the key that signs what this machine uploads
-  npumake cache push              # upload what the last builds left pending
-  npumake cache push --all        # upload all current artifacts, too
+  npumake cache ls                        # what is stored, the last used first
+  npumake cache du
+  npumake cache verify                    # reads every byte, and lists damages
+  npumake cache pin v1.2 digits           # what is current now is kept
+  npumake cache gc --dry-run              # what nobody uses: no project, ref or pin
+  npumake cache gc --max-size 10G --ref main
+  npumake cache keygen                    # the key that signs what this machine uploads
+  npumake cache push --all                # upload all current artifacts
+  npumake cache pull                      # fetch all that the remote has for these projects
+  npumake cache export artifacts.tar --sign
+  npumake cache import artifacts.tar
 
-exit codes of push: 0 everything is uploaded, 2 no remote or no key, 5 the remote failed
+exit codes: 0 success; 2 a wrong command, project or key; 5 damages, a failed remote, records that
+are not trusted, or more in use than --max-size
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from npumake.cli.projects import selected
-from npumake.digest import of_document
-from npumake.errors import CacheError, ProjectError
-from npumake.make.build import Build
-from npumake.make.remote_files import KEY_FILE, NO_REMOTE, user_folder
+from npumake.make.remote_files import KEY_FILE, user_folder
 
-if TYPE_CHECKING:
-    from npumake.cache.remote.layered import LayeredStore
+# action: the module and the function that runs it, imported when it is chosen
+ACTIONS = {
+    "keygen": ("cache", "keygen"),
+    "ls": ("cache_contents", "list_entries"),
+    "du": ("cache_contents", "usage"),
+    "verify": ("cache_contents", "verify"),
+    "gc": ("cache_sweep", "sweep"),
+    "pin": ("cache_sweep", "pin"),
+    "unpin": ("cache_sweep", "remove_pin"),
+    "push": ("cache_transfer", "push"),
+    "pull": ("cache_transfer", "pull"),
+    "export": ("cache_transfer", "export"),
+    "import": ("cache_transfer", "import_"),
+}
+Add = Callable[..., argparse.ArgumentParser]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    keygen = actions.add_parser("keygen", help="make a signing key, print its public half")
+    _contents(actions.add_parser)
+    _sweep(actions.add_parser)
+    _transfer(actions.add_parser)
+
+
+def _contents(add: Add) -> None:
+    _json(add("ls", help="list what is stored, the last used first"))
+    _json(add("du", help="show how large it is, and how much of it is in use"))
+    _json(add("verify", help="read everything that is stored, and list damages"))
+
+
+def _sweep(add: Add) -> None:
+    from npumake.cli.cache_sweep import size_argument
+
+    gc = add("gc", help="remove what no project, ref, pin or pending upload uses")
+    gc.add_argument(
+        "--max-size",
+        type=size_argument,
+        metavar="SIZE",
+        help="keep what is unused while there is room, the last used first: 10G",
+    )
+    gc.add_argument(
+        "--ref",
+        action="append",
+        default=[],
+        metavar="REF",
+        help="keep what the projects use at a branch, tag or commit of git",
+    )
+    gc.add_argument(
+        "--workspace",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="keep what another workspace uses, which shares this cache",
+    )
+    gc.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    _json(gc)
+    pin = add("pin", help="keep the artifacts that are current now, under a name")
+    pin.add_argument("name", metavar="NAME", help="v1.2, for example")
+    _projects(pin)
+    add("unpin", help="drop a name").add_argument("name", metavar="NAME")
+
+
+def _transfer(add: Add) -> None:
+    keygen = add("keygen", help="make a signing key, print its public half")
     keygen.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"instead of {KEY_FILE} of the user"
     )
-    push = actions.add_parser("push", help="upload what is waiting, however long it takes")
+    push = add("push", help="upload what is waiting, however long it takes")
     push.add_argument("--all", action="store_true", help="and every artifact that is current here")
+    pull = add("pull", help="fetch all that the remote has, however long it takes")
+    _projects(pull)
+    _json(pull)
+    export = add("export", help="write the artifacts of projects into one file")
+    export.add_argument("file", type=Path, metavar="FILE")
+    _projects(export)
+    export.add_argument("--sign", action="store_true", help="with the key of `keygen`")
+    imported = add("import", help="store what such a file holds, verified")
+    imported.add_argument("file", type=Path, metavar="FILE")
+    imported.add_argument(
+        "--unsigned", action="store_true", help="accept records without a signature, as your own"
+    )
+
+
+def _projects(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("projects", nargs="*", metavar="PROJECT", help="all when none is named")
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for machines")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return ACTIONS[arguments.action](arguments)
+    module, function = ACTIONS[arguments.action]
+    action: Any = getattr(import_module(f"{__package__}.{module}"), function)
+    return int(action(arguments))
 
 
-def _keygen(arguments: argparse.Namespace) -> int:
+def keygen(arguments: argparse.Namespace) -> int:
     from npumake.cache.remote.envelope import key_text
     from npumake.cache.remote.keys import generate
 
@@ -48,46 +134,3 @@ def _keygen(arguments: argparse.Namespace) -> int:
     print(f"private key: {file}, which signs what this machine uploads; show it to nobody")
     print(f"trust.yaml of whoever is to read it:\n\nread:\n  NAME: {public}")
     return 0
-
-
-def _push(arguments: argparse.Namespace) -> int:
-    builds = selected(Path.cwd(), [])
-    store = builds[0].memory.layered
-    if store is None:
-        raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
-    if store.far is None or store.outbox is None:
-        raise ProjectError(f"nothing may be uploaded: {_obstacle(store)}")
-    store.far.forgive()
-    for key in _current(builds) if arguments.all else ():
-        store.outbox.add(key)
-    from npumake.cache.remote.outbox import FOREVER_S
-
-    uploader = store.uploader()
-    left = uploader.finish(FOREVER_S) if uploader else 0
-    if uploader and left:
-        raise CacheError(uploader.note or store.note or "the remote cache failed")
-    print(f"{uploader.uploaded if uploader else 0} uploaded to {store.far.address}")
-    return 0
-
-
-def _obstacle(store: LayeredStore) -> str:
-    if store.far is None:
-        return "NPUMAKE_REMOTE=off"
-    if store.signing is None:
-        return "there is no signing key; npumake cache keygen makes one"
-    return "NPUMAKE_REMOTE=read, or only the project names the remote and config.yaml not its host"
-
-
-def _current(builds: Sequence[Build]) -> Iterator[str]:
-    """The keys of current artifacts whose records were written here."""
-    for build in builds:
-        for node in build.plan.nodes:
-            stamp = build.stamp(node)
-            if stamp is None or not build.intact(node, stamp):
-                continue
-            key = of_document(stamp.document)
-            if build.memory.near.recall(key) is not None:
-                yield key
-
-
-ACTIONS = {"keygen": _keygen, "push": _push}

@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(digest.text([file.document() for file in files], indent=1))
         return 0
-    for difference in files:
-        print(*_lines(difference), sep="\n")
+    for each in files:
+        print(*difference_lines(each), sep="\n")
     if not files:
         print("no difference")
     return 0
@@ -54,7 +54,8 @@ def _path(name: str) -> Path:
     return path if path.exists() else artifact_of(name)[0]
 
 
-def _lines(difference: FileDifference) -> Iterator[str]:
+def difference_lines(difference: FileDifference) -> Iterator[str]:
+    """The changes of one file, a section at a time."""
     if difference.only:
         yield f"{SIGNS['added' if difference.only == 'after' else 'removed']} {difference.file}"
         return

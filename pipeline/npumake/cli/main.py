@@ -12,18 +12,23 @@ from npumake.cli.signals import end_at_signals
 
 # verb: its module with `arguments` and `run`; only the module of the chosen verb is imported
 VERBS = {
+    "attest": "attest",
     "bench": "bench",
     "build": "build",
+    "bundle": "bundle",
     "cache": "cache",
     "check": "check",
+    "ci": "ci",
     "compare": "compare",
     "debug": "debug",
     "diff": "diff",
+    "graph": "graph",
     "handover": "handover",
     "hb_compile": "vendors.hb_compile",
     "hb_mapper": "vendors.hb_mapper",
     "info": "info",
     "list": "list_nodes",
+    "lock": "lock",
     "modify": "modify",
     "new": "new",
     "pack": "pack",
@@ -34,7 +39,9 @@ VERBS = {
     "secure": "secure",
     "show": "show_artifact",
     "synap": "vendors.synap",
+    "validate": "validate",
     "verify": "verify",
+    "watch": "watch",
     "why": "why",
 }
 # Vendors' programs with the same options. They are not installed as commands: that would hide the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import STAMPS, Build
 from npumake.make.memory import BuildMemory, cache_directory, workspace
 from npumake.make.node import ProjectPlan, plan_from
+from npumake.make.remote_files import MODE, NO_REMOTE, is_configured
 
 if TYPE_CHECKING:
     from npumake.project.reader import Project
@@ -78,7 +79,13 @@ def builds(top: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
     """The build of each project here. Raises CacheError for an unusable cache."""
     memory = BuildMemory(cache_directory(top), paranoid, workspace(top))
     memory.sweep()
-    for directory in project_directories(top):
+    yield from read_builds(project_directories(top), memory)
+    memory.save()
+
+
+def read_builds(directories: Iterable[Path], memory: BuildMemory) -> Iterator[NamedBuild]:
+    """The build of each project, in a memory that is not saved."""
+    for directory in directories:
         name = directory.name
         try:
             _refuse_links(directory)
@@ -87,7 +94,6 @@ def builds(top: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
             yield name, build
         except PipelineError as error:
             yield name, error
-    memory.save()
 
 
 def selected(directory: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
@@ -104,6 +110,25 @@ def selected(directory: Path, names: list[str], paranoid: bool | None = None) ->
             raise build
         chosen.append(build)
     return chosen
+
+
+def configuration_files(build: Build) -> tuple[Path, ...]:
+    """The YAML files of a planned project, those of its folder and those that it reads elsewhere.
+    Raises PipelineError."""
+    from npumake.dialects.table import ALL_DIALECTS
+    from npumake.project.reader import read_project
+
+    project = read_project(build.directory, ALL_DIALECTS)
+    beside = (build.directory / name for name in _yaml_in(build.directory))
+    return (*beside, *project.files, *_plugin_files(project))
+
+
+def refuse_no_remote(memory: BuildMemory) -> None:
+    """Raises ProjectError where no remote cache is configured."""
+    store = memory.layered
+    is_off = os.environ.get(MODE) == "off" and memory.workspace and is_configured(memory.workspace)
+    if store is None or (store.far is None and not is_off):
+        raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
 
 
 def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
@@ -146,6 +171,15 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     document["plan"] = digest.plain(plan)
     memory.keep(file, sealed(_identity(directory), document))
     return plan
+
+
+def planned_from(directory: Path) -> list[str]:
+    """The files that the project's last plan was made from, relative to it."""
+    try:
+        plan = unsealed(_identity(directory), (directory / STAMPS / "plan.json").read_bytes())
+        return [*plan["files"]] if plan is not None else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _plugin_files(project: Project) -> tuple[Path, ...]:

@@ -63,6 +63,7 @@ class Reporter:
         needed = {name: task.task_dep for name, task in tasks.items()}
         for build in self._builds[:1]:  # one memory is shared by all of them
             build.memory.selected = needed_by(selected, needed)
+            build.memory.builds = self._builds
 
     def get_status(self, task: Any) -> None:
         pass
@@ -99,7 +100,7 @@ class Reporter:
 
     def add_failure(self, task: Any, fail: Any) -> None:
         SCREEN.end()
-        if not fail.report:
+        if not fail.report or self._is_unmet(task, fail):
             return
         self._counts["failed"] += 1
         SCREEN.line(f"failed    {task.name}", "bold red")
@@ -110,6 +111,13 @@ class Reporter:
         Reporter.met_bug |= error is None
         if error and Reporter.first_error is None:
             Reporter.first_error = error
+
+    def _is_unmet(self, task: Any, fail: Any) -> bool:
+        """Whether a node was not run because an input failed (doit --continue); counts it."""
+        is_unmet = str(fail.get_name()) == "UnmetDependency"
+        if is_unmet and task.name in self._about:
+            self._counts["not run"] = self._counts.get("not run", 0) + 1
+        return is_unmet
 
     def skip_uptodate(self, task: Any) -> None:
         if task.name in self._about:

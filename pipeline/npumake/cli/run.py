@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.save, outputs)
     metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
     labels = _lines(arguments.labels) if arguments.labels else classes
-    if metadata is not None and metadata.outputs:
+    if metadata is not None and metadata.has_decoder:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
     elif arguments.draw:

@@ -11,6 +11,7 @@ from traceback import format_exception
 from types import TracebackType
 
 from npumake.cli.terminal import printable
+from npumake.digest import Json
 from npumake.errors import PipelineError, Place
 
 BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
@@ -47,6 +48,12 @@ def error_text(error: PipelineError) -> str:
     if error.hint:
         lines.append(f"hint: {printable(words(error.hint))}")
     return "\n".join(lines)
+
+
+def error_document(error: PipelineError) -> Json:
+    """The error for machines."""
+    fields = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
+    return {**fields, "exit_code": error.exit_code}
 
 
 def bug_text(traceback: str) -> str:

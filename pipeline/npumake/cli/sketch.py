@@ -38,7 +38,7 @@ def sketched(
         dict.fromkeys(observed_tensors(graph), SKETCH_RANGE),
     )
     quantized_graph = quantized(
-        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=quantization or DEFAULT),
+        calibrated(graph, recipe, NO_SAMPLES, target, quantization=quantization or DEFAULT),
         target,
     )
     program = lowered(quantized_graph, target.rounding, target.runnable)

@@ -99,7 +99,7 @@ def project_text(
         "",
         _WARNING,
         "data:",
-        *(_samples(model_input) for model_input in inputs),
+        *(random_samples(model_input) for model_input in inputs),
         "",
         "calibration:",
         f"  method: {method} # {', '.join(keys['method']['enum'])}",
@@ -135,6 +135,6 @@ def _input(model_input: TemplateInput) -> str:
     return "\n".join(lines)
 
 
-def _samples(model_input: TemplateInput) -> str:
-    message = f"{model_input.dtype}, {list(model_input.shape)}"
-    return f"  {word(model_input.name)}:\n    files: {model_input.folder}/*.npy # each {message}"
+def random_samples(model_input: TemplateInput) -> str:
+    what = f"{model_input.dtype}, {list(model_input.shape)}"
+    return f"  {word(model_input.name)}:\n    files: {model_input.folder}/*.npy # each {what}"

@@ -1,10 +1,12 @@
-"""npumake verify: compare a bundle with its quantized graph
+"""npumake verify: check a compiled file against its statement, or its quantized graph
 
 example:
+  npumake verify out/digits.rdk-x5.hybrid              # digest, signature and chain
+  npumake verify out/digits.rdk-x5.hybrid --rebuild    # make it again, and compare
   npumake verify -q out/quantized.rdk-x5.onnx -b out/digits.rdk-x5.hybrid -i digit.png -d 3
 
-It compares all outputs and all constants. Give each input with `-i NAME=FILE`; the default is
-noise. exit codes: 0 PASSED, 6 not
+`npumake attest` writes the statement. With -q and -b it compares all outputs and all constants.
+Give each input with `-i NAME=FILE`; the default is noise. exit codes: 0 PASSED, 6 not
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from npumake.cli import code_trust
 from npumake.cli.keys import keys_of
-from npumake.errors import GateError
+from npumake.errors import GateError, ProjectError
 
 if TYPE_CHECKING:
     from npumake.debug.verify import Mismatch
@@ -25,8 +27,13 @@ STARS = "****************************"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-q", "--quanti-model", type=Path, required=True, metavar="ONNX")
-    parser.add_argument("-b", "--bin-model", type=Path, required=True, metavar="HYBRID")
+    parser.add_argument("artifact", nargs="?", type=Path, help="a compiled file with a statement")
+    parser.add_argument("--statement", type=Path, metavar="FILE", help="beside the artifact else")
+    parser.add_argument("--signed", action="store_true", help="refuse an unsigned statement")
+    parser.add_argument("--rebuild", action="store_true", help="make it again from its project")
+    parser.add_argument("--project", type=Path, metavar="FOLDER", help="around the artifact else")
+    parser.add_argument("-q", "--quanti-model", type=Path, metavar="ONNX")
+    parser.add_argument("-b", "--bin-model", type=Path, metavar="HYBRID")
     parser.add_argument("-i", "--input-img", action="append", metavar="[NAME=]FILE")
     digits = ("-d", "--compare_digits", "--compare-digits")
     parser.add_argument(*digits, type=int, default=5, metavar="N", help="decimals compared, 5")
@@ -34,6 +41,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.artifact is not None:
+        from npumake.cli.verify_statement import verify_statement
+
+        return verify_statement(arguments)
+    if arguments.quanti_model is None or arguments.bin_model is None:
+        hint = "npumake verify FILE, or npumake verify -q ONNX -b HYBRID"
+        raise ProjectError("nothing to verify", hint=hint)
+    return _verify_graph(arguments)
+
+
+def _verify_graph(arguments: argparse.Namespace) -> int:
     from npumake.bundle.opening import opened_one
     from npumake.bundle.pack import single
     from npumake.cli.run import feeds_of, files_of

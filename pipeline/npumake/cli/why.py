@@ -13,10 +13,9 @@ from __future__ import annotations
 import argparse
 
 from npumake import digest
-from npumake.cli.projects import places, selected
+from npumake.cli.projects import places, refuse_no_remote, selected
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import NodeState
-from npumake.make.remote_files import NO_REMOTE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     for directory, names in places(arguments.nodes).items():
         states: dict[str, NodeState] = {}
         for build in selected(directory, []):
-            if arguments.remote and build.memory.layered is None:
-                raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
+            if arguments.remote:
+                refuse_no_remote(build.memory)
             states |= build.states(arguments.remote)
             build.memory.save()
         chosen |= _chosen(states, names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from npumake.bundle.archive import zipped
+from npumake.bundle.chain import MEMBER, NOTE
 from npumake.bundle.program import Program
 from npumake.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
 from npumake.compilers.failing_node import located
@@ -61,7 +62,13 @@ def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Member
     if len(products) > 1:
         return zipped({**products, **beside})
     ((name, data),) = products.items()
-    return noted(data, carried(quantized), name) if name.endswith(".onnx") else data
+    notes = {**carried(quantized), **_notes(beside)}
+    return noted(data, notes, name) if name.endswith(".onnx") else data
+
+
+def _notes(beside: Members) -> dict[str, str]:
+    """The provenance as an entry of an ONNX file's metadata."""
+    return {NOTE: beside[MEMBER].decode()} if MEMBER in beside else {}
 
 
 def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:
@@ -71,7 +78,7 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
     Raises GraphError for what TensorFlow Lite cannot express, StageError where a compiler fails.
     """
     if target.backend == "onnx":
-        return onnx_file(quantized, target.name)
+        return noted(onnx_file(quantized, target.name), _notes(beside), target.name)
     adapter = ADAPTERS.get(target.backend)
     if adapter is not None and adapter.takes == "model.onnx":
         return _of_graph(adapter, quantized, target, beside)

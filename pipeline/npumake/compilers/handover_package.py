@@ -2,7 +2,8 @@
 
     hb_mapper.yaml         the tool's YAML; or hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
     model.onnx             the trained model unchanged: these tools read older opsets, and fold and
-                           assign nodes themselves; or Caffe's two files, or a .tflite
+                           assign nodes themselves; or Caffe's two files, or a .tflite. A float
+                           model of a format that the tool does not read becomes this ONNX.
     calibration/<n>_<input>/<sample>   in the tool's format; one snapshot for Ara2
     convert.sh             the exact command
     README.txt             the contents, and project settings that the YAML cannot express
@@ -35,11 +36,13 @@ from npumake.dialects.handover import (
 )
 from npumake.dialects.tools import complete_document
 from npumake.errors import ProjectError, Route
-from npumake.graph import files_beside
+from npumake.frontends import read_model
+from npumake.graph import downgraded, files_beside
 from npumake.project.files import SourceFile, SourceFiles
 
 YAML_WIDTH = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"
+ONNX = ".onnx"
 MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the model
 NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
@@ -47,10 +50,13 @@ NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 def model_names(tool: ClosedTool, sources: SourceFiles) -> tuple[str, str | None]:
     """The model's files in the hand-over: the model, and Caffe's weights.
 
-    Raises ProjectError for a format that the tool does not read.
+    A format that the tool does not read becomes an ONNX model. Raises ProjectError for a tool that
+    does not read that either.
     """
     (file,) = sources["model.path"]
     suffix = PurePosixPath(file.name).suffix.lower()
+    if suffix not in tool.models and ONNX in tool.models:
+        return MODEL + ONNX, None
     if suffix not in tool.models:
         message = f"{tool.name} does not read {suffix} files"
         hint = f"it reads {', '.join(tool.models)}"
@@ -99,6 +105,8 @@ def files(
 def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
     (model,) = sources["model.path"]
     data, weights = model.read(), sources.get("model.weights", ())
+    if PurePosixPath(request.model).suffix != PurePosixPath(model.name).suffix.lower():
+        data = _in_onnx(model, weights, request)
     yield request.model, data
     if request.weights is not None:
         (weights_file,) = weights
@@ -113,6 +121,19 @@ def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str
     by_digest = {file.digest: file for files in snapshots for file in files}  # one for all inputs
     for file in by_digest.values():
         yield PurePosixPath(file.name).name, file.read()
+
+
+def _in_onnx(model: SourceFile, weights: Sequence[SourceFile], request: HandoverRequest) -> bytes:
+    """The model as ONNX, of the newest opset that the tool documents. Raises GraphError for a model
+    that its opset cannot express, ProjectError for one that is quantized already."""
+    graph = read_model(model.read(), model.name, weights)
+    if graph.nodes("QuantizeLinear"):
+        what = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
+        raise ProjectError(what, Route("model.path"), "hand over the float model")
+    accepts = request.target.accepts
+    if accepts is None:
+        return graph.to_bytes()
+    return downgraded(graph.with_shapes(), accepts.opset[-1], accepts.ir_version).to_bytes()
 
 
 def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:

@@ -23,9 +23,9 @@ import numpy as np
 
 from npumake.compilers.process import CompilerError
 from npumake.engine import resizing
-from npumake.engine.grids import DQ, Q
 from npumake.errors import GraphError, StageError
 from npumake.graph import Graph, Node, attribute, shape
+from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels import resize
 
 NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # operator type and output name
@@ -121,7 +121,7 @@ def named(error: CompilerError, graph: Graph) -> StageError:
 
 
 def _is_node_output(kind: str, name: str, makers: dict[str, str]) -> bool:
-    return kind not in (Q, DQ) and name in makers
+    return kind not in QDQ_OPERATORS and name in makers
 
 
 MENDED: Mapping[str, Callable[[Graph, Node], None]] = {

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 
 from npumake.compilers.process import run_python
 from npumake.compilers.widths import Types
-from npumake.engine.grids import DQ
 from npumake.engine.ort import OrtSession
 from npumake.errors import StageError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, parse
+from npumake.graph.qdq import DEQUANTIZE
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.runtime.iree import interface
 
@@ -85,7 +85,7 @@ def _of_openvino(data: bytes, quantized: Graph) -> Types:
     levels = {match[1]: match[2] for match in matches}
     codes = {
         str(node.outputs[0].name): str(node.inputs[0].name)
-        for node in quantized.nodes(DQ)
+        for node in quantized.nodes(DEQUANTIZE)
         if node.inputs[0] is not None
     }
     return {codes[n]: LEVELS.get(level, level) for n, level in levels.items() if n in codes}

@@ -51,7 +51,10 @@ NO_OPERATORS = Operators()
 
 
 def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Operators:
-    """The operators in a project's declared files. Raises ProjectError and StageError."""
+    """The operators in a project's declared files. Raises ProjectError and StageError.
+
+    The parameters are inputs of stages, by name.
+    """
     by_path: dict[str, SourceFile] = {}  # by path: `with` names a file that is under both keys
     for number in range(len(custom_operators)):
         for route, files in under(sources, f"{SECTION}.{number}").items():

@@ -10,16 +10,24 @@ node. Without any pair, a calibrated graph is the float model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from npumake.engine.fusion import absorbed
-from npumake.engine.grids import DQ, Q
-from npumake.graph import Graph, Node, Value, array, attribute, producer
-from npumake.quant.precision.grids import Grid, on_grid
-from npumake.quant.qdq.pairs import pair
+from npumake.graph import Graph, Node, Value, array, only_consumer, producer
+from npumake.graph.qdq import (
+    QUANTIZE,
+    Grid,
+    axis_of,
+    grid_of,
+    insert_pair,
+    is_dequantize,
+    readers_past_pairs,
+    tensor_before_pairs,
+)
+from npumake.quant.precision.grids import on_grid
 
 Kind = Literal["weight", "activation"]
 
@@ -73,7 +81,7 @@ def by_owner(nodes: Collection[CalibrationNode]) -> dict[str, tuple[str, ...]]:
 def without(calibrated: Graph) -> Graph:
     """A float copy without any pair; tensors of the same name are the same tensors."""
     graph = calibrated.copy()
-    sources = {qdq.real: _root(qdq.tensor) for qdq in _pairs(graph)}
+    sources = {qdq.real: tensor_before_pairs(qdq.tensor) for qdq in _pairs(graph)}
     for real, source in sources.items():
         graph.replace_readers(real, source, [use.node for use in tuple(real.uses())])
     graph.expose([str(sources.get(value, value).name) for value in graph.outputs])
@@ -99,7 +107,7 @@ def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
         assert source is not None
         before = places[0][0] if place.kind == "weight" else None
         grid = Grid(place.scale, place.zero_point)
-        real = pair(graph, source, grid, place.tensor, axis=place.axis, before=before).real
+        real = insert_pair(graph, source, grid, place.tensor, axis=place.axis, before=before).real
         for node, index in places:
             graph.set_inputs(node, {index: real})
         outputs[place.name] = str(real.name)
@@ -127,35 +135,28 @@ def whole(node: Node) -> Node:
 class _Pair(NamedTuple):
     quantizer: Node
     tensor: Value
-    scale: np.ndarray
-    zero_point: np.ndarray
+    grid: Grid
     real: Value
 
 
 def _pairs(graph: Graph) -> list[_Pair]:
-    pairs = (_pair(node) for node in graph.nodes(Q))
+    pairs = (_pair(node) for node in graph.nodes(QUANTIZE))
     return [qdq for qdq in pairs if qdq is not None]
 
 
 def _pair(quantizer: Node) -> _Pair | None:
-    """The pair of a QuantizeLinear with constant parameters and one DequantizeLinear as only
-    reader; else None."""
+    """The pair of a Q of a known grid with one DQ as only reader; else None."""
     codes, tensor = quantizer.outputs[0], quantizer.inputs[0]
-    readers = [use.node for use in codes.uses()]
-    if tensor is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
+    reader, grid = only_consumer(codes), grid_of(quantizer)
+    if tensor is None or grid is None or not is_dequantize(reader):
         return None
-    if [reader.op_type for reader in readers] != [DQ]:
-        return None
-    scale, zero_point = array(quantizer.inputs[1]), array(quantizer.inputs[2])
-    if scale is None or zero_point is None:
-        return None
-    return _Pair(quantizer, tensor, scale, zero_point, readers[0].outputs[0])
+    return _Pair(quantizer, tensor, grid, reader.outputs[0])
 
 
 def _calibration_node(qdq: _Pair, outputs: Sequence[str]) -> CalibrationNode:
-    tensor = _root(qdq.tensor)
+    tensor = tensor_before_pairs(qdq.tensor)
     kind: Kind = "activation" if array(tensor) is None else "weight"
-    maker, read = producer(tensor), tuple(_read(qdq.real))
+    maker, read = producer(tensor), tuple(readers_past_pairs(qdq.real))
     owners = [whole(node) for node, _ in read] if maker is None else [whole(maker)]
     return CalibrationNode(
         str(qdq.quantizer.name),
@@ -165,31 +166,6 @@ def _calibration_node(qdq: _Pair, outputs: Sequence[str]) -> CalibrationNode:
         tuple((str(node.name), index) for node, index in read),
         tuple(index for index, name in enumerate(outputs) if name == qdq.real.name),
         tuple(dict.fromkeys(str(owner.name) for owner in owners)),
-        qdq.scale,
-        qdq.zero_point,
-        attribute(qdq.quantizer, "axis", 1) if qdq.scale.size > 1 else None,
+        *qdq.grid,
+        None if qdq.grid.is_per_tensor else axis_of(qdq.quantizer),
     )
-
-
-def _root(value: Value) -> Value:
-    """The tensor that a chain of pairs starts from; a quantized model input ends the chain."""
-    dequantizer = producer(value)
-    while dequantizer is not None and dequantizer.op_type == DQ:
-        codes = dequantizer.inputs[0]
-        quantizer = None if codes is None else producer(codes)
-        if quantizer is None or quantizer.op_type != Q or quantizer.inputs[0] is None:
-            break
-        value = quantizer.inputs[0]
-        dequantizer = producer(value)
-    return value
-
-
-def _read(value: Value) -> Iterator[tuple[Node, int]]:
-    """The readers of the value as (node, input index), looking through pairs."""
-    waiting = [*value.uses()]
-    while waiting:
-        use = waiting.pop(0)
-        if use.node.op_type in (Q, DQ):
-            waiting[:0] = use.node.outputs[0].uses()
-        else:
-            yield use.node, use.idx

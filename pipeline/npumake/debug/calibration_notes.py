@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from npumake.data.samples import Samples, made_up
-from npumake.engine.grids import dequantizer, grid_of
+from npumake.engine.grids import dequantizer, tensor_on_grid
 from npumake.graph import Graph
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.statistics import Statistics
@@ -60,7 +60,7 @@ def _cut_outputs(graph: Graph, statistics: Statistics, names: Sequence[str]) -> 
         maker, extremes = dequantizer(value), statistics.samples.get(str(value.name))
         if maker is None or maker.inputs[0] is None or extremes is None:
             continue
-        grid = grid_of(maker, maker.inputs[0])
+        grid = tensor_on_grid(maker, maker.inputs[0])
         limits, scale = np.iinfo(grid.dtype), grid.scale or 0.0
         low, high = (scale * (code - grid.zero_point) for code in (limits.min, limits.max))
         excess = np.maximum(low - extremes.low, extremes.high - high)

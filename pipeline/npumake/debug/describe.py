@@ -21,6 +21,7 @@ from npumake.errors import CacheError, GraphError
 from npumake.frontends.tflite.flatbuffer import MalformedError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, Node, Value, annotations_of, array, is_float, parse
+from npumake.graph.qdq import grid_of
 from npumake.late import when_used
 from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.calibration.statistics import Statistics
@@ -66,9 +67,7 @@ def _graph(path: Path) -> ArtifactDescription:
 def _node_row(node: Node) -> tuple[Json, ...]:
     value = node.outputs[0]
     shape = [] if value.shape is None else [str(dim) for dim in value.shape]
-    quantizes = node.op_type in ("QuantizeLinear", "DequantizeLinear")
-    grid = [_summary(array(parameter)) for parameter in node.inputs[1:3]] if quantizes else []
-    scale, zero_point = (*grid, None, None)[:2]
+    scale, zero_point = map(_summary, grid_of(node) or (None, None))
     return (node.name, node.op_type, "x".join(shape), _type(value), scale, zero_point)
 
 

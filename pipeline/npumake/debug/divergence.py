@@ -26,12 +26,12 @@ from npumake.debug.file_runs import CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
 from npumake.engine.fusion import result
-from npumake.engine.grids import DQ, Q
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
 from npumake.engine.reference import ReferenceSession
 from npumake.errors import PipelineError
 from npumake.graph import Graph, Node, Value, is_float, origin, parse, producer, reads
+from npumake.graph.qdq import first_dequantizer, first_quantizer, is_qdq
 from npumake.runtime.isolated import Isolated, RunError
 
 Arrays = Mapping[str, np.ndarray]
@@ -245,7 +245,7 @@ def _before(ends: list[Value]) -> list[Node]:
 
 
 def _is_end(node: Node) -> bool:
-    return node.op_type not in (Q, DQ) and is_float(result(node))
+    return not is_qdq(node) and is_float(result(node))
 
 
 def _makers(node: Node, nodes: list[Node]) -> list[Node]:
@@ -264,8 +264,8 @@ def _makers(node: Node, nodes: list[Node]) -> list[Node]:
 def _ended_at(graph: Graph, node: Node) -> Graph:
     """The graph cut behind the node, and behind its Q/DQ if it has any."""
     value = result(node)
-    for kind in (Q, DQ):
-        reader = next((use.node for use in value.uses() if use.node.op_type == kind), None)
+    for reader_of in (first_quantizer, first_dequantizer):
+        reader = reader_of(value)
         value = value if reader is None else reader.outputs[0]
     copy = graph.copy()
     copy.expose([str(value.name)])

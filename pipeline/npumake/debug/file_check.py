@@ -17,7 +17,6 @@ from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.compare import real_numbers
 from npumake.debug.compared import DIGITS, rounded
 from npumake.debug.compiled_check import CheckedOutput, CompiledCheck
-from npumake.debug.divergence import Fault, first_infinite, first_node
 from npumake.debug.file_runs import RUNTIMES, CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import TensorAgreement, output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
@@ -27,8 +26,12 @@ from npumake.engine.parallel import NUMPY, side_by_side
 from npumake.errors import StageError
 from npumake.graph import Graph
 from npumake.kernels.measure import Alignment, alignments
+from npumake.late import when_used
 from npumake.progress import track
 from npumake.runtime.isolated import Isolated, RunError
+
+with when_used("npumake.debug.divergence"):  # it compiles; only a fault needs it
+    from npumake.debug import divergence
 
 MAX_SAMPLES_PER_PROCESS = 64  # bounds the files in the process's folder
 UNCHECKED = 'comparison: {compiled: "off"} leaves the file as it is, unchecked'
@@ -141,7 +144,7 @@ class _Check:
 
     def _beyond(self, name: str, agreement: TensorAgreement, sample: NamedSample) -> StageError:
         bound = self._part.target.compiled_bound
-        fault = first_node(self._part, sample.feed, name, self._operators)
+        fault = divergence.first_node(self._part, sample.feed, name, self._operators)
         allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
         message = (
             f"the compiled file differs from the integer engine: output `{name}` "
@@ -151,14 +154,18 @@ class _Check:
         return StageError(f"{message}; {_first_difference(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
-        culprit = first_infinite(self._part.program, sample.feed, self._operators)
-        message = f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`"
-        return StageError(f"{message}; {culprit}")
+        who = divergence.first_infinite(self._part.program, sample.feed, self._operators)
+        what = (
+            f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
+        )
+        return StageError(what)
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name
         during = "while it is opened" if error.run is None else f"fed `{samples[error.run].name}`"
-        fault = first_node(self._part, samples[error.run or 0].feed, None, self._operators)
+        fault = divergence.first_node(
+            self._part, samples[error.run or 0].feed, None, self._operators
+        )
         log = "".join(f"\n  {line}" for line in error.lines)
         message = (
             f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
@@ -183,7 +190,7 @@ def _allowed(agreement: TensorAgreement, bound: object) -> str:
     return f"{getattr(bound, unit)}"
 
 
-def _first_difference(fault: Fault | None) -> str:
+def _first_difference(fault: divergence.Fault | None) -> str:
     if fault is None:
         return "no node, compiled alone, differs: was the file changed after compilation?"
     return f"the first node that differs is {fault}"

@@ -29,9 +29,9 @@ from npumake.debug.sensitivity import (
 )
 from npumake.debug.svg import channels, distributions, lines
 from npumake.debug.tensors import node_bars, tensor_boxes
-from npumake.engine.grids import DQ, Q
 from npumake.errors import ProjectError
 from npumake.graph import Graph, parse
+from npumake.graph.qdq import is_qdq
 from npumake.project.files import model_bytes
 
 Model = str | Path | Graph | ModelUnderTest
@@ -237,7 +237,7 @@ def spots(model: ModelUnderTest, name: str) -> list[CalibrationNode]:
 
 def _is_regular(model: ModelUnderTest, name: str) -> bool:
     nodes = model.calibrated.find(name)
-    return any(node.op_type not in (Q, DQ) for node in nodes)
+    return any(not is_qdq(node) for node in nodes)
 
 
 def written(folder: Path, name: str, svg: str) -> Path:

@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from npumake.debug.calibration_nodes import CalibrationNode
-from npumake.engine.grids import DQ, Q
 from npumake.graph import Graph, SerializedGraph, SerializedNode
+from npumake.graph.qdq import is_qdq
 
 Places = Sequence[CalibrationNode]  # the pairs that are on
 
@@ -124,7 +124,7 @@ def _chain(
     real: str, makers: Mapping[str, SerializedNode], pairs: Collection[str]
 ) -> Iterator[str]:
     names, maker = list[str](), makers.get(real)
-    while maker is not None and maker.op_type in (Q, DQ):
+    while is_qdq(maker):
         if maker.name in pairs:
             names.append(maker.name)
         maker = makers.get(maker.proto.input[0])

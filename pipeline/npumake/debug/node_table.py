@@ -3,9 +3,11 @@
     Slices of one Split           one row, Split
     Conv + Add                    the row of the Conv, which adds the other operand to its sum
     data movement of sums, NHWC outputs             none
+    a Transpose on the CPU in front of a Conv       none
     Softmax                       its six steps
     a / b                         1 / b and the product; by a constant the product alone
     Gemm                          a Conv, and a Reshape on the CPU behind the unit
+    a vector times a constant     a Reshape on the CPU, and a Gemm
     an input of a Concat with another grid          a row of its own, before the Concat's
 
 Figures come from the graph; rows without a tensor in the graph have none. The rules follow logs of
@@ -29,9 +31,11 @@ from npumake.graph import (
     only_consumer,
     origin,
     producer,
+    shape,
     written_for,
 )
 from npumake.targets.form import Form
+from npumake.targets.onnx_limits import is_caffe
 
 PREPROCESS = ("HZ_PREPROCESS_FOR_", "HzSQuantizedPreprocess")
 REQUANTIZE = "HzRequantize"
@@ -91,13 +95,15 @@ class Listing:
         return form.types.get(op_type, op_type)
 
     def _of(self, node: Node) -> Iterator[Entry]:
+        if _has_no_row(self, node):
+            return
         if not self.runs(node):
             clamp = absorbed(node)
             types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
             yield Entry(str(node.name), types, str(node.name))
         elif not origin(node):
             yield from _preprocessing(self, node)
-        elif not _is_passive(self, node):
+        else:
             special = SPECIAL.get(written_for(node) or node.op_type, _plain)
             yield from special(self, node)
 
@@ -114,15 +120,57 @@ def _plain(listing: Listing, node: Node) -> Iterator[Entry]:
     yield Entry(str(node.name), listing.type_of(node), str(node.name))
 
 
+def _has_no_row(listing: Listing, node: Node) -> bool:
+    if listing.runs(node):
+        return bool(origin(node)) and _is_passive(listing, node)
+    readers = [use.node for value in node.outputs for use in value.uses()]
+    if node.op_type == "Transpose":
+        return bool(readers) and all(r.op_type == "Conv" and listing.runs(r) for r in readers)
+    return node.op_type in VIEWS and _is_vector_gemm(listing, _maker(node.inputs[0]))
+
+
+def _maker(value: Value | None) -> Node | None:
+    return None if value is None else producer(value)
+
+
 def _is_passive(listing: Listing, node: Node) -> bool:
-    """Whether the node has no row: it moves sums, makes an output NHWC, or flattens for a Gemm."""
+    """Whether the unit's node moves sums, makes an output NHWC, drops the channel of a Conv, or
+    flattens for a Gemm."""
     if str(node.name) in listing.sums and node.op_type not in listing.form.types:
         return True
     readers = [use.node for value in node.outputs for use in value.uses()]
     if node.op_type == "Transpose" and attribute(node, "perm") == CHANNELS_LAST:
         return not any(map(listing.runs, readers))
+    if node.op_type in VIEWS and _drops_channel(node):
+        return True
     feeds = bool(readers) and all(r.op_type == "Gemm" and listing.runs(r) for r in readers)
     return node.op_type in VIEWS and feeds
+
+
+def _drops_channel(node: Node) -> bool:
+    """Whether the node drops the only channel of a Conv, and changes nothing else."""
+    maker, before, after = _maker(node.inputs[0]), node.inputs[0], node.outputs[0]
+    if maker is None or maker.op_type != "Conv" or before is None or after.shape is None:
+        return False
+    batch, channels, *rest = shape(before)
+    return channels == 1 and shape(after) == (batch, *rest)
+
+
+def _is_vector_gemm(listing: Listing, node: Node | None) -> bool:
+    """Whether the node multiplies a vector, as a matrix of one row, by a constant."""
+    if node is None or node.op_type != "MatMul" or not listing.form.vector_gemm:
+        return False
+    row = _maker(node.inputs[0])
+    is_row = row is not None and row.op_type in VIEWS and origin(row) == origin(node)
+    return is_row and array(node.inputs[1]) is not None and listing.runs(node)
+
+
+def _matmul(listing: Listing, node: Node) -> Iterator[Entry]:
+    if _is_vector_gemm(listing, node):
+        name = f"{node.name}{listing.form.vector_gemm}"
+        yield Entry(name, listing.form.types["Gemm"], str(node.name))
+    else:
+        yield from _plain(listing, node)
 
 
 def _preprocessing(listing: Listing, node: Node) -> Iterator[Entry]:
@@ -206,9 +254,10 @@ def _softmax(listing: Listing, node: Node) -> Iterator[Entry]:
 def _gemm(listing: Listing, node: Node) -> Iterator[Entry]:
     yield from _plain(listing, node)
     readers = [use.node for use in result(node).uses()]
-    if listing.form.gemm_reshape and not any(map(listing.runs, readers)):
-        name = f"{node.name}{listing.form.gemm_reshape}"
-        yield Entry(name, "Reshape", str(node.name), cpu=True)
+    form = listing.form
+    suffix = (is_caffe(listing.graph) and form.caffe_reshape) or form.gemm_reshape
+    if suffix and not any(map(listing.runs, readers)):
+        yield Entry(f"{node.name}{suffix}", "Reshape", str(node.name), cpu=True)
 
 
 SPECIAL: Mapping[str, Callable[[Listing, Node], Iterator[Entry]]] = {
@@ -216,6 +265,7 @@ SPECIAL: Mapping[str, Callable[[Listing, Node], Iterator[Entry]]] = {
     "Concat": _concat,
     "Div": _div,
     "Gemm": _gemm,
+    "MatMul": _matmul,
     "Softmax": _softmax,
     "Split": _split,
 }

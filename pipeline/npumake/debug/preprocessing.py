@@ -27,6 +27,7 @@ import numpy as np
 
 from npumake.data.input_samples import ModelInput
 from npumake.data.samples import Feed, Samples
+from npumake.engine.float_session import FloatSession
 from npumake.engine.ort import OrtSession
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph, array, attribute, is_float, is_foreign, shape
@@ -131,7 +132,7 @@ def preprocessing_mistake(
     `graph` is original_float, with its preprocessing; `offset` was subtracted from the samples.
     """
     value = next(value for value in graph.inputs if value.name == name)
-    memory = _remembered(graph)
+    memory = training_statistics(graph)
     normalization = normalization_of(how, offset)
     if (
         memory is None
@@ -173,7 +174,7 @@ def distance(m: np.ndarray, s: np.ndarray, mu: np.ndarray, var: np.ndarray) -> f
     return float(np.log1p(jeffreys).mean())
 
 
-def _remembered(graph: Graph) -> TrainingStatistics | None:
+def training_statistics(graph: Graph) -> TrainingStatistics | None:
     """The statistics of the first BatchNormalization with constant parameters."""
     before = takewhile(lambda node: not is_foreign(node), graph.nodes())  # runs no user's Python
     for node in before:
@@ -210,7 +211,7 @@ def _distances(
     session = OrtSession(watched.to_bytes())
     distances = []
     for mistake in (None, *MISTAKES):
-        m, s = _moments(session, [_changed(feed, name, mistake, normalization) for feed in feeds])
+        m, s = moments(session, [_changed(feed, name, mistake, normalization) for feed in feeds])
         distances.append(distance(m, s, memory.mean, memory.variance))
     return distances
 
@@ -225,7 +226,7 @@ def _changed(
     return {**feed, name: (normalization.raw(z) - normalization.offset).astype(x.dtype)}
 
 
-def _moments(session: OrtSession, feeds: Sequence[Feed]) -> tuple[np.ndarray, np.ndarray]:
+def moments(session: FloatSession, feeds: Sequence[Feed]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance per channel (axis 1) of the observed tensor over all feeds."""
     sums = []
     for feed in feeds:

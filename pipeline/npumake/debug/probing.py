@@ -24,9 +24,8 @@ work lost by an interruption.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
 
@@ -35,13 +34,14 @@ import numpy as np
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Feed, Samples
 from npumake.debug.calibration_nodes import calibration_nodes
-from npumake.debug.disk_buffer import DiskBuffer
 from npumake.debug.heads import Head, heads
 from npumake.debug.network import PairChange, Places, SwitchedNetwork
-from npumake.engine.float_session import FloatSession, written_session
-from npumake.engine.fusion import CLAMPS
 from npumake.engine.parallel import side_by_side
-from npumake.graph import Graph, SerializedNode
+from npumake.engine.partial.cut import even_segments
+from npumake.engine.partial.disk_buffer import DiskBuffer
+from npumake.engine.partial.opened import of_serialized
+from npumake.engine.partial.part import Part, Values, rerun, run_in_order
+from npumake.graph import Graph
 from npumake.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
@@ -50,7 +50,6 @@ MIN_SHARES, MAX_SHARES = 8, 32  # many small shares, so that threads end togethe
 MAX_SMALL_SHARE = 4  # samples per share, if there are enough of them
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
-Values = Mapping[str, np.ndarray]
 SampleOutputs = list[list[np.ndarray]]  # by output: the float model's, then each probe's
 
 
@@ -64,15 +63,15 @@ class _Probe(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """The heads and the segments behind them; `session` is None if nothing changes."""
+    """The part of the heads, and the segments behind them."""
 
-    session: FloatSession | None
+    part: Part
     heads: tuple[Head, ...]
-    behind: Sequence[FloatSession]
+    behind: Sequence[Part]
 
     def outputs(self, names: Sequence[str], buffered: Values) -> SampleOutputs:
         """The outputs for one sample; `names` are theirs in the float model."""
-        outputs = {} if self.session is None else _run(self.session, buffered, {})
+        outputs = self.part.run(buffered)
         real = [outputs[name] if name in outputs else buffered[name] for name in names]
         rows = [real]
         before: Values = {}
@@ -81,18 +80,10 @@ class _Span(NamedTuple):
             changed = {name: outputs[own] for name, own in head.changed.items()}
             # A pool on its input's grid gives the same result as its producer's probe.
             if not _is_same(changed, before):
-                before, behind = changed, self._behind(changed, buffered)
-            column = zip(head.outputs, real, strict=True)
-            rows.append([behind.get(name, meant) for name, meant in column])
-        return [list(column) for column in zip(*rows, strict=True)]
-
-    def _behind(self, changed: Values, buffered: Values) -> Values:
-        """The changed tensors, and all that change behind them."""
-        values = dict(changed)
-        for segment in self.behind:
-            if not values.keys().isdisjoint(segment.input_names):
-                values |= _run(segment, buffered, values)
-        return values
+                before, behind = changed, rerun(self.behind, changed, buffered)
+            each = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in each])
+        return [list(each) for each in zip(*rows, strict=True)]
 
 
 class Probing:
@@ -113,7 +104,7 @@ class Probing:
         self._network = SwitchedNetwork(calibrated, calibration)
         pieces = self._network.floats
         count = _segments(len(pieces), len(probes), len(samples))
-        bounds = parts(pieces, self._network.crossing(), count)
+        bounds = even_segments(pieces, self._network.crossing(), count)
         self._bounds, self._is_one = bounds, len(bounds) == 1
         self._place = [at for at, bound in enumerate(bounds) for _ in range(*bound)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
@@ -137,13 +128,10 @@ class Probing:
                 sums = _added(sums, next(results))
             yield from zip((probe.number for probe in probes), sums, strict=True)
 
-    def _session(self, model: bytes) -> FloatSession:
-        return written_session(self._network.written, model, self._operators, "floats")
-
-    def _segment(self, start: int, stop: int) -> FloatSession:
+    def _segment(self, start: int, stop: int) -> Part:
         pieces, network = self._network.floats[start:stop], self._network
         outputs = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
-        return self._session(network.written.model(pieces, outputs))
+        return of_serialized(network.written, pieces, outputs, self._operators, "floats")
 
     def _probe(self, number: int, places: Places) -> _Probe:
         change = self._network.change(places)
@@ -171,15 +159,13 @@ class Probing:
         within = self._bounds[probes[0].first : probes[0].last + 1]
         return (within[0][0], within[-1][1]) if within else (0, 0)
 
-    def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> DiskBuffer:
+    def _float_run(self, segments: Sequence[Part], at_once: int | None) -> DiskBuffer:
         """The float model's tensors that segments read, and its outputs, for all samples."""
-        read = (name for session in segments for name in session.input_names)
+        read = (name for segment in segments for name in segment.reads)
         needed = {*self._network.outputs, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
-            values = {**self._constant_outputs(), **feed}
-            for segment in segments:
-                values |= _run(segment, values, {})
+            values = run_in_order(segments, {**self._constant_outputs(), **feed})
             return {name: values[name] for name in sorted(needed & values.keys())}
 
         buffer = DiskBuffer()
@@ -191,12 +177,14 @@ class Probing:
         arrays = {name: self._network.written.array(name) for name in self._network.outputs}
         return {name: array for name, array in arrays.items() if array is not None}
 
-    def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
+    def _span(self, probes: Sequence[_Probe], segments: Sequence[Part]) -> _Span:
         network, changes = self._network, [probe.change for probe in probes]
         real = [n for n in network.outputs if self._is_one and n in network.makers]
-        probe_heads = heads(network, changes, *self._extent(probes), real)
-        session = None if probe_heads.model is None else self._session(probe_heads.model)
-        return _Span(session, probe_heads.heads, segments[probes[0].last + 1 :])
+        some = heads(network, changes, *self._extent(probes), real)
+        part = of_serialized(
+            network.written, some.pieces, some.outputs, self._operators, "floats", some.constants
+        )
+        return _Span(part, some.each, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """The sums of each probe over a share of the samples."""
@@ -261,27 +249,7 @@ def _is_same(left: Values, right: Values) -> bool:
     )
 
 
-def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.ndarray]:
-    feeds = {n: changed[n] if n in changed else real[n] for n in session.input_names}
-    return dict(zip(session.output_names, session.run(None, feeds), strict=True))
-
-
 def _segments(nodes: int, probes: int, samples: int) -> int:
     """The number of segments with the least cost; see the module."""
     crossing = 4 * SESSION + samples * probes * BORDER
     return max(1, round(math.sqrt(probes * nodes / crossing)))
-
-
-def parts(
-    pieces: Sequence[SerializedNode], crossing: Sequence[int], count: int
-) -> list[tuple[int, int]]:
-    """(start, stop) of about `count` equal parts of the nodes, each border moved to the nearby
-    position with the least `crossing`. A clamp stays with its node."""
-    starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
-    part = len(starts) / count
-    ends = {0}
-    for end in (part * number for number in range(1, count)):
-        near = range(max(1, math.ceil(end - part / 2)), min(len(starts), int(end + part / 2) + 1))
-        by = {starts[at]: (crossing[starts[at]], abs(at - end)) for at in near}
-        ends |= {min(by, key=by.__getitem__)} if by else set()
-    return [(a, b) for a, b in pairwise([*sorted(ends), len(pieces)]) if a < b]

@@ -25,10 +25,10 @@ from npumake.debug.calibration_nodes import (
 )
 from npumake.debug.metrics import metric
 from npumake.debug.probing import Probing, Sums
-from npumake.engine.grids import DQ, Q
 from npumake.engine.parallel import side_by_side
 from npumake.errors import ProjectError, did_you_mean
 from npumake.graph import Graph, producer
+from npumake.graph.qdq import is_qdq
 from npumake.progress import track
 
 NodeType = Literal["node", "weight", "activation"]
@@ -135,7 +135,7 @@ def ranked(sums: Mapping[str, Sums], by: str) -> list[str]:
 def _of_trained(
     model: ModelUnderTest, owned: Mapping[str, tuple[str, ...]], name: str
 ) -> tuple[str, ...]:
-    nodes = (whole(node) for node in model.calibrated.find(name) if node.op_type not in (Q, DQ))
+    nodes = (whole(node) for node in model.calibrated.find(name) if not is_qdq(node))
     names = [item for node in dict.fromkeys(nodes) for item in owned.get(str(node.name), ())]
     if not names:
         candidates = [*owned, *(item.name for item in model.nodes)]

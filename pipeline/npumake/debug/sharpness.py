@@ -88,7 +88,7 @@ def sharpest(
         raw = [v * 255 for v in raw]
     session = float_session(graph)
     trials = [
-        SharpnessTrial("", _sharpness(session, feeds, _moved(feeds, name, normalization.axis)))
+        SharpnessTrial("", _sharpness(session, feeds, mirrored(feeds, name, normalization.axis)))
     ]
     for variant in FEED_VARIANTS:
         if variant.colours not in (0, raw[0].shape[normalization.axis]):
@@ -102,7 +102,7 @@ def sharpest(
                 _feed_for(feed, name, z, normalization)
                 for feed, z in zip(feeds, inputs, strict=True)
             ]
-            score = _sharpness(session, changed, _moved(changed, name, normalization.axis))
+            score = _sharpness(session, changed, mirrored(changed, name, normalization.axis))
             trials.append(SharpnessTrial(variant.yaml + SWAPPED * swapped, score))
     return tuple(sorted(trials, key=lambda trial: -trial.sharpness))
 
@@ -126,7 +126,8 @@ def _feed_for(feed: Feed, name: str, z: Floats, normalization: InputNormalizatio
     return {**feed, name: (normalization.raw(z) - normalization.offset).astype(feed[name].dtype)}
 
 
-def _moved(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
+def mirrored(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
+    """The feeds, pictures mirrored and shifted; `channels` is the axis of the channels."""
     high, wide = (axis for axis in (1, 2, 3) if axis != channels)
     shifted: list[Feed] = []
     for feed in feeds:
@@ -138,16 +139,21 @@ def _moved(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
 
 def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Feed]) -> float:
     p, q = (
-        np.sqrt([_probabilities(session, feed) for feed in variant]) for variant in (feeds, moved)
+        np.sqrt([probabilities(session.run(None, feed)[0]) for feed in each])
+        for each in (feeds, moved)
     )
+    return agreement(p, q)
+
+
+def agreement(p: Floats, q: Floats) -> float:
+    """The sharpness of n pictures and their copies: square roots of outputs, (n, k) each."""
     agree, n = p @ q.T, len(p)
     agreement = float(np.trace(agree))
     return agreement / n - (float(agree.sum()) - agreement) / (n * (n - 1))
 
 
-def _probabilities(session: FloatSession, feed: Feed) -> Floats:
-    """The output as probabilities; logits go through a softmax."""
-    (output,) = session.run(None, feed)
+def probabilities(output: np.ndarray) -> Floats:
+    """A classifier's output as probabilities (k,); logits go through a softmax."""
     x = np.nan_to_num(output.astype(np.float64).ravel())
     if np.all(x >= 0) and abs(float(x.sum()) - 1) < 0.02:
         return x

@@ -19,12 +19,20 @@ import yaml
 
 from npumake.digest import Json
 from npumake.engine.fusion import absorbed, result
-from npumake.engine.grids import DQ, Q, dequantizer
+from npumake.engine.grids import dequantizer
 from npumake.engine.rules import RULES
-from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.graph import Graph, Node, Value, array, producer
+from npumake.graph.qdq import (
+    Grid,
+    axis_of,
+    dequantizer_of,
+    first_quantizer,
+    grid_of,
+    is_qdq,
+    scalar_grid_of,
+)
 from npumake.quant.calibration.entropy import divergence, divergence_of
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.precision.grids import Grid
 from npumake.targets.target import Target
 
 QTYPES = {"uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
@@ -94,7 +102,7 @@ def _grids(graph: Graph, target: Target) -> Iterator[ListedTensor]:
         yield from _quantized(str(value.name), value, target)
     clamps = {absorbed(node) for node in graph.nodes()}
     for node in graph.nodes():
-        if node.op_type in (Q, DQ) or node in clamps:
+        if is_qdq(node) or node in clamps:
             continue
         yield from _quantized(str(node.name), result(node), target)
         if len(node.inputs) > 1 and node.inputs[1] is not None:
@@ -102,35 +110,33 @@ def _grids(graph: Graph, target: Target) -> Iterator[ListedTensor]:
 
 
 def _quantized(layer: str, value: Value, target: Target) -> Iterator[ListedTensor]:
-    for use in value.uses():
-        grid = _grid(use.node) if use.node.op_type == Q else None
-        if grid is not None:
-            yield ListedTensor(layer, "out0", grid, _scheme(grid, target), str(value.name))
-            return
+    quantizer = first_quantizer(value)
+    grid = None if quantizer is None else grid_of(quantizer)
+    if grid is not None:
+        yield ListedTensor(layer, "out0", grid, _scheme(grid, target), str(value.name))
 
 
 def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
     """The weight of a node, and its bias with scale_x * scale_w."""
-    reads = producer(node.inputs[1]) if node.inputs[1] is not None else None
-    if reads is None or reads.op_type != DQ or reads.inputs[0] is None:
+    reads = dequantizer_of(node.inputs[1])
+    if reads is None or reads.inputs[0] is None:
         return
-    before, grid = producer(reads.inputs[0]), _grid(reads)
+    before, grid = producer(reads.inputs[0]), grid_of(reads)
     values = array(before.inputs[0] if before else reads.inputs[0])
     if grid is None or values is None:
         return
     per_channel = target.weights.per_channel and grid.zero_point.dtype == np.int8
     if not per_channel and np.unique(grid.scale).size == 1:
         grid = Grid(grid.scale.reshape(-1)[0], grid.zero_point.reshape(-1)[0])
-    axis, scheme = attribute(reads, "axis", 1), _scheme(grid, target)
+    axis, scheme = axis_of(reads), _scheme(grid, target)
     tensor = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
     yield tensor._replace(values=values if before else None)
     has_bias = len(node.inputs) > 2 and 2 in _weights(node)
-    input_grid = (
-        _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
-    )
-    if input_grid is not None and input_grid.scale.size == 1:
+    is_biased = has_bias and node.inputs[2] is not None
+    input_grid = scalar_grid_of(dequantizer(node.inputs[0])) if is_biased else None
+    if input_grid is not None:
         wide = np.int64 if grid.zero_point.dtype == np.int16 else np.int32
-        scale = input_grid.scale.reshape(()).astype(np.float64) * grid.scale
+        scale = input_grid.scale.astype(np.float64) * grid.scale
         products = Grid(np.asarray(scale), np.zeros(np.shape(scale), wide))
         bias = _scheme(products, target) if scheme == FIXED else scheme
         yield ListedTensor(str(node.name), "bias", products, bias)
@@ -138,14 +144,6 @@ def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
 
 def _weights(node: Node) -> tuple[int, ...]:
     return RULES[node.op_type].weights if node.op_type in RULES else ()
-
-
-def _grid(pair: Node | None) -> Grid | None:
-    """The grid of a Q or DQ with constant parameters; else None."""
-    if pair is None or len(pair.inputs) < 3:
-        return None
-    scale, zero_point = array(pair.inputs[1]), array(pair.inputs[2])
-    return None if scale is None or zero_point is None else Grid(scale, zero_point)
 
 
 def _scheme(grid: Grid, target: Target) -> str:

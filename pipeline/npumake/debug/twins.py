@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from npumake.bundle.program import Program
 from npumake.engine.fusion import absorbed, result
-from npumake.engine.grids import DQ, Q
-from npumake.graph import Graph, Node, Value, hands_out_sums, is_float, is_float16, producer
+from npumake.graph import Graph, Node, Value, hands_out_sums, is_float, is_float16
+from npumake.graph.qdq import QDQ_OPERATORS, dequantizer_of, first_dequantizer, first_quantizer
 from npumake.quant.precision.placement import activations
 
 
 def compared_nodes(graph: Graph) -> list[Node]:
     """The nodes with a float output: a fused clamp counts with its node, a model's own Q/DQ with
     the node before."""
-    others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(Q, DQ)}
+    others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(*QDQ_OPERATORS)}
     return [n for n in graph.nodes() if n not in others and is_float(result(n))]
 
 
@@ -44,9 +44,9 @@ def views_of(
     views = {name: View(name, name, ()) for name in outputs}
     for node in nodes:
         twin = twins[str(node.name)]
-        output, quantizer = result(twin), _reader(result(twin), Q)
+        output, quantizer = result(twin), first_quantizer(result(twin))
         codes = output if quantizer is None else quantizer.outputs[0]
-        dequantizer = _reader(codes, DQ)
+        dequantizer = first_dequantizer(codes)
         reader_view = output if dequantizer is None else dequantizer.outputs[0]
         has_codes = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
@@ -56,13 +56,8 @@ def views_of(
     return views
 
 
-def _reader(value: Value, op_type: str) -> Node | None:
-    return next((use.node for use in value.uses() if use.node.op_type == op_type), None)
-
-
 def _codes(value: Value) -> Value:
     """The quantized tensor behind a dequantized value."""
-    maker = producer(value)
-    if maker is None or maker.op_type != DQ or maker.inputs[0] is None:
-        return value
-    return maker.inputs[0]
+    dequantizer = dequantizer_of(value)
+    codes = None if dequantizer is None else dequantizer.inputs[0]
+    return value if codes is None else codes

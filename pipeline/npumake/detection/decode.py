@@ -116,10 +116,14 @@ def _parts(
 def _of_one(
     arrays: Arrays, whole: DetectorOutput, size: tuple[int, int], coefficients: int
 ) -> dict[str, np.ndarray]:
-    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients."""
+    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. Of
+    `obj_x_class` the first score is that of an object, which the others are multiplied with."""
     rows = _joined(arrays, whole)
     end = len(rows) - coefficients
-    parts = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
+    scores = rows[4:end]
+    if whole.score_format == "obj_x_class":
+        scores = scores[1:] * scores[:1]
+    parts = {"boxes": _in_unit(rows[:4], whole, size), "scores": scores}
     return parts | ({"mask_coefs": rows[end:]} if coefficients else {})
 
 

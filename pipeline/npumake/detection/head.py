@@ -13,6 +13,7 @@ from npumake.graph import Graph, origin, shape
 from npumake.progress import tell
 from npumake.project.sections import ModelSection
 
+CLASSIFICATION = "classification"  # a task without boxes
 WHOLE = "the outputs stay whole"
 NAME_ONE = "an edgefirst.json, named by the key `metadata`, says where to cut"
 
@@ -59,7 +60,7 @@ def _described(graph: Graph, metadata: Metadata) -> Metadata:
         return metadata
     fits = bool(metadata.hints) and all(_fits(graph, hint) for hint in metadata.hints)
     outputs = whole_outputs(graph, metadata.hints) if fits else inferred_outputs(graph, metadata)
-    if not any(output.type for output in outputs):
+    if not any(output.type for output in outputs) and metadata.task != CLASSIFICATION:
         tell("no decoder is known for the outputs of this model: `outputs` only names them")
     return with_outputs(metadata, outputs, keep_hints=True)
 

@@ -61,6 +61,13 @@ class Metadata:
     classes: tuple[str, ...] = ()
     nms: str = "class_agnostic"
     end2end: bool = False
+    task: str = ""
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether an output has a known meaning. A classifier's have none, nor those of an unknown
+        head."""
+        return any(output.type for output in self.outputs)
 
     def to_json(self) -> str:
         return json.dumps(self.document, ensure_ascii=False, allow_nan=False)
@@ -90,6 +97,7 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
         classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MAX_CLASSES]),
         nms=top.data.get("nms") or "class_agnostic",
         end2end=bool(model.data.get("end2end")),
+        task=model.get("task", TEXT, ""),
     )
 
 

@@ -7,21 +7,20 @@ session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
 from npumake.custom.compute import compute
 from npumake.custom.operators import NO_OPERATORS, Operators, require
 from npumake.engine.ort import Feeds, Fusion, OrtSession
+from npumake.engine.partial.part import Part, Values, as_part, run_in_order
 from npumake.engine.port import port
 from npumake.errors import GraphError
 from npumake.graph import (
     Graph,
     Node,
-    SerializedGraph,
     Value,
     array,
     dtype,
@@ -32,15 +31,6 @@ from npumake.graph import (
     shape,
 )
 
-Values = Mapping[str, np.ndarray]
-
-
-class SessionPart(NamedTuple):
-    """Some nodes: the names of the arrays they read, and the function from arrays to arrays."""
-
-    reads: tuple[str, ...]
-    run: Callable[[Values], Values]
-
 
 def float_session(
     graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
@@ -50,18 +40,6 @@ def float_session(
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
     return MixedSession(graph, operators, fusion)
-
-
-def written_session(
-    written: SerializedGraph,
-    model: bytes,
-    operators: Operators = NO_OPERATORS,
-    fusion: Fusion = "integers",
-) -> FloatSession:
-    """A session of the serialized `model`. Raises GraphError."""
-    if not written.is_mixed:
-        return OrtSession(model, fusion=fusion)
-    return float_session(Graph.from_bytes(model), operators, fusion)
 
 
 def is_plain(graph: Graph) -> bool:
@@ -97,9 +75,7 @@ class MixedSession:
         fails.
         """
         self._refuse_misfits(feeds)
-        values = {**self._constants, **feeds}
-        for turn in self._turns:
-            values |= turn.run({name: values[name] for name in turn.reads})
+        values = run_in_order(self._turns, {**self._constants, **feeds})
         return [values[name] for name in names or self.output_names]
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
@@ -127,34 +103,28 @@ def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
     )  # stable: keeps the graph's order within a turn
 
 
-def _turns(
-    graph: Graph, nodes: list[Node], operators: Operators, fusion: Fusion
-) -> list[SessionPart]:
+def _turns(graph: Graph, nodes: list[Node], operators: Operators, fusion: Fusion) -> list[Part]:
     if is_foreign(nodes[0]):
         return [_python(node, operators) for node in nodes]
     return [_onnxruntime(graph, nodes, fusion)]
 
 
-def _python(node: Node, operators: Operators) -> SessionPart:
+def _python(node: Node, operators: Operators) -> Part:
     read = [None if value is None else str(value.name) for value in node.inputs]
-    outputs = [str(value.name) for value in node.outputs]
+    outputs = tuple(str(value.name) for value in node.outputs)
     operator = operators.by_type[node.op_type]
 
     def run(values: Values) -> Values:
         arrays = [None if name is None else values[name] for name in read]
         return dict(zip(outputs, compute(operator, node, arrays), strict=True))
 
-    return SessionPart(tuple(name for name in read if name is not None), run)
+    return Part(tuple(name for name in read if name is not None), outputs, run)
 
 
-def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> SessionPart:
+def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> Part:
     inside = set(nodes)
     outputs = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    session = OrtSession(part(graph, nodes, outputs).to_bytes(), fusion=fusion)
-    return SessionPart(
-        session.input_names,
-        lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),
-    )
+    return as_part(OrtSession(part(graph, nodes, outputs).to_bytes(), fusion=fusion))
 
 
 def _is_read_elsewhere(value: Value, inside: set[Node]) -> bool:

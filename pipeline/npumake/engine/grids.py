@@ -8,24 +8,21 @@ from npumake.bundle.program import Tensor
 from npumake.engine.quantized_node import QuantizedConstant
 from npumake.engine.rules import CONSTANT_OPERANDS, RULES
 from npumake.errors import GraphError
-from npumake.graph import Node, Value, array, attribute, is_float, is_guard, producer, shape
-
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
+from npumake.graph import Node, Value, array, is_float, is_guard, producer, shape
+from npumake.graph.qdq import Grid, axis_of, codes_dtype, dequantizer_of, grid_of
 
 
 def dequantizer(value: Value | None) -> Node | None:
     """The DQ that produces `value`, also behind the guard of a division."""
     maker = None if value is None else producer(value)
-    if maker is not None and is_guard(maker) and maker.inputs[0] is not None:
-        maker = producer(maker.inputs[0])
-    return maker if maker is not None and maker.op_type == DQ else None
+    is_guarded = maker is not None and is_guard(maker) and maker.inputs[0] is not None
+    return dequantizer_of(maker.inputs[0] if maker is not None and is_guarded else value)
 
 
 def has_wide_weight(node: Node) -> bool:
     """Whether the layer has a constant int16 weight, which makes its bias 64 bits wide."""
     maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
-    zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
-    return zero_point is not None and zero_point.dtype == np.int16
+    return maker is not None and codes_dtype(maker) == np.int16
 
 
 def on_grids(node: Node) -> bool:
@@ -44,23 +41,23 @@ def on_grids(node: Node) -> bool:
     return True
 
 
-def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Scale and zero point of a Q or DQ node. Raises GraphError unless both are constant."""
-    scale = array(node.inputs[1])
-    if scale is None:
+def _grid(node: Node) -> Grid:
+    """The grid of a Q or DQ node. Raises GraphError unless it is constant."""
+    grid = grid_of(node)
+    if grid is None:
         what = f"the scale of `{node.name}` is computed; only constants can be compiled"
         raise GraphError(what, hint="quantize the model statically")
+    scale = grid.scale
     if not (np.isfinite(scale).all() and (scale > 0).all()):
         what = f"the scale of `{node.name}` is {scale.min():g}, not a positive finite number"
         raise GraphError(what, hint="quantize the model again")
-    zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
+    return grid
 
 
-def grid_of(node: Node, value: Value) -> Tensor:
+def tensor_on_grid(node: Node, value: Value) -> Tensor:
     """The per-tensor grid of a Q or DQ node for `value`. Raises GraphError for a per-channel
     one."""
-    scale, zero_point = _parameters(node)
+    scale, zero_point = _grid(node)
     if scale.size != 1:
         what = f"`{node.name}` is per channel; an activation has one scale"
         raise GraphError(what, hint="quantize the model again, with one scale for each activation")
@@ -72,10 +69,10 @@ def weights_of(maker: Node) -> QuantizedConstant:
     """The integers of a constant behind a DQ, zero point subtracted, and their scale."""
     values = array(maker.inputs[0])
     assert values is not None
-    scale, zero_point = _parameters(maker)
+    scale, zero_point = _grid(maker)
     if not zero_point.any():
         return QuantizedConstant(values, scale)
-    axis = attribute(maker, "axis", 1)
+    axis = axis_of(maker)
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
     wide = np.dtype(
         np.int16 if values.dtype.itemsize == 1 else np.int32

@@ -17,12 +17,10 @@ from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.engine.clamping import clamped
 from npumake.engine.fusion import absorbed
 from npumake.engine.grids import (
-    DQ,
-    Q,
     dequantizer,
-    grid_of,
     has_wide_weight,
     on_grids,
+    tensor_on_grid,
     weights_of,
     wide_bias,
 )
@@ -56,13 +54,13 @@ from npumake.graph import (
     hands_out_sums,
     is_guard,
     is_kept_float,
-    only_consumer,
     origin,
     part,
     reads,
     runs_on_unit,
     shape,
 )
+from npumake.graph.qdq import first_dequantizer, is_dequantize, is_quantize, sole_quantizer
 
 
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
@@ -98,9 +96,9 @@ class _Lowering:
     def visit(self, node: Node) -> None:
         if node in self.done:
             return
-        if node.op_type == Q:
+        if is_quantize(node):
             self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
-        elif node.op_type == DQ:
+        elif is_dequantize(node):
             self._dequantize_where_read_as_float(node)
         elif is_guard(node) and self._is_integer(node):
             self.done.add(node)
@@ -127,8 +125,7 @@ class _Lowering:
         """The Q that ends the node's integer computation, else None."""
         if not self._runs(node):
             return None
-        reader = only_consumer((absorbed(node) or node).outputs[0])
-        return reader if reader is not None and reader.op_type == Q else None
+        return sole_quantizer((absorbed(node) or node).outputs[0])
 
     def _runs(self, node: Node) -> bool:
         lacks = node.op_type not in self.operators and not runs_on_unit(node)
@@ -185,7 +182,7 @@ class _Lowering:
 
     def _lower(self, node: Node, quantizer: Node) -> None:
         clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
-        site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
+        site = self._site(node, tensor_on_grid(quantizer, quantizer.outputs[0]))
         step = rule.lower(site)
         step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
         name = str(quantizer.outputs[0].name)
@@ -214,7 +211,7 @@ class _Lowering:
         maker = dequantizer(node.inputs[0])
         assert maker is not None
         operand = self._operand(maker.inputs[0])
-        output = grid_of(node, node.outputs[0])
+        output = tensor_on_grid(node, node.outputs[0])
         step = RULES["Relu"].lower(QuantizedNode(node, (operand,), (), output))
         step.attributes.update(clamped(node, output, self.rounding))
         self._emit(node, step, (operand.name,), str(node.outputs[0].name), output)
@@ -232,7 +229,7 @@ class _Lowering:
         values = array(value)
         assert value is not None
         assert values is not None
-        grid = grid_of(maker, value)
+        grid = tensor_on_grid(maker, value)
         if str(value.name) not in self.tensors:
             step = LoweredStep("constant", {"values": values}, {})
             self._emit(maker, step, (), str(value.name), grid)
@@ -241,7 +238,10 @@ class _Lowering:
     # -- at the borders --------------------------------------------------------------------
 
     def _quantize(self, node: Node) -> None:
-        step, grid = LoweredStep("quantize", {}, self._rounded), grid_of(node, node.outputs[0])
+        step, grid = (
+            LoweredStep("quantize", {}, self._rounded),
+            tensor_on_grid(node, node.outputs[0]),
+        )
         self._emit(node, step, (source_name(node),), str(node.outputs[0].name), grid)
 
     def _dequantize_where_read_as_float(self, node: Node) -> None:
@@ -256,7 +256,7 @@ class _Lowering:
             self._emit(node, step, (source_name(node),), str(value.name), grid)
 
     def _is_integer(self, node: Node) -> bool:
-        if node.op_type == Q or node in self.done:
+        if is_quantize(node) or node in self.done:
             return True
         if self._makes_places(node) or self._makes_sums(node):
             return True
@@ -276,11 +276,11 @@ class _Lowering:
 
     def _feed(self, value: Value) -> None:
         """An input of the model: float, or codes on the grid of the DQ that reads it."""
-        reader = next((u.node for u in value.uses() if u.node.op_type == DQ and not u.idx), None)
+        reader = first_dequantizer(value)
         if reader is None:
             self._float(value)
         else:
-            self.tensors[str(value.name)] = grid_of(reader, value)
+            self.tensors[str(value.name)] = tensor_on_grid(reader, value)
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")

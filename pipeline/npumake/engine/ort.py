@@ -10,7 +10,6 @@ Levels of Fusion:
                between two pairs, and the float operand of a MatMul
     floats     float nodes only: nodes between Q/DQ pairs compute in float, as written
     none       nothing: a node computes the same alone and in a graph
-    done       the model is onnxruntime's own rewriting, run in the order of the file
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ with when_used("onnxruntime"):  # who changes the method of a calibration runs n
 
 Arrays = Mapping[str, np.ndarray]
 Feeds = Arrays
-Fusion = Literal["integers", "floats", "none", "done"]
+Fusion = Literal["integers", "floats", "none"]
 
 # onnxruntime's exceptions have no common base class of their own.
 _REFUSALS = (
@@ -84,28 +83,22 @@ class OrtSession:
         except _refusals() as error:
             raise _failed(error) from error
 
-    def bound(self, outputs: Arrays, inputs: Arrays = MappingProxyType({})) -> Bound:
-        """Binds arrays without copies: results are written into `outputs`, and `inputs` are read.
-        Types and shapes must be those of the session; outputs that are also inputs are not written.
-        """
-        return Bound(self._session, outputs, inputs)
+    def bound(self, outputs: Arrays) -> Bound:
+        """Binds arrays without copies: results are written into `outputs`. Types and shapes must be
+        those of the session; outputs that are also inputs are not written."""
+        return Bound(self._session, outputs)
 
 
 class Bound:
     """A session bound to its arrays; one thread at a time may run it."""
 
-    def __init__(
-        self, session: onnxruntime.InferenceSession, outputs: Arrays, read: Arrays
-    ) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, outputs: Arrays) -> None:
         self._session, self._binding = session, session.io_binding()
-        self._arrays = outputs, read  # keeps them alive: the binding stores only addresses
-        inputs = [port.name for port in session.get_inputs()]
-        self._input_names = [name for name in inputs if name not in read]
-        self._written = [o.name for o in session.get_outputs() if o.name not in inputs]
+        self._outputs = outputs  # keeps them alive: the binding stores only addresses
+        self._input_names = [port.name for port in session.get_inputs()]
+        self._written = [o.name for o in session.get_outputs() if o.name not in self._input_names]
         for name in self._written:
             self._binding.bind_output(name, "cpu", 0, *_address(outputs[name]))
-        for name in read:
-            self._binding.bind_input(name, "cpu", 0, *_address(read[name]))
 
     def run(self, feeds: Feeds) -> None:
         """Raises GraphError."""
@@ -144,11 +137,6 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
     # Keeps int8: some processors would get it shifted to uint8, others not.
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     return _written_down(model, options)
-
-
-def rewritten(model: bytes) -> bytes:
-    """The model as a session of this processor would run it. Raises GraphError."""
-    return _written_down(model, _options(1, "integers"))
 
 
 def _written_down(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
@@ -190,8 +178,6 @@ def _options(
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = getattr(levels, level)
     options.log_severity_level = 4  # errors are raised, so the log is noise
-    if fusion == "done":
-        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     return options
 
 
@@ -228,7 +214,7 @@ def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.Inferenc
             model, options, providers=cpu, enable_fallback=0, disabled_optimizers=left_out
         )
 
-    if fusion in ("none", "done"):
+    if fusion == "none":
         return opened("ORT_DISABLE_ALL", {})
     refused: list[Exception] = []
     entries: dict[str, str] = {}

@@ -14,7 +14,8 @@ import numpy as np
 
 from npumake.bundle.program import Instruction, Tensor
 from npumake.digest import Json
-from npumake.graph import Node, Value, is_given, producer
+from npumake.graph import Node, Value, is_given
+from npumake.graph.qdq import before_qdq
 from npumake.kernels import affine, rounding
 
 
@@ -68,12 +69,7 @@ class Rule(NamedTuple):
 
 def is_constant(value: Value | None) -> bool:
     """Whether the value is a constant, also behind Q/DQ."""
-    while value is not None and not is_given(value):
-        maker = producer(value)
-        if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            return False
-        value = maker.inputs[0]
-    return value is not None
+    return is_given(value) or (value is not None and is_given(before_qdq(value)))
 
 
 def constant_parameters(node: Node) -> bool:
@@ -88,7 +84,7 @@ def factor(real: Any) -> dict[str, np.ndarray]:
 
 
 def code_of(real: float, grid: Tensor) -> int:
-    """The code of a real number as QuantizeLinear computes it, saturated."""
+    """The code of a real number as a Q computes it, saturated."""
     limits = np.iinfo(grid.dtype)
     scale = np.float32(grid.scale or 1.0)
     bound = np.asarray(real, np.float32)

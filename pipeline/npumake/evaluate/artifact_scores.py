@@ -7,15 +7,15 @@ Only the metric's observations stay in memory, so it does not grow with the outp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from npumake.borders.inputs import model_inputs
-from npumake.custom.operators import Operators, declared
+from npumake.custom.operators import Operators
 from npumake.data.input_samples import InputSamples
 from npumake.data.input_samples import SampleFile as Sample
 from npumake.data.samples import Samples
@@ -34,7 +34,7 @@ from npumake.graph import Graph
 from npumake.progress import track
 from npumake.project.files import SourceFiles
 from npumake.project.names import entries, strangers
-from npumake.project.sections import CodeFiles, Dataset, Evaluation, Files, Input
+from npumake.project.sections import Dataset, Evaluation, Files, Input
 
 
 class ScoredSession(Protocol):
@@ -42,6 +42,13 @@ class ScoredSession(Protocol):
     def output_names(self) -> tuple[str, ...]: ...
 
     def run(self, names: None, feeds: Feeds) -> list[np.ndarray]: ...
+
+
+class ScoredModel(NamedTuple):
+    """A session of an artifact, and the metadata that describes its outputs."""
+
+    session: ScoredSession
+    metadata: Metadata | None
 
 
 @dataclass(frozen=True)
@@ -57,14 +64,15 @@ class EvaluationSet:
 
     def of_graph(self, artifact: str, graph: Graph) -> Figures:
         """The figures of a graph in onnxruntime. Raises PipelineError like `figures`."""
-        return self.figures(artifact, float_session(graph, self.operators), metadata_of(graph))
+        model = ScoredModel(float_session(graph, self.operators), metadata_of(graph))
+        return self.figures(artifact, model)
 
-    def figures(self, artifact: str, session: ScoredSession, metadata: Metadata | None) -> Figures:
+    def figures(self, artifact: str, model: ScoredModel) -> Figures:
         """Figures of an artifact. Raises PipelineError for an unfit file, label or metric."""
         transforms = self.inputs[0].how.transforms
-        setting = Setting(self.evaluation, self.sources, transforms, self._size, metadata)
+        setting = Setting(self.evaluation, self.sources, transforms, self._size, model.metadata)
         metric = metric_of(setting)
-        observations = track(self._observations(session, metric), artifact, len(self.items))
+        observations = track(self._observations(model.session, metric), artifact, len(self.items))
         by_name = {
             name: round(value, DIGITS) for name, value in metric.figures(observations).items()
         }
@@ -110,15 +118,18 @@ class EvaluationSet:
 
 
 def dataset_for(
-    graph: Graph,
+    original_float: Graph,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
     evaluation: Evaluation,
     sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators,
 ) -> EvaluationSet:
-    """The dataset for the float model `graph`. Raises ProjectError for files that do not fit."""
-    by_input = model_inputs(graph, inputs)
+    """The dataset for the float model. Raises ProjectError for files that do not fit.
+
+    The parameters are inputs of stages, by name.
+    """
+    by_input = model_inputs(original_float, inputs)
     routes = _routes(evaluation.dataset, by_input)
     keys = entries(data, by_input)
     input_samples = tuple(
@@ -126,9 +137,7 @@ def dataset_for(
         for name, model_input in by_input.items()
     )
     listed = items(evaluation.dataset, sources, evaluation.limit, routes)
-    return EvaluationSet(
-        evaluation, input_samples, listed, sources, declared(custom_operators, sources), graph
-    )
+    return EvaluationSet(evaluation, input_samples, listed, sources, operators, original_float)
 
 
 def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:

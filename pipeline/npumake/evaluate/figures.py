@@ -64,6 +64,17 @@ class EvaluationResult:
             raise CacheError(f"not an evaluation: {error}", str(path)) from error
 
 
+def scores_of(
+    float_score: Figures,
+    calibrated_score: Figures | None = None,
+    quantized_score: Figures | None = None,
+    compiled_score: Figures | None = None,
+) -> tuple[Figures, ...]:
+    """The scores of the artifacts that have one. The parameters are inputs of stages, by name."""
+    scores = (float_score, calibrated_score, quantized_score, compiled_score)
+    return tuple(score for score in scores if score is not None)
+
+
 def figures_in(document: Any) -> Figures:
     names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
     figures = Figures(document["artifact"], document["pictures"], document["metric"], names)

@@ -1,6 +1,6 @@
 """Calibrated models of hb_mapper and hb_compile: replaces their `horizon` operators by ONNX's.
 
-    HzCalibration   QuantizeLinear, DequantizeLinear: scale = threshold / 127, zero point 0
+    HzCalibration   Q and DQ: scale = threshold / 127, zero point 0
     HzSwish         x * Sigmoid(x)
 
 `thresholds` has one number, or one per channel of `axis` (default 0). Only operator names are
@@ -13,6 +13,7 @@ import numpy as np
 
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, attribute
+from npumake.graph.qdq import insert_dequantize, insert_quantize
 from npumake.progress import tell
 
 DOMAIN = "horizon"
@@ -59,8 +60,8 @@ def _on_grid(
 ) -> Value:
     name, zero = str(value.name), np.zeros(np.shape(scale), np.int8)
     grid = [graph.constant(f"{name}_scale", scale), graph.constant(f"{name}_zero", zero)]
-    codes = graph.insert("QuantizeLinear", [value, *grid], f"{name}_q", before=before, axis=axis)
-    return graph.insert("DequantizeLinear", [codes, *grid], f"{name}_dq", before=before, axis=axis)
+    codes = insert_quantize(graph, value, grid, f"{name}_q", before=before, axis=axis)
+    return insert_dequantize(graph, codes, grid, f"{name}_dq", before=before, axis=axis)
 
 
 def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:

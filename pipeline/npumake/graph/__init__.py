@@ -5,10 +5,9 @@ consistent. This room does not quantize, run or store graphs.
 """
 
 from npumake.graph.begin import feed_at
-from npumake.graph.blocked import REORDERED, reordering
 from npumake.graph.branches import inline
 from npumake.graph.build import Building, TensorSpec
-from npumake.graph.extra_outputs import ExtraOutput, with_outputs
+from npumake.graph.downgrade import downgraded
 from npumake.graph.graph import Graph, Node, Value
 from npumake.graph.marks import (
     OPERATORS,
@@ -55,7 +54,6 @@ from npumake.graph.opset import (
     may_have_int16,
     operator_called,
 )
-from npumake.graph.order import short_paths_first
 from npumake.graph.origin import origin
 from npumake.graph.outside import Beside, files_beside
 from npumake.graph.parse import parse, parse_text
@@ -67,10 +65,8 @@ from npumake.graph.upgrade import flatten_around, upgraded
 
 __all__ = [
     "OPERATORS",
-    "REORDERED",
     "Beside",
     "Building",
-    "ExtraOutput",
     "Graph",
     "Node",
     "SerializedGraph",
@@ -87,6 +83,7 @@ __all__ = [
     "complete",
     "declare",
     "derived",
+    "downgraded",
     "dtype",
     "feed_at",
     "files_beside",
@@ -123,16 +120,13 @@ __all__ = [
     "producer",
     "reads",
     "renumber",
-    "reordering",
     "round_border",
     "run_on_unit",
     "runs_on_unit",
     "shape",
-    "short_paths_first",
     "type_name",
     "type_number",
     "upgraded",
-    "with_outputs",
     "write_for",
     "written_for",
 ]

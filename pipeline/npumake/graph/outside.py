@@ -49,14 +49,19 @@ def bring_inside(proto: onnx.ModelProto, beside: Sequence[Beside]) -> None:
     listed, and for a span beyond its end."""
     room = MAX_BYTES
     for tensor in _outside(proto):
-        file = _file(tensor, beside)
-        offset, length = _span(tensor, file)
+        file, offset, length = span_of(tensor, beside)
         room -= length
         if room < 0:
             raise GraphError(f"the weights are more than the {MAX_BYTES >> 30} GiB of one file")
         tensor.raw_data = file.part(offset, length)
         tensor.data_location = onnx.TensorProto.DEFAULT
         tensor.ClearField("external_data")
+
+
+def span_of(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> tuple[Beside, int, int]:
+    """The file of an external weight, with its offset and length in bytes. Raises GraphError."""
+    file = _file(tensor, beside)
+    return (file, *_span(tensor, file))
 
 
 def _outside(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -14,13 +14,14 @@ import numpy as np
 import onnx
 
 from npumake.errors import GraphError
+from npumake.graph.qdq import DEQUANTIZE
 from npumake.graph.wire import bytes_without_weights
 
 MAX_DENSE_BYTES = 1 << 28  # bytes after expanding sparse weights
 MAX_INLINED_NODES = 100_000  # nodes after inlining functions
 MAX_CALLS = 50  # depth of nested function calls
 
-_GRIDS = b"DequantizeLinear"
+_GRIDS = DEQUANTIZE.encode()
 WIDE_BIAS = "npumake.wide_bias"  # key in a node's metadata
 _BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # a node's operator type as serialized
 

@@ -27,17 +27,17 @@ def bytes_without_weights(model: bytes) -> bytes:
 
 
 def _but_initializers(model: bytes) -> Iterator[tuple[int, int]]:
-    for tag, start, stop in _fields(model, 0, len(model)):
+    for tag, start, stop in fields(model, 0, len(model)):
         if tag != _GRAPH:
             yield start, stop
             continue
-        for inner, at, end in _fields(model, start, stop):
+        for inner, at, end in fields(model, start, stop):
             if inner != _INITIALIZER:
                 yield at, end
 
 
-def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(tag, start, end) of each field. Raises IndexError, ValueError."""
+def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(tag, start, end) of each field of a message. Raises IndexError, ValueError."""
     while at < end:
         tag, at = _varint(data, at)
         kind = tag & 7

@@ -82,16 +82,7 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32) -> Int64:
     """The flat bin index in `counts` of each value."""
-    rows = x + np.float32(0)  # turns -0, which is not negative, into 0
-    y = rows * scale
-    np.abs(y, out=y)
-    bins = y.astype(np.int32)
-    bits = rows.view(np.int32)
-    bits >>= 31 - BIN_BITS
-    bits &= BINS
-    bits ^= BINS  # BINS where x >= 0
-    bins |= bits
-    return bins.astype(np.int64)  # the index type of bincount
+    return (np.abs(x) * scale).astype(np.int64) + BINS * (x >= 0)
 
 
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:

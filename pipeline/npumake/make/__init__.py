@@ -5,6 +5,9 @@
     why     two key documents compared        tasks  nodes as doit tasks
     trials  scores of a model under other types, stored like artifacts
     declarations   the signatures of the stages, stored
+    lock    digests of a project's artifacts   frozen  a build that is held to them
+    touched the projects that a change concerns   git   what changed since a commit
+    base    what the lock of that commit names, from the store
 
 doit schedules, the store remembers. `maker` and `trials` load the stages, and through them NumPy
 and ONNX. `plan` only knows the declarations, and the other modules nothing of the stages, so a

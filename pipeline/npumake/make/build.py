@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from npumake import digest
 from npumake.cache.publish import replacing
@@ -31,6 +31,8 @@ from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
 from npumake.make.why import differences
 from npumake.project.files import FileSource, SourceFile, refuse_huge, source_files
 
+if TYPE_CHECKING:
+    from npumake.make.lock import Lock
 with when_used("npumake.dialects.advice"):  # an error needs it, and a YAML writer with it
     from npumake.dialects import advice
 
@@ -54,11 +56,12 @@ class NodeState(NamedTuple):
 
 @dataclass(frozen=True)
 class Build:
-    """A build of the project in `directory`, an absolute path."""
+    """A build of the project in `directory`, an absolute path; `lock` is that of a frozen one."""
 
     directory: Path
     plan: ProjectPlan
     memory: BuildMemory
+    lock: Lock | None = None
     _stamps: dict[str, tuple[Signature | None, Stamp | None]] = field(default_factory=dict)
 
     # -- files -----------------------------------------------------------------------------
@@ -81,7 +84,7 @@ class Build:
     def write_stamp(self, node: Node, document: NodeKey, artifact: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
             temporary.write_bytes(stamp_bytes(node, Stamp(document, artifact)))
-        self.memory.keep_closure(self.memory.code.closure(node.module))
+        self.memory.keep_closure(self.memory.code.closure(*node.modules))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The present files of a node. Raises ProjectError for a key without any."""
@@ -107,7 +110,7 @@ class Build:
     def document(self, node: Node, inputs: Mapping[str, str]) -> NodeKey:
         """The key document of `node`, with the digests of its `inputs` by stage. Raises
         ProjectError."""
-        code = self.memory.code.closure(node.module)
+        code = self.memory.code.closure(*node.modules)
         sources = self.sources(node)
         names = (file.name for files in sources.values() for file in files)
         models = [file.name for file in sources.get("model.path", ())]
@@ -169,12 +172,13 @@ class Build:
         stamp = self.stamp(node)
         if stamp is None or stamp.document != document or not self.intact(node, stamp):
             return False
-        self.memory.keep_closure(self.memory.code.closure(node.module))
+        if self.lock is not None and not self.lock.allows(node, stamp.digest):
+            return False
+        self.memory.keep_closure(self.memory.code.closure(*node.modules))
         return True
 
     def states(self, remote: bool = False) -> dict[str, NodeState]:
-        """The state of each node by name, in order. Nothing runs; the remote is only queried with
-        `remote`."""
+        """Each node's state by name, in order. Nothing runs; only `remote` asks the remote."""
         states: dict[str, NodeState] = {}
         for node in self.plan.nodes:
             states[node.name] = self._state(node, states, remote)
@@ -205,7 +209,7 @@ class Build:
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and _differs_by_inputs(stamp.document, document)
         store = self.memory.near
-        record = store.recall(key)
+        record = self.memory.recall_here(key)
         if record and store.has(record.digest):
             return NodeState("cached", reasons, record.digest, follows)
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):

@@ -12,7 +12,7 @@ import ast
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -79,13 +79,14 @@ class SourceCode:
         self._reader = files.of(Path(__file__))
         self._digests = _read_memo(memo, self._reader)
         self._fresh = False
-        self._closures: dict[str, CodeClosure] = {}
+        self._closures: dict[tuple[str, ...], CodeClosure] = {}
         self._modules: dict[str, ModuleSource | None] = {}  # stages share most of what they import
 
-    def closure(self, module: str) -> CodeClosure:
-        if module not in self._closures:
-            self._closures[module] = self._closure(module)
-        return self._closures[module]
+    def closure(self, *modules: str) -> CodeClosure:
+        """The closure of all these modules."""
+        if modules not in self._closures:
+            self._closures[modules] = self._closure(modules)
+        return self._closures[modules]
 
     def modules(self, closure: str) -> Mapping[str, str] | None:
         """The modules of a closure of this code, by its digest; None for other digests."""
@@ -104,10 +105,10 @@ class SourceCode:
                 temporary.write_bytes(sealed(_memo_of(self._reader), self._digests))
             self._fresh = False
 
-    def _closure(self, module: str) -> CodeClosure:
+    def _closure(self, roots: Iterable[str]) -> CodeClosure:
         modules: dict[str, str] = {}
         libraries: set[str] = set()
-        waiting = [module]
+        waiting = [*roots]
         while waiting:
             name = waiting.pop()
             if name in modules or (source := self._module(name)) is None:

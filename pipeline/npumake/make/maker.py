@@ -1,5 +1,7 @@
 """Makes one node: fetches its artifact by key, or runs its stage and stores the result.
 
+Where another build runs the same stage on the same inputs, this one waits and fetches the result.
+
 The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
 the next build completes one that died in between.
 """
@@ -7,21 +9,24 @@ the next build completes one that died in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from npumake import digest
 from npumake.cache.publish import replacing
-from npumake.cache.store import Record
+from npumake.cache.store import Record, Store
 from npumake.errors import CacheError, PipelineError, StageError
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_folders
 from npumake.make.build import Build
+from npumake.make.frozen import refuse_unlocked
 from npumake.make.node import Node, NodeKey
+from npumake.make.preflight import refuse_missing
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Sections
-from npumake.stages.stage import Artifact, function_of, input_types, stage_named
+from npumake.stages.parameters import called, input_types, scored_artifact
+from npumake.stages.stage import Artifact, stage_named
 from npumake.targets.target import Target
 
 with when_used("npumake.make.restore"):  # only behind a remote
@@ -59,13 +64,33 @@ def make(build: Build, node: Node) -> Outcome:
 def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     inputs = build.made_inputs(node)
     document = build.document(node, inputs)
-    key = digest.of_document(document)
-    path, store = build.artifact(node), build.memory.store
+    memory = build.memory
     _restore(build)
-    record = store.recall(key)
-    if record is not None and store.fetch(record.digest, path):
-        build.write_stamp(node, document, record.digest)
+    if _recalled(build, node, document, memory.store):
         return "recalled"
+    refuse_missing(build, node)
+    with memory.turn(digest.of_document(document), node.name):
+        if _recalled(build, node, document, memory.near):  # another build has made it meanwhile
+            return "recalled"
+        _run(build, node, inputs, document)
+    return "made"
+
+
+def _recalled(build: Build, node: Node, document: NodeKey, store: Store) -> bool:
+    """Whether the artifact came from the store."""
+    record = store.recall(digest.of_document(document))
+    if record is None:
+        return False
+    refuse_unlocked(build, node, document, record.digest)
+    if not store.fetch(record.digest, build.artifact(node)):
+        return False
+    build.write_stamp(node, document, record.digest)
+    return True
+
+
+def _run(build: Build, node: Node, inputs: Mapping[str, str], document: NodeKey) -> None:
+    """Runs the stage and stores its artifact."""
+    store, path = build.memory.store, build.artifact(node)
     sweep_folders()
     start = time.perf_counter()
     value = run_stage(build, node, inputs)
@@ -73,43 +98,59 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
         artifact = store.put(temporary)
+        refuse_unlocked(build, node, document, artifact)
         size = temporary.stat().st_size
-    store.remember(key, Record(document, artifact, size, round(time.perf_counter() - start, 3)))
+    seconds = round(time.perf_counter() - start, 3)
+    store.remember(digest.of_document(document), Record(document, artifact, size, seconds))
+    if not store.has(artifact):  # swept before its record was there
+        store.put(path)
     build.write_stamp(node, document, artifact)
-    return "made"
 
 
 def _restore(build: Build) -> None:
-    """Fetches from the remote, once per process and project, before the first node."""
+    """Fetches from the remote before the first node, once per process."""
     memory = build.memory
-    if memory.layered is not None and build.directory not in memory.restored:
-        memory.restored.add(build.directory)
-        restore.restore(build, memory.layered, memory.selected)
+    if build.directory in memory.restored or memory.layered is None:
+        return
+    builds = memory.builds if build in memory.builds else (build,)
+    memory.restored |= {each.directory for each in builds}
+    if memory.layered.far is not None:
+        restore.restore(builds, memory.layered, memory.selected)
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
-    stage, function = stage_named(node.stage), function_of(node.stage)
-    hints = hints_of(Sections)
-    arguments: dict[str, Any] = {
+    stage, hints = stage_named(node.stage), hints_of(Sections)
+    values: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
-    types = input_types(function)
+    types = input_types(node.stage)
     for name, source in node.inputs.items():
+        if not stage.joins and name not in stage.inputs:  # only a link of its chain
+            continue
         kind = types[stage.inputs[0] if stage.joins else name]
-        arguments[name] = loaded(build, source, inputs[name], kind)
+        values[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
-        arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
-    if stage.asks_provenance:
-        arguments["provenance"] = build.provenance(node)
-    if stage.asks_vendor_document:
-        arguments["vendor_document"] = node.params["vendor_document"]
-    if stage.asks_dialect:
-        arguments["vendor_dialect"] = node.params["vendor_dialect"]
-    if stage.reads_sources:
-        arguments["sources"] = build.sources(node)
-    if stage.asks_target:
-        arguments["target"] = built(Target, node.target_document)
-    return function(**arguments)
+        values = {**{n: values.pop(n) for n in stage.sections}, stage.inputs[0]: values}
+    special = {name: SPECIAL_VALUES[name](build, node) for name in stage.special}
+    return called(node.stage, values | special)
+
+
+def _chain(build: Build, node: Node) -> dict[str, str]:
+    """The digests of the models among the inputs, by stage."""
+    digests = build.made_inputs(node)
+    models = {name for name in node.inputs if build.plan.node(node.inputs[name]).is_model}
+    return {name: digests[name] for name in models}
+
+
+SPECIAL_VALUES: Mapping[str, Callable[[Build, Node], Any]] = {
+    "artifact_name": lambda _, node: scored_artifact(node.stage),
+    "chain": _chain,
+    "provenance": lambda build, node: build.provenance(node),
+    "sources": lambda build, node: build.sources(node),
+    "target": lambda _, node: built(Target, node.target_document),
+    "vendor_dialect": lambda _, node: node.params["vendor_dialect"],
+    "vendor_document": lambda _, node: node.params["vendor_document"],
+}
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:

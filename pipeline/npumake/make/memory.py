@@ -12,28 +12,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from npumake.cache.local import LocalStore
+from npumake.cache.locks import remove_free, turn
 from npumake.cache.publish import replacing
 from npumake.cache.signature import FileDigests
-from npumake.cache.store import Store
+from npumake.cache.store import Record, Store
 from npumake.digest import Json, canonical, of_document
 from npumake.errors import CacheError, PipelineError, UnwritableError
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep
 from npumake.make.code import CodeClosure, SourceCode
 from npumake.make.remote_files import is_configured
+from npumake.progress import tell
 
 if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
     from npumake.cache.remote.outbox import Uploader
+    from npumake.make.build import Build
 with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
+
+
+Missing: TypeAlias = Mapping[str, PipelineError]  # by target; the key `` is of all targets
 
 
 class BuildMemory:
@@ -45,7 +51,9 @@ class BuildMemory:
         self.root = root
         self.workspace = workspace
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
+        self.builds: Sequence[Build] = ()  # all of this process
         self.restored: set[Path] = set()  # projects fetched from the remote
+        self.checked: dict[Path, Missing] = {}  # by project, before its first stage
         if paranoid is None:
             setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
             paranoid = setting.lower() not in ("", "0", "false")
@@ -64,9 +72,18 @@ class BuildMemory:
 
     @cached_property
     def layered(self) -> LayeredStore | None:
-        if self.workspace is None or not is_configured(self.workspace):
+        if self.workspace is None:
+            return None
+        imported = self.root / "signed"  # its records are judged by trust.yaml
+        if not is_configured(self.workspace) and not imported.is_dir():
             return None
         return remote.layered(self.near, self.workspace)
+
+    def recall_here(self, key: str) -> Record | None:
+        """The record of a key that is stored here and trusted; the remote is not queried."""
+        record = self.near.recall(key)
+        is_signed = record is None and os.path.exists(f"{self.root}/signed/{key[:2]}/{key[2:]}")
+        return self.layered.stored(key) if is_signed and self.layered else record
 
     @property
     def note(self) -> str:
@@ -110,6 +127,16 @@ class BuildMemory:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
         for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
             sweep(self.root / folder)
+        remove_free(self.root / "locks")
+
+    def turn(self, key: str, name: str) -> AbstractContextManager[None]:
+        """Inside the block no other build makes the artifact of `key`, as far as there are locks.
+
+        `name` is that of its node, for the user.
+        """
+        return turn(
+            self.root / "locks" / key, lambda: tell(f"waiting for another build to make {name}")
+        )
 
     def keep_closure(self, code: CodeClosure) -> None:
         """Stores a closure. Every build that uses it restores a missing or damaged one."""

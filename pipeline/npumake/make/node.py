@@ -14,6 +14,8 @@ from npumake.digest import Json
 from npumake.project.doc import Doc
 from npumake.project.files import FileSource
 
+MODEL_SUFFIX = ".onnx"
+
 
 class NodeKey(TypedDict):
     """The document that names an artifact: all that can change it, and nothing else.
@@ -52,12 +54,13 @@ class Node:
     `path` is that of the artifact, relative to the project. `inputs` are node names by stage.
     `params` are the sections of YAML the stage reads, `places` the positions of their keys. `twin`
     is an earlier node with the same key: this one waits for it and fetches its artifact. `traced`
-    are the nodes whose keys it reports, which are part of its own key.
+    are the nodes whose keys it reports, which are part of its own key. The code of `modules` and of
+    what they import is part of its key.
     """
 
     name: str
     stage: str
-    module: str
+    modules: tuple[str, ...]
     summary: str
     variant: str | None
     target: str | None
@@ -82,9 +85,19 @@ class Node:
         return self.name.partition(":")[0]
 
     @property
+    def is_model(self) -> bool:
+        """Whether its artifact is a graph: a link of the chain of a compiled file."""
+        return self.path.endswith(MODEL_SUFFIX) and self.stage != "compiled"
+
+    @property
     def short(self) -> str:
         """The name within its group: `statistics`, `rdk-x5/calibrated`."""
         return f"{self.target}/{self.stage}" if self.target else self.stage
+
+    @property
+    def joins(self) -> bool:
+        """Whether its inputs are those of every target and variant, as a report's are."""
+        return any(":" in build for build in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,8 @@ def plan_from(document: Json) -> ProjectPlan:
         sources = tuple(
             FileSource(**{**source, "keys": tuple(source["keys"])}) for source in entry["sources"]
         )
-        nodes.append(Node(**{**entry, "sources": sources, "traced": tuple(entry["traced"])}))
+        lists = {name: tuple(entry[name]) for name in ("modules", "traced")}
+        nodes.append(Node(**{**entry, **lists, "sources": sources}))
     return ProjectPlan(document["project"], tuple(nodes))
 
 

@@ -17,15 +17,16 @@ from typing import NamedTuple
 
 from npumake import digest
 from npumake.errors import Place, ProjectError
-from npumake.make.node import Node, ProjectPlan
+from npumake.make.node import Node, ProjectPlan, needed_by
 from npumake.project.files import FileSource, sources
 from npumake.project.reader import Project, ProjectReading
 from npumake.project.sections import Sections
+from npumake.stages import SCORES
+from npumake.stages.parameters import scored_artifact
 from npumake.stages.stage import Stage
 from npumake.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
-SCORE = "_score"  # suffix of the stages that `evaluation.artifacts` selects
 REFERENCE_ARTIFACT = "float"  # always scored: the reference for the others
 # Conditions of stages that only some targets have.
 STAGE_CONDITIONS: Mapping[str, Callable[[Sections, Target], bool]] = {
@@ -90,7 +91,7 @@ def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node,
         return ()
     branch = _Branch(project, None, ProjectReading(project.sections, project.places), None)
     node = _node(branch, stage, {node.name.rpartition("/")[0]: node for node in joined})
-    return (replace(node, traced=_before(node, nodes)) if stage.asks_provenance else node,)
+    return (replace(node, traced=_before(node, nodes)) if "provenance" in stage.special else node,)
 
 
 def _before(node: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -117,6 +118,8 @@ def _nodes(
             inputs = {n: by_stage[home, n] for n, home in homes.items() if (home, n) in by_stage}
             if not _is_planned(stage, branch, inputs):
                 continue
+            if "chain" in stage.special:
+                inputs = {**_chain(inputs, by_stage), **inputs}
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
             if branch is not trunk and twin is not node:
@@ -124,6 +127,18 @@ def _nodes(
             by_stage[branch.target, stage.name] = twin if branch is trunk else node
             if twin is node or branch is not trunk:
                 yield node
+
+
+def _chain(
+    inputs: Mapping[str, Node], by_stage: Mapping[tuple[str | None, str], Node]
+) -> dict[str, Node]:
+    """The models that the inputs were made from, by stage: direct and indirect inputs."""
+    by_name = {node.name: node for node in by_stage.values()}
+    needed = needed_by(
+        (node.name for node in inputs.values()),
+        {name: node.inputs.values() for name, node in by_name.items()},
+    )
+    return {node.stage: node for name in needed if (node := by_name[name]).is_model}
 
 
 def _is_planned(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
@@ -139,16 +154,17 @@ def _is_planned(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bo
         and not STAGE_CONDITIONS[stage.name](sections, target)
     ):
         return False
-    artifact = stage.name.removesuffix(SCORE)
+    if stage.name not in SCORES:
+        return True
     artifacts = () if sections.evaluation is None else sections.evaluation.artifacts
-    return artifact == stage.name or artifact in (REFERENCE_ARTIFACT, *artifacts)
+    return scored_artifact(stage.name) in (REFERENCE_ARTIFACT, *artifacts)
 
 
 def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
     """The stages that run once for all targets."""
     shared: dict[str, Stage] = {}
     for stage in stages.values():
-        if not stage.asks_target and all(name in shared for name in stage.inputs):
+        if "target" not in stage.special and all(name in shared for name in stage.inputs):
             shared[stage.name] = stage
     return shared
 
@@ -181,15 +197,15 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
     return Node(
         name=branch.name(stage.name),
         stage=stage.name,
-        module=stage.module,
+        modules=stage.modules,
         summary=stage.summary,
         variant=branch.project.variant,
         target=branch.target,
         path=branch.path(stage),
-        inputs={name: node.name for name, node in inputs.items()},
+        inputs={name: inputs[name].name for name in sorted(inputs)},  # as a stored plan has them
         params=_params(branch, stage),
-        target_document=digest.plain(branch.document) if stage.asks_target else None,
-        sources=_sources(sections, stage) if stage.reads_sources else (),
+        target_document=digest.plain(branch.document) if "target" in stage.special else None,
+        sources=_sources(sections, stage) if "sources" in stage.special else (),
         places=_places(branch, stage),
     )
 
@@ -198,9 +214,9 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     """The sections of the stage. The prefix of a compiled file only affects its path."""
     sections = branch.reading.sections
     params = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
-    if stage.asks_vendor_document:
+    if "vendor_document" in stage.special:
         params["vendor_document"] = branch.project.vendor_document
-    if stage.asks_dialect:
+    if "vendor_dialect" in stage.special:
         vendor = branch.project.vendor_document
         params["vendor_dialect"] = None if vendor is None else vendor["dialect"]
     params.get("compile", {}).pop("prefix", None)

@@ -76,10 +76,14 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """The near store with its remote; None where none is configured. Raises ProjectError."""
+    """The near store with its remote, if one is configured; None where there is nothing of other
+    machines. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
-        return None
+        if not (near.root / "signed").is_dir():
+            return None
+        signing = signing_key(read(user_folder() / USER_FILE, UserFile))
+        return LayeredStore(near, None, policy_of(workspace, signing))
     memo = near.root / "remotes"
     far = None
     if setup.mode != "off":

@@ -1,4 +1,4 @@
-"""Fetches the remote's artifacts of a build, in parallel, before the first stage runs.
+"""Fetches the remote's artifacts of builds, in parallel, before the first stage runs.
 
 A key needs the digests of a node's inputs, not their bytes: records are queried from input to
 output, and artifacts arrive meanwhile. The rest is fetched when its node is made.
@@ -6,11 +6,10 @@ output, and artifacts arrive meanwhile. The rest is fetched when its node is mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from npumake.cache.remote.layered import LayeredStore
-from npumake.cache.store import Record
 from npumake.digest import of_document
 from npumake.errors import PipelineError
 from npumake.make.build import Build
@@ -19,46 +18,58 @@ from npumake.make.node import Node, NodeKey
 THREADS = 8
 
 
-def restore(build: Build, store: LayeredStore, selected: frozenset[str] | None) -> None:
+class _Project:
+    """The nodes of a build without a known artifact, and the known digests by node."""
+
+    def __init__(self, build: Build, selected: frozenset[str] | None) -> None:
+        self._build = build
+        self.digests: dict[str, str] = {}
+        self._waiting = [n for n in build.plan.nodes if selected is None or n.name in selected]
+
+    def wave(self) -> list[tuple[str, str]]:
+        """(name, key) of the nodes whose inputs are known now; empty at the end."""
+        keys: list[tuple[str, str]] = []
+        while not keys and (ready := [node for node in self._waiting if self._is_ready(node)]):
+            self._waiting = [node for node in self._waiting if node not in ready]
+            keys = [*self._keys(ready)]
+        return keys
+
+    def _is_ready(self, node: Node) -> bool:
+        return self.digests.keys() >= {*node.inputs.values()}
+
+    def _keys(self, nodes: list[Node]) -> Iterator[tuple[str, str]]:
+        """(name, key) of the nodes to query; the artifacts of current nodes are known."""
+        for node in nodes:
+            inputs = {stage: self.digests[name] for stage, name in node.inputs.items()}
+            try:
+                document = self._build.document(node, inputs)
+            except PipelineError:  # its nodes are not made yet, or cannot be made
+                continue
+            if artifact := _current_artifact(self._build, node, document):
+                self.digests[node.name] = artifact
+            else:
+                yield node.name, of_document(document)
+
+
+def restore(builds: Sequence[Build], store: LayeredStore, selected: frozenset[str] | None) -> None:
     """Fetches the remote's artifacts of the `selected` nodes, all by default, into the near store.
 
-    Raises nothing: a node that cannot be planned fails when it is made.
+    The projects go side by side, so that their latencies do not add up. Raises nothing: a node that
+    cannot be planned fails when it is made.
     """
-    digests: dict[str, str] = {}
-    waiting = [n for n in build.plan.nodes if selected is None or n.name in selected]
-    with ThreadPoolExecutor(THREADS) as threads:
-        arriving: list[Future[bool]] = []
-        while wave := [node for node in waiting if digests.keys() >= {*node.inputs.values()}]:
-            waiting = [node for node in waiting if node not in wave]
-            keys = dict(_keys(build, wave, digests))
-            records = threads.map(store.recall, keys.values())
-            for name, record in zip(keys, records, strict=True):
-                if record is not None:
-                    digests[name] = record.digest
-                    arriving += _fetched(threads, store, record)
-        for future in arriving:
+    projects = [_Project(build, selected) for build in builds]
+    with ThreadPoolExecutor(THREADS) as threads, ThreadPoolExecutor(THREADS) as downloads:
+        arriving: dict[str, Future[bool]] = {}
+        while wave := [(p, name, key) for p in projects for name, key in p.wave()]:
+            records = threads.map(store.recall, [key for _, _, key in wave])
+            for (project, name, _), record in zip(wave, records, strict=True):
+                if record is None:
+                    continue
+                project.digests[name] = record.digest
+                if record.digest not in arriving and not store.near.has(record.digest):
+                    arriving[record.digest] = downloads.submit(store.bring, record.digest)
+        for future in arriving.values():
             future.result()
-
-
-def _fetched(
-    threads: ThreadPoolExecutor, store: LayeredStore, record: Record
-) -> Iterator[Future[bool]]:
-    if not store.near.has(record.digest):
-        yield threads.submit(store.bring, record.digest)
-
-
-def _keys(build: Build, wave: list[Node], digests: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """(name, key) of the nodes to query; `digests` gets the artifacts of current nodes."""
-    for node in wave:
-        inputs = {stage: digests[name] for stage, name in node.inputs.items()}
-        try:
-            document = build.document(node, inputs)
-        except PipelineError:  # its nodes are not made yet, or cannot be made
-            continue
-        if artifact := _current_artifact(build, node, document):
-            digests[node.name] = artifact
-        else:
-            yield node.name, of_document(document)
 
 
 def _current_artifact(build: Build, node: Node, document: NodeKey) -> str | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from npumake import digest
 from npumake.cache.publish import scratch
-from npumake.cache.store import Record
+from npumake.cache.store import Record, Store
 from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError
@@ -66,7 +67,7 @@ class Trials:
         self._node = replace(
             comparison,
             stage="trial",
-            module=type_judge.__name__,
+            modules=(type_judge.__name__,),
             inputs={
                 "optimized_float": calibrated.inputs["optimized_float"],
                 "recipe": calibrated.inputs["recipe"],
@@ -101,17 +102,24 @@ class Trials:
 
     def _score(self, types: Quantization, task: Task | None) -> Score:
         document = self._document(types, task)
-        key, store = digest.of_document(document), self._build.memory.store
-        record = store.recall(key)
-        folder = self._build.memory.root
-        with scratch(folder / f"trial{Score.suffix}", folder) as path:
-            if record is not None and store.fetch(record.digest, path):
-                self.recalled += 1
-                return Score.load(path)
-            score = (self._judge if task is None else self._judge_at_task)(types)
-            score.save(path)
-            blob = store.put(path)
-            store.remember(key, Record(document, blob, path.stat().st_size))
+        key, memory = digest.of_document(document), self._build.memory
+        with scratch(memory.root / f"trial{Score.suffix}", memory.root) as path:
+            if not _recalled(memory.store, key, path):
+                with memory.turn(key, "a trial"):
+                    if not _recalled(memory.near, key, path):
+                        return self._measured(types, task, document, path)
+            self.recalled += 1
+            return Score.load(path)
+
+    def _measured(
+        self, types: Quantization, task: Task | None, document: NodeKey, path: Path
+    ) -> Score:
+        """The score, which is stored by way of `path`."""
+        store = self._build.memory.store
+        score = (self._judge if task is None else self._judge_at_task)(types)
+        score.save(path)
+        blob = store.put(path)
+        store.remember(digest.of_document(document), Record(document, blob, path.stat().st_size))
         self.measured += 1
         return score
 
@@ -121,7 +129,7 @@ class Trials:
         if task is not None:
             params = {**task.score.params, **params, "figure": task.figure}
             sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
-            node = replace(node, module=gate_trials.__name__, sources=sources)
+            node = replace(node, modules=(gate_trials.__name__,), sources=sources)
             inputs = {**inputs, **self._build.made_inputs(task.score)}
         return self._build.document(replace(node, params=params), inputs)
 
@@ -135,9 +143,8 @@ class Trials:
         hints = hints_of(Sections)
         sections = {name: built(hints[name], value) for name, value in score.params.items()}
         feeding = sections["inputs"], sections["data"]
-        dataset = dataset_for(
-            graph, *feeding, sections["evaluation"], sources, sections["custom_operators"]
-        )
+        operators = declared(sections["custom_operators"], sources)
+        dataset = dataset_for(graph, *feeding, sections["evaluation"], sources, operators)
         return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property
@@ -156,3 +163,9 @@ class Trials:
 
     def _loaded(self, stage: str, kind: type[T]) -> T:
         return loaded(self._build, self._node.inputs[stage], self._inputs[stage], kind)
+
+
+def _recalled(store: Store, key: str, path: Path) -> bool:
+    """Whether `path` now holds the stored score of a key."""
+    record = store.recall(key)
+    return record is not None and store.fetch(record.digest, path)

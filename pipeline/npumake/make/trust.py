@@ -12,7 +12,13 @@ from npumake.errors import ProjectError
 from npumake.make.remote_files import KEY_FILE, TRUST_FILE, USER_FILE, user_folder
 from npumake.project.document import Document
 from npumake.project.reader import built
-from npumake.project.shared_cache import SecretSource, TrustFile, UserFile, checked_document
+from npumake.project.shared_cache import (
+    SecretSource,
+    TrustFile,
+    UserFile,
+    checked_document,
+    read,
+)
 
 TRUST = "NPUMAKE_CACHE_TRUST"
 SIGNING = {
@@ -36,6 +42,20 @@ def signing_key(user: UserFile) -> SigningKey | None:
         return SigningKey(secret_of(user.cache.signing_key, "signing_key"))
     usual = user_folder() / KEY_FILE
     return SigningKey(Secret(file=usual)) if usual.is_file() else None
+
+
+def users_key() -> SigningKey:
+    """Raises ProjectError where the user has none."""
+    key = signing_key(read(user_folder() / USER_FILE, UserFile))
+    if key is None:
+        hint = f"npumake cache keygen makes one, {user_folder() / KEY_FILE}"
+        raise ProjectError("there is no signing key", hint=hint)
+    return key
+
+
+def users_policy(workspace: Path) -> Policy:
+    """The policy of the user's settings. Raises ProjectError."""
+    return policy_of(workspace, signing_key(read(user_folder() / USER_FILE, UserFile)))
 
 
 def policy_of(workspace: Path, signing: SigningKey | None) -> Policy:

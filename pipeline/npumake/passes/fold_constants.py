@@ -12,17 +12,17 @@ import numpy as np
 
 from npumake.engine.ort import OrtSession
 from npumake.graph import Graph, Node, Value, array, attribute, part, shape
+from npumake.graph.qdq import QDQ_OPERATORS
 
 MAX_GROWTH = 1 << 20  # bytes that a fold may add to the file
 UNFOLDABLE = frozenset(
     {
         "Bernoulli",
-        "DequantizeLinear",
         "Dropout",
         "If",
         "Loop",
         "Multinomial",
-        "QuantizeLinear",
+        *QDQ_OPERATORS,
         "RandomNormal",
         "RandomNormalLike",
         "RandomUniform",

@@ -118,7 +118,7 @@ def _rewrite_vectors(graph: Graph, node: Node) -> None:
     assert right is not None
     dims, readers = shape(output), [use.node for use in output.uses()]
     if len(shape(left)) == 1:
-        left = write.shaped(left, (1, *shape(left)), "row")
+        left = write.shaped(left, (1, *shape(left)), "reshape_in")
     if len(shape(right)) == 1:
         values = array(right)
         tall = (*shape(right), 1)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from npumake.engine.functions import FUNCTIONS
 from npumake.graph import Node, Value, array, producer
+from npumake.graph.qdq import QDQ_OPERATORS
 
 ELEMENTWISE = frozenset(
     {
         *FUNCTIONS,
-        *("Add", "Cast", "Ceil", "Clip", "Concat", "Cos", "DequantizeLinear", "Div", "Floor"),
-        *("Identity", "Log", "Max", "Min", "Mul", "Pow", "PRelu", "QuantizeLinear", "Reciprocal"),
+        *QDQ_OPERATORS,
+        *("Add", "Cast", "Ceil", "Clip", "Concat", "Cos", "Div", "Floor"),
+        *("Identity", "Log", "Max", "Min", "Mul", "Pow", "PRelu", "Reciprocal"),
         *("Relu", "Round", "Sin", "Sqrt", "Sub"),
     }
 )
-PARAMETERS = {
-    "Clip": 1,
-    "DequantizeLinear": 1,
-    "QuantizeLinear": 1,
-}  # inputs from this index on are parameters
+# Inputs from this index on are parameters.
+PARAMETERS = dict.fromkeys(("Clip", *QDQ_OPERATORS), 1)
 
 
 def region(start: Node) -> dict[Node, None]:

@@ -148,7 +148,7 @@ def source_files(directory: Path, source: FileSource) -> NamedFiles:
     """
     _require_variables(source)
     if not source.many:
-        return _single(directory / _expanded(source.pattern))
+        return _single(directory / expanded(source.pattern))
     files = pattern_files(directory, source.pattern)
     if source.confined:
         _refuse_elsewhere(directory, source, files)
@@ -181,23 +181,28 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     files, and linked folders under `**`, are skipped. A missing folder has no files. Raises
     ProjectError for a folder that cannot be listed.
     """
-    parts = PurePosixPath(pattern).parts
-    literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
-    root = directory.joinpath(*map(_expanded, parts[:literal]))
+    root, parts = split_pattern(directory, pattern)
     if is_generated(root):
         return ()
-    if parts and literal == len(parts) and os.path.isdir(root):
-        parts = (*parts, "*")
-    elif literal == len(parts):
+    if not parts and PurePosixPath(pattern).parts and os.path.isdir(root):
+        parts = ("*",)
+    elif not parts:
         return _single(root)
     # Wildcards in a variable's value match only themselves.
-    *folders, last = (_expanded(part, wild=r"[\g<0>]") for part in parts[literal:])
+    *folders, last = (expanded(part, wild=r"[\g<0>]") for part in parts)
     patterns = (*folders, "**", "*") if last == "**" else (*folders, last)
     names = sorted(set(_below(str(root), patterns, "")))
     return tuple((name, f"{root}/{name}") for name in names)
 
 
-def _expanded(part: str, wild: str = r"\g<0>") -> str:
+def split_pattern(directory: Path, pattern: str) -> tuple[Path, tuple[str, ...]]:
+    """The path up to the first part with a wildcard, with its variables expanded; the others."""
+    parts = PurePosixPath(pattern).parts
+    literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
+    return directory.joinpath(*map(expanded, parts[:literal])), parts[literal:]
+
+
+def expanded(part: str, wild: str = r"\g<0>") -> str:
     """`part` with its variables expanded; `wild` replaces wildcard characters in the values."""
     return _VARIABLE.sub(lambda match: _WILD.sub(wild, os.environ.get(match[1], "")), part)
 

@@ -26,6 +26,7 @@ from npumake.errors import GraphError
 from npumake.evaluate.figures import EvaluationResult, Figures, figures_in
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node, Value, array, parse, producer
+from npumake.graph.qdq import DEQUANTIZE, before_qdq, grid_of, is_qdq
 from npumake.perf.latency import Latency, bundle_latency, vela_latency
 from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.search.recipe import Recipe
@@ -36,7 +37,6 @@ Facts = Mapping[str, Section]
 DIGEST_DIGITS = 12  # digits of a digest
 CONTENT = "content"  # differs if any byte does
 BIAS = "INT32"  # its grid follows from input and weight
-QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
 
 
 def facts(path: Path) -> Facts:
@@ -52,10 +52,10 @@ def facts(path: Path) -> Facts:
 
 def _graph(path: Path) -> Facts:
     graph = parse(model_bytes(path), path.name)
-    real = [node for node in graph.nodes() if node.op_type not in QUANTIZES]
+    real = [node for node in graph.nodes() if not is_qdq(node)]
     grids = [
-        (_tensor(node.inputs[0]), *map(array, node.inputs[1:3]))
-        for node in graph.nodes("DequantizeLinear")
+        (_tensor(node.inputs[0]), *(grid_of(node) or (None, None)))
+        for node in graph.nodes(DEQUANTIZE)
         if node.inputs[0] is not None and str(node.inputs[0].dtype) != BIAS
     ]
     return {
@@ -68,16 +68,13 @@ def _graph(path: Path) -> Facts:
 def _tensor(codes: Value) -> str:
     """The name of the tensor behind quantized values."""
     maker = producer(codes)
-    source = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
+    source = maker.inputs[0] if is_qdq(maker) else None
     return str((source or codes).name)
 
 
 def _constant(value: Value | None) -> np.ndarray | None:
     """The constant array, looking through Q/DQ; None for a computed value."""
-    values, maker = array(value), None if value is None else producer(value)
-    if values is None and maker is not None and maker.op_type in QUANTIZES:
-        return _constant(maker.inputs[0])
-    return values
+    return None if value is None else array(before_qdq(value))
 
 
 def _computed(node: Node) -> str:

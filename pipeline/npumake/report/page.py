@@ -16,7 +16,10 @@ from npumake import digest
 from npumake.cache.store import Record
 from npumake.digest import Json
 from npumake.report.assets import asset, charts
+from npumake.report.build_graph import BuildNode, svg
 from npumake.report.findings import Findings
+
+MAX_SETTINGS = 16  # of a node, in its tooltip
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
     parts = {
         "TITLE": html.escape(f"{project}: report"),
         "STYLE": asset("page.css"),
+        "BUILD": svg({project: build_nodes(provenance)}),
         "DATA": as_json(data),
         "CHARTS": charts(),
         "SCRIPT": asset("page.js"),
@@ -83,3 +87,51 @@ def _provenance(name: str, record: Record) -> dict[str, Json]:
         "tools": dict(record.document["tools"]),
         "params": record.document["params"],
     }
+
+
+def build_nodes(provenance: Mapping[str, Record]) -> list[BuildNode]:
+    """The nodes of a finished build, as they were made: what each was made from, and its size."""
+    return [
+        BuildNode(
+            name, "made", f"{record.size:,} bytes", _details(record), _inputs(name, provenance)
+        )
+        for name, record in sorted(provenance.items())
+    ]
+
+
+def _inputs(name: str, provenance: Mapping[str, Record]) -> tuple[str, ...]:
+    """The inputs by name. A key document has their stages and digests: of the same target and
+    variant where there are such nodes, else of those that targets and variants share."""
+    group, _, short = name.partition(":")
+    target, project = short.rpartition("/")[0], group.partition("@")[0]
+    inputs = []
+    for stage, content in provenance[name].document["inputs"].items():
+        fitting = (
+            f"{each}:{inner}{stage}"
+            for each in (group, project)
+            for inner in (f"{target}/" if target else "", "")
+        )
+        inputs += [
+            each
+            for each in dict.fromkeys(fitting)
+            if each in provenance and provenance[each].digest == content
+        ][:1]
+    return tuple(inputs)
+
+
+def _details(record: Record) -> tuple[str, ...]:
+    """The digest of the artifact, its files, and the settings that are not open."""
+    document = record.document
+    files = [
+        f"{route}: {name}" for route, named in document["sources"].items() for name in list(named)
+    ]
+    settings = [
+        f"{section}.{key}: {value}"
+        for section, values in document["params"].items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+        if value is not None
+    ]
+    lines = [f"SHA-256 {record.digest}", *files, *settings]
+    more = len(lines) - MAX_SETTINGS
+    return (*lines[:MAX_SETTINGS], *((f"and {more} more",) if more > 0 else ()))

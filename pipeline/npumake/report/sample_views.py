@@ -108,7 +108,7 @@ def sample_view(
     size: tuple[int, ...],
 ) -> SampleView:
     """One model's result for one picture of `size`, (height, width)."""
-    if metadata is not None and metadata.outputs:
+    if metadata is not None and metadata.has_decoder:
         detections = decode(arrays, metadata.outputs, (size[0], size[1]), Rules())
         rows = zip(
             detections.boxes.tolist(),

@@ -4,6 +4,14 @@ A stage is a function from values to a value. It knows no paths, caches, logs or
 same inputs give the same bytes. Its module is loaded when it runs.
 """
 
+# The stage `score` is fanned out over artifacts: by name, the input that is its `artifact`.
+SCORES = {
+    "float_score": "original_float",
+    "calibrated_score": "calibrated",
+    "quantized_score": "quantized",
+    "compiled_score": "compiled_model",
+}
+
 STAGES = (
     "original_float",
     "optimized_float",
@@ -18,13 +26,23 @@ STAGES = (
     "comparison",
     "listings",
     "calibration_fit",
-    "float_score",
-    "calibrated_score",
-    "quantized_score",
-    "compiled_score",
+    *SCORES,
     "verdict",
     "evaluation",
     "findings",
     "report",
     "gates",
 )
+
+# Inputs that are computed for each run and not stored: by name, the function that computes them.
+# Its parameters are inputs of the stage.
+COMPUTED = {
+    "compiled_model": "npumake.stages.compiled_model.compiled_model",
+    "dataset": "npumake.evaluate.artifact_scores.dataset_for",
+    "graphs": "npumake.quant.search.model_graphs.model_graphs",
+    "handover_sections": "npumake.stages.handover.handover_sections",
+    "operators": "npumake.custom.operators.declared",
+    "own_file": "npumake.stages.compiled.own_file",
+    "scores": "npumake.evaluate.figures.scores_of",
+    "task_results": "npumake.stages.findings.task_results_of",
+}

@@ -8,14 +8,11 @@ Weights stay float. Samples are read only for rounding and bias correction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
 from npumake.detection.notes import mark_origin
 from npumake.graph import Graph
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles, Quantization
+from npumake.project.sections import Quantization
 from npumake.quant.correction.corrections import apply_corrections
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
@@ -33,15 +30,13 @@ def calibrated(
     recipe: Recipe,
     samples: Samples,
     target: Target,
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
 ) -> Graph:
     if recipe.method == LOAD:
         return with_own_grids(optimized_float, target, quantization)
     real = rescaled(in_form(optimized_float, target), recipe.factors)
     graph = calibrated_with(real, recipe, target, quantization)
-    operators = declared(custom_operators, sources)
     weights = with_scheme(target, quantization).weights
     graph = apply_corrections(real, graph, recipe.switches, samples, weights, operators)
     mark_origin(graph, samples.origin)

@@ -8,10 +8,9 @@ Every suggestion has been tried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compare
@@ -20,15 +19,12 @@ from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import wording_of
-from npumake.graph import Graph
 from npumake.progress import track
-from npumake.project.files import SourceFiles
-from npumake.project.sections import Calibration, CodeFiles, Quantization
+from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.rescale_groups import rescaled
-from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.model_graphs import ModelGraphs
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -36,27 +32,22 @@ DIAGNOSIS_SAMPLES = 4
 
 
 def comparison(
-    optimized_float: Graph,
+    graphs: ModelGraphs,
     statistics: Statistics,
     recipe: Recipe,
-    calibrated: Graph,
-    quantized: Graph,
     samples: Samples,
     calibration: Calibration,
     target: Target,
-    sources: SourceFiles,
     vendor_dialect: str | None,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
 ) -> Comparison:
-    operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
-    own = in_form(optimized_float, target)
-    statistics = statistics.of(observed_tensors(own))
-    real = rescaled(own, recipe.factors)  # the graph whose tensors have grids
-    result = compare(real, calibrated, quantized, feeds, target, operators)
+    statistics = statistics.of(observed_tensors(graphs.trained))
+    calibrated, quantized = graphs.calibrated, graphs.quantized
+    result = compare(graphs.real, calibrated, quantized, feeds, target, operators)
     patient = ModelUnderTest(calibrated, samples, operators, data_num=DIAGNOSIS_SAMPLES)
-    made_of = (own, statistics, recipe, samples, target, operators)
+    made_of = (graphs.trained, statistics, recipe, samples, target, operators)
     words = wording_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)

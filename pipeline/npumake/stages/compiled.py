@@ -6,13 +6,16 @@ hybrid   Q/DQ graph → integer program (npumake.engine.lower), its CPU nodes as
 others   the same program → .tflite → Vela's, or IREE's (npumake.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
+Every file tells the digests that it was made from, down to the trained model: a bundle in its
+provenance, an `.onnx` in its metadata, others in an appended ZIP, where their format allows it.
+
 With `compile: {vendor_tool: true}` the vendor's own tool compiles the hand-over package. Its
 version is in the key, and its messages are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -21,9 +24,10 @@ from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
 from npumake.bundle.archive import CALIBRATION, INPUTS, Bundle
+from npumake.bundle.chain import chain_of, provenance_member
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.lower import lowered
 from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
@@ -31,7 +35,7 @@ from npumake.graph import Graph
 from npumake.late import when_used
 from npumake.project.compiling import OWN_KEYS, Compile
 from npumake.project.files import SourceFiles
-from npumake.project.sections import Calibration, CodeFiles, Input, Security
+from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
 from npumake.targets.settings import check_border_kept, check_settings
 from npumake.targets.target import Target
@@ -68,10 +72,12 @@ def compiled(
     sources: SourceFiles,
     compile: Compile,
     security: Security,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     inputs: Mapping[str, Input] | None = None,
     calibration: Calibration | None = None,
     handover: Handover | None = None,
+    chain: Mapping[str, str] | None = None,
+    model: ModelSection | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -83,15 +89,17 @@ def compiled(
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(rules))
-        data = backends.built(program, quantized, target, beside)
+        members = {**beside, **provenance_member(chain_of(sources, chain or {}))}
+        data = backends.built(program, quantized, target, members)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
+        **chain_of(sources, chain or {}),
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
         **_sections(inputs, calibration),
     }
-    code = declared(custom_operators, sources).used_by(quantized).sources
+    code = operators.used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=settings, security=rules)
@@ -99,6 +107,11 @@ def compiled(
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
+    """The compiled file; None where the vendor's tool made it."""
+    return None if handover else compiled.data
 
 
 def _stripped(bundle: Bundle, compile: Compile) -> Bundle:

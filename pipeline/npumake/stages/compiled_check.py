@@ -15,7 +15,7 @@ import numpy as np
 from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples, made_up
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.file_check import NamedSample, check_file
@@ -24,8 +24,7 @@ from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
 from npumake.errors import GraphError
 from npumake.graph import Graph, dtype, shape
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles, ComparisonSettings
+from npumake.project.sections import ComparisonSettings
 from npumake.runtime.stripping import kept_notes, restored
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
@@ -40,13 +39,11 @@ def compiled_check(
     compiled: Compiled,
     target: Target,
     comparison: ComparisonSettings,
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     handover: Handover | None = None,
 ) -> CompiledCheck:
     if reason := _reason(comparison, target, handover):
         return CompiledCheck(target.name, "", 0, (), skipped=reason)
-    operators = declared(custom_operators, sources)
     program = lowered(quantized, target.rounding, target.runnable)
     data, remaining = _whole(compiled, target, program)
     part = CompiledPart(quantized, program, target, data)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from npumake.compilers.handover import Handover
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
 from npumake.debug.compared import Comparison
 from npumake.debug.compiled_check import CompiledCheck
@@ -14,61 +14,66 @@ from npumake.debug.diagnosis.local_error import local_losses
 from npumake.evaluate.calibration_fit import CalibrationFit
 from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
-from npumake.graph import Graph
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles, Input, Report
+from npumake.project.sections import Input, Report
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.rescale_groups import rescaled
-from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import observed_tensors
+from npumake.quant.search.model_graphs import ModelGraphs
 from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
 from npumake.report.findings import findings as target_findings
 from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
-from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
 
-def findings(
-    optimized_float: Graph,
-    samples: Samples,
-    statistics: Statistics,
-    recipe: Recipe,
-    calibrated: Graph,
-    quantized: Graph,
-    compiled: Compiled,
-    compiled_check: CompiledCheck,
-    comparison: Comparison,
-    target: Target,
-    inputs: Mapping[str, Input],
-    sources: SourceFiles,
-    report: Report,
-    custom_operators: Sequence[CodeFiles] = (),
+class TaskResults(NamedTuple):
+    """The results of the model at its task, as far as the project has an evaluation and gates."""
+
+    evaluation: EvaluationResult | None
+    calibration_fit: CalibrationFit | None
+    verdict: Verdict | None
+
+
+def task_results_of(
     evaluation: EvaluationResult | None = None,
     calibration_fit: CalibrationFit | None = None,
     verdict: Verdict | None = None,
-    handover: Handover | None = None,
+) -> TaskResults:
+    return TaskResults(evaluation, calibration_fit, verdict)
+
+
+def findings(
+    graphs: ModelGraphs,
+    samples: Samples,
+    statistics: Statistics,
+    recipe: Recipe,
+    comparison: Comparison,
+    compiled_check: CompiledCheck,
+    own_file: bytes | None,
+    task_results: TaskResults,
+    target: Target,
+    inputs: Mapping[str, Input],
+    report: Report,
+    operators: Operators = NO_OPERATORS,
 ) -> Findings:
-    operators = declared(custom_operators, sources)
-    own = in_form(optimized_float, target)
-    real, statistics = rescaled(own, recipe.factors), statistics.of(observed_tensors(own))
+    real, calibrated, quantized = graphs.real, graphs.calibrated, graphs.quantized
+    statistics = statistics.of(observed_tensors(graphs.trained))
     if recipe.factors:  # the statistics are of unscaled tensors
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
     measured = TargetFindings(
-        _with_fit(comparison, calibration_fit),
+        _with_fit(comparison, task_results.calibration_fit),
         recipe,
         local_losses(real, calibrated, quantized, samples, target, operators),
         distributions(statistics, recipe),
         activation_channels(statistics),
         weight_channels(real),
         sample_views(ModelPair(real, quantized), samples, report.samples, target, operators, kind),
-        evaluation,
-        verdict,
-        None if handover else estimate_of(compiled.data, target),
+        task_results.evaluation,
+        task_results.verdict,
+        None if own_file is None else estimate_of(own_file, target),
         compiled_check,
     )
     return target_findings(real, measured)

@@ -43,6 +43,27 @@ from npumake.targets.target import Target
 def handover(
     original_float: Graph,
     optimized_float: Graph,
+    handover_sections: Sections,
+    target: Target,
+    sources: SourceFiles,
+    vendor_document: VendorDocument | None,
+    recipe: Recipe | None = None,
+) -> Handover:
+    if target.tool is None:
+        what = f"there is no vendor tool for `{target.name}`"
+        hint = "set it for other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
+        raise ProjectError(what, Route("compile.vendor_tool"), hint)
+    tool = TOOLS[target.vendor]
+    graphs = Graphs(original_float, optimized_float)
+    request, sets = request_of(
+        tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
+    )
+    for what in complete_document(tool, request).omissions:
+        tell(f"{tool.config} does not say `{what}`")
+    return Handover(partial(files, tool, request, sources, sets))
+
+
+def handover_sections(
     model: ModelSection,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
@@ -51,16 +72,10 @@ def handover(
     compile: Compile,
     security: Security,
     target: Target,
-    sources: SourceFiles,
-    vendor_document: VendorDocument | None,
-    recipe: Recipe | None = None,
     custom_operators: Sequence[CodeFiles] = (),
-) -> Handover:
-    if target.tool is None:
-        what = f"there is no vendor tool for `{target.name}`"
-        hint = "set it for other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
-        raise ProjectError(what, Route("compile.vendor_tool"), hint)
-    sections = Sections(
+) -> Sections:
+    """The sections that the vendor's tool is told of. The parameters are inputs of the stage."""
+    return Sections(
         model=model,
         targets=(target.name,),
         inputs=inputs,
@@ -71,14 +86,6 @@ def handover(
         security=security,
         custom_operators=tuple(custom_operators),
     )
-    tool = TOOLS[target.vendor]
-    graphs = Graphs(original_float, optimized_float)
-    request, sets = request_of(
-        tool, sections, target, graphs, sources, PREFIX, vendor_document, recipe
-    )
-    for what in complete_document(tool, request).omissions:
-        tell(f"{tool.config} does not say `{what}`")
-    return Handover(partial(files, tool, request, sources, sets))
 
 
 class Graphs(NamedTuple):

@@ -10,13 +10,13 @@ own colours and layout. `npumake.borders.preprocess` has the mathematics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from npumake.borders.begin import begin_at
 from npumake.borders.cut import end_at, remove_node, remove_types
 from npumake.borders.images import mark_batch, mark_images, mark_trained
 from npumake.borders.preprocess import put_in_front
-from npumake.custom.operators import Operators, declared, require
+from npumake.custom.operators import NO_OPERATORS, Operators, require
 from npumake.custom.shapes import with_shapes
 from npumake.detection.head import with_head
 from npumake.detection.metadata import Metadata, read_metadata
@@ -30,19 +30,19 @@ from npumake.passes.fold_constants import fold_constants
 from npumake.project.feeding import feeding
 from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.names import entries, strangers
-from npumake.project.sections import CodeFiles, Input, ModelSection
-from npumake.targets.onnx_limits import mark_format
+from npumake.project.sections import Input, ModelSection
+from npumake.targets.onnx_limits import mark_caffe, mark_format
 
 
 def original_float(
     model: ModelSection,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
 ) -> Graph:
     (file,) = sources["model.path"]
     try:
-        return _prepared(file, model, inputs, sources, custom_operators)
+        return _prepared(file, model, inputs, sources, operators)
     except GraphError as error:
         error.where = error.where or file.name
         raise
@@ -53,7 +53,7 @@ def _prepared(
     model: ModelSection,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles],
+    operators: Operators,
 ) -> Graph:
     graph = _read(file, sources, model, inputs)
     values = {str(value.name): value for value in graph.inputs}
@@ -67,7 +67,6 @@ def _prepared(
     if model.outputs:
         end_at(graph, model.outputs)
     _refuse_missing_outputs(graph, model)
-    operators = declared(custom_operators, sources)
     require(graph, operators)
     facts, metadata = carried(graph), _metadata(graph, sources)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
@@ -79,8 +78,7 @@ def _prepared(
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
-    if suffix_of(file.name) == ".onnx":
-        mark_format(graph, *versions)
+    _mark_format(graph, suffix_of(file.name), versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
@@ -109,6 +107,13 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
         trained[name] = None if feed.is_as_trained else feed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
+
+
+def _mark_format(graph: Graph, suffix: str, versions: tuple[int, int]) -> None:
+    if suffix == ".onnx":
+        mark_format(graph, *versions)
+    elif suffix in RESHAPED:
+        mark_caffe(graph)
 
 
 def _refuse_missing_outputs(graph: Graph, model: ModelSection) -> None:

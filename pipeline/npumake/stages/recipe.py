@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph, may_have_int16
-from npumake.project.files import SourceFiles
-from npumake.project.sections import Calibration, CodeFiles, Quantization
+from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import (
     WIDENING,
@@ -72,8 +71,7 @@ def recipe(
     samples: Samples,
     calibration: Calibration,
     target: Target,
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
 ) -> Recipe:
     check_method(optimized_float, calibration)
@@ -89,7 +87,6 @@ def recipe(
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
     target = with_scheme(target, quantization)
-    operators = declared(custom_operators, sources)
     real = in_form(optimized_float, target)
     evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
     return _recipe_of(

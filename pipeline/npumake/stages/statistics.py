@@ -6,16 +6,12 @@ the node that produces it is searched for among all nodes, not only the observed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from npumake.custom.operators import declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
 from npumake.debug.finite import source_of_infinite
 from npumake.errors import StageError
 from npumake.graph import Graph
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles
-from npumake.quant.calibration.histogram_observer import NotFiniteError
+from npumake.quant.calibration.minmax_observer import NotFiniteError
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 
@@ -23,10 +19,8 @@ from npumake.quant.calibration.statistics import Statistics
 def statistics(
     optimized_float: Graph,
     samples: Samples,
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    operators: Operators = NO_OPERATORS,
 ) -> Statistics:
-    operators = declared(custom_operators, sources)
     try:
         return observe(optimized_float, samples, operators)
     except NotFiniteError as error:

@@ -7,16 +7,15 @@ calibration data differs from it, and no other type would help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from npumake.compilers.handover import Handover
-from npumake.custom.operators import Operators, declared
+from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
 from npumake.debug.compared import Comparison, NodeRow
 from npumake.debug.diagnosis.local_error import local_losses
 from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.evaluate.artifact_scores import EvaluationSet, dataset_for
+from npumake.evaluate.artifact_scores import EvaluationSet
 from npumake.evaluate.figures import Figures
 from npumake.evaluate.gate_trials import GateTrials, TrialModel, gate_result
 from npumake.evaluate.gates import BuildFigures, gate_condition
@@ -24,55 +23,37 @@ from npumake.evaluate.verdict import GateResult, NodeLoss, Verdict
 from npumake.graph import Graph
 from npumake.kernels.measure import worst
 from npumake.perf.latency import Latency, file_latency
-from npumake.project.files import SourceFiles
-from npumake.project.sections import CodeFiles, Evaluation, Files, Gate, Input, Quantization
-from npumake.quant.correction.rescale_groups import rescaled
-from npumake.quant.precision.form import in_form
+from npumake.project.sections import Gate, Quantization
 from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.model_graphs import ModelGraphs
 from npumake.quant.search.recipe import Recipe
-from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
 DIAGNOSIS_SAMPLES = 4
 
 
 def verdict(
-    original_float: Graph,
-    optimized_float: Graph,
+    graphs: ModelGraphs,
     samples: Samples,
     recipe: Recipe,
-    calibrated: Graph,
-    quantized: Graph,
-    compiled: Compiled,
     comparison: Comparison,
     target: Target,
     gates: tuple[Gate, ...],
-    inputs: Mapping[str, Input],
-    data: Mapping[str, Files],
-    sources: SourceFiles,
-    custom_operators: Sequence[CodeFiles] = (),
+    own_file: bytes | None,
+    operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
-    evaluation: Evaluation | None = None,
-    float_score: Figures | None = None,
-    calibrated_score: Figures | None = None,
-    quantized_score: Figures | None = None,
-    compiled_score: Figures | None = None,
-    handover: Handover | None = None,
+    dataset: EvaluationSet | None = None,
+    scores: tuple[Figures, ...] = (),
 ) -> Verdict:
-    scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    figures = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
+    figures = _measured(scores, comparison, _latency(own_file, target, gates))
     wishes = [gate_condition(gate, index, figures) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(GateResult(w.number, w.what, True) for w in wishes))
-    operators, dataset = declared(custom_operators, sources), None
-    if evaluation is not None:
-        dataset = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
-    own = in_form(optimized_float, target)
-    real = rescaled(own, recipe.factors)
-    losses = local_losses(real, calibrated, quantized, samples, target, operators)
+    calibrated = graphs.calibrated
+    losses = local_losses(graphs.real, calibrated, graphs.quantized, samples, target, operators)
     losers = [NodeLoss(*loss) for loss in losses if loss.lost > 0]
     on_cpu = [NodeLoss(row.node, None, row.origin) for row in _on_cpu(comparison)]
-    model = TrialModel(own, recipe, samples, target, operators, quantization)
+    model = TrialModel(graphs.trained, recipe, samples, target, operators, quantization)
     unlike = "" if dataset is None else _unlike(calibrated, samples, dataset, operators)
     trying = GateTrials(model, losers, on_cpu, dataset, unlike)
     return Verdict(target.name, tuple(gate_result(wish, trying) for wish in wishes))
@@ -92,17 +73,16 @@ def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: O
     )
 
 
-def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:
+def _latency(own_file: bytes | None, target: Target, gates: Sequence[Gate]) -> Latency | None:
     """The latency of the file, only where a gate needs it."""
-    if all(gate.max_latency_ms is None for gate in gates):
+    if own_file is None or all(gate.max_latency_ms is None for gate in gates):
         return None
-    return file_latency(compiled.data, target)
+    return file_latency(own_file, target)
 
 
 def _measured(
-    scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
+    measured: Sequence[Figures], comparison: Comparison, latency: Latency | None
 ) -> BuildFigures:
-    measured = [score for score in scores if score is not None]
     least = worst(output.cosine for output in comparison.outputs)
     cosine = least if comparison.samples else None
     on_cpu = len(_on_cpu(comparison))

@@ -37,7 +37,20 @@ class Form:
     gemm_reshape: Annotated[
         str, Doc("Suffix of the CPU's Reshape behind a Gemm; empty: there is none.")
     ] = ""
+    sigmoid: Annotated[
+        tuple[float, ...],
+        Doc("Thresholds of what an int8 Sigmoid reads and makes; empty: from the samples.", 0.0),
+    ] = ()
+    caffe_reshape: Annotated[str, Doc("The same behind an InnerProduct of Caffe.")] = ""
+    vector_gemm: Annotated[
+        str,
+        Doc("The suffix of a vector times a constant, which is a Gemm; empty: it is a MatMul."),
+    ] = ""
     mixed: Annotated[
         tuple[str, ...], Doc("Operators with int8 inputs and int16 outputs at the end of the unit.")
     ] = ()
-    requantize: Annotated[str, Doc("Suffix of a row that requantizes a tensor.")] = ""
+    requantize: Annotated[str, Doc("The suffix of a row that moves a tensor to another grid.")] = ""
+    chroma: Annotated[
+        tuple[float, ...],
+        Doc("What U adds to blue, and V to red, of a picture fed as YUV; empty: as in BT.601."),
+    ] = ()

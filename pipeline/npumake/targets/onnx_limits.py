@@ -14,11 +14,21 @@ from npumake.graph import Graph, shape
 from npumake.targets.target import Target
 
 NOTE = "npumake.format"
+CAFFE = "npumake.caffe"
 
 
 def mark_format(graph: Graph, opset: int, ir_version: int) -> None:
     """Note what the ONNX file was, before it is upgraded."""
     graph.set_metadata({NOTE: json.dumps([opset, ir_version])})
+
+
+def mark_caffe(graph: Graph) -> None:
+    """Note that the model is Caffe's."""
+    graph.set_metadata({CAFFE: "true"})
+
+
+def is_caffe(graph: Graph) -> bool:
+    return CAFFE in graph.metadata
 
 
 def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:

@@ -7,9 +7,7 @@ the same blob then fetches its own copy.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from npumake.cache.local import LocalStore
+from npumake.cache.locks import locked
 from npumake.cache.publish import scratch
 from npumake.cache.remote.ledger import START_S, Rates
 from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, RemoteError, Transport
@@ -61,36 +60,26 @@ def into(
 def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Path | None]:
     """The file for its bytes; None where the near store has the blob by now."""
     path = near.root / "partial" / digest
-    path.parent.mkdir(parents=True, exist_ok=True)
     while not near.has(digest):
-        with path.open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # another process or thread fetches it: wait
-                deadline.left(0)
-                time.sleep(POLL_S)
-                continue
-            except OSError:  # no locks here: use a private copy
-                break
-            if near.has(digest):
-                path.unlink(missing_ok=True)
-            elif _is_at(path, lock.fileno()):
+        try:
+            lock = locked(path)
+        except OSError:  # no locks here: use a private copy
+            break
+        if lock is None:  # another process or thread fetches it: wait
+            deadline.left(0)
+            time.sleep(POLL_S)
+            continue
+        with lock:
+            if not near.has(digest):
                 yield path
                 return
+            path.unlink(missing_ok=True)
     if near.has(digest):
         yield None
         return
     with scratch(path, near.root / "scratch") as temporary:
         temporary.touch()
         yield temporary
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file is still the one of that name, or its last owner moved it."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 class _Part:

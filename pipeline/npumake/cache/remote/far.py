@@ -73,9 +73,9 @@ class Far:
             return ""
         return f"the remote cache {self.address} is not used: {self.ledger.reason}"
 
-    def forgive(self) -> None:
-        """Uses the remote again, whatever happened before."""
-        self.ledger = Ledger(self.patience.bound)
+    def forgive(self, bound: float | None = None) -> None:
+        """Uses the remote again, whatever happened before. It may waste `bound` seconds."""
+        self.ledger = Ledger(self.patience.bound if bound is None else bound)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from npumake.cache.publish import scratch, settle
 from npumake.cache.remote.address import Address
 from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, Readable, RemoteError
 from npumake.errors import CacheError
+from npumake.lifetime.temporaries import sweep
 
 
 class FolderTransport:
@@ -18,6 +19,7 @@ class FolderTransport:
 
     def __init__(self, address: Address) -> None:
         self._root = Path(address.path)
+        self._is_swept = False
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
         try:
@@ -47,6 +49,9 @@ class FolderTransport:
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         self._refuse_absence()  # the folder is never created here
+        if not self._is_swept:
+            self._is_swept = True
+            sweep(self._root / "scratch")
         path = self._root / name
         try:
             with scratch(path, self._root / "scratch") as temporary:

@@ -77,8 +77,11 @@ class SigningKey:
 
     def sign(self, key: str, record: Record) -> Envelope:
         """The record in a signed envelope. Raises ProjectError."""
-        signature = bytes(self._private.sign(payload(key, record)))
-        return Envelope(key, record, self.public, signature)
+        return Envelope(key, record, self.public, self.signature(payload(key, record)))
+
+    def signature(self, content: bytes) -> bytes:
+        """Of `content`, which begins with what it is for. Raises ProjectError."""
+        return bytes(self._private.sign(content))
 
 
 def _private(text: str, called: str) -> Any:

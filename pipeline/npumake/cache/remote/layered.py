@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from npumake.cache.local import LocalStore
@@ -40,6 +40,7 @@ class LayeredStore:
     policy: Policy
     outbox: Outbox | None = None
     signing: SigningKey | None = None
+    fetches_all: bool = False  # even what is faster to make
     _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
     _arrived: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key, envelope; likewise
 
@@ -77,6 +78,8 @@ class LayeredStore:
         """Whether the near store has the blob of a recalled record now: from the far store, if that
         is faster."""
         record = self._recalled.get(digest)
+        if record is not None and self.fetches_all:
+            record = replace(record, seconds=None)
         if self.far is None or record is None or not self.is_cheaper(record):
             return False
         if not self.far.bring(record, self.near):
@@ -127,6 +130,10 @@ class LayeredStore:
             self._arrived[verdict.record.digest] = (key, data)
         return verdict
 
+    def stored(self, key: str) -> Record | None:
+        """The record of a trusted envelope that is stored here."""
+        return self.policy.judge(key, self._stored_envelope(key)).record
+
     def is_cheaper(self, record: Record) -> bool:
         """Whether fetching the artifact is predicted to take no longer than making it."""
         if self.far is None or record.seconds is None:
@@ -148,4 +155,9 @@ class LayeredStore:
             temporary.write_bytes(data)
 
     def _envelope(self, key: str) -> Path:
-        return self.near.root / "signed" / checked(key)[:2] / key[2:]
+        return envelope_file(self.near.root, key)
+
+
+def envelope_file(root: Path, key: str) -> Path:
+    """Where the store at `root` has the trusted envelope of a key."""
+    return root / "signed" / checked(key)[:2] / key[2:]

@@ -59,7 +59,10 @@ def pays(predicted: float, making: float) -> bool:
 
 @dataclass
 class Ledger:
-    """The breaker of one process. `reason` tells why it is open; empty while it is closed."""
+    """The breaker of one process. `reason` tells why it is open; empty while it is closed.
+
+    `last_failure` is the reason of the last failed operation, if any.
+    """
 
     bound: float
     wasted: float = 0.0
@@ -67,6 +70,7 @@ class Ledger:
     failures: int = 0  # in a row
     has_answered: bool = False
     reason: str = ""
+    last_failure: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
@@ -106,5 +110,6 @@ class Ledger:
         self.waste(seconds, reason)
         with self._lock:
             self.failures += 1
+            self.last_failure = reason
             if lasting or self.failures >= MAX_FAILURES:
                 self.reason = self.reason or reason

@@ -76,17 +76,21 @@ def versions(adapter: Adapter) -> dict[str, str]:
     return dict(zip(adapter.distributions, words, strict=True)) if has_all else {}
 
 
+def absent(adapter: Adapter) -> StageError:
+    """The error for an interpreter that is not named or lacks a distribution."""
+    needed = " ".join(adapter.distributions)
+    what = f"this target needs {needed}, which is not installed"
+    how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
+    return StageError(what, None, f"install it into a separate environment: {how}")
+
+
 def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:
     """The compiled files by name.
 
     Raises StageError where the compiler is not installed, fails, or omits a file.
     """
     if not versions(adapter):
-        needed = " ".join(adapter.distributions)
-        message = f"this target needs {needed}, which is not installed"
-        how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
-        hint = f"install it into a separate environment: {how}"
-        raise StageError(message, None, hint)
+        raise absent(adapter)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
         (folder / "options.json").write_text(json.dumps(dict(options)), encoding="utf-8")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from npumake.debug.calibration_nodes import CalibrationNode, whole
-from npumake.engine.grids import DQ
 from npumake.engine.rules import RULES
-from npumake.graph import Graph, Node, Value, array, producer
+from npumake.graph import Graph, Node, Value, producer
+from npumake.graph.qdq import dequantizer_of, grid_of
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.insert import groups_of_scales
 
@@ -48,10 +48,11 @@ def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
 
 def dequantizer(value: Value | None) -> Node | None:
     """The DequantizeLinear that produces the value, looking through data movement."""
-    maker = None if value is None else producer(value)
-    while maker is not None and maker.op_type in SAME_GRID_OPERATORS:
-        maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
-    return maker if maker is not None and maker.op_type == DQ else None
+    while value is not None and (maker := producer(value)) is not None:
+        if maker.op_type not in SAME_GRID_OPERATORS:
+            break
+        value = maker.inputs[0]
+    return dequantizer_of(value)
 
 
 def is_one(factor: float) -> bool:
@@ -75,4 +76,5 @@ def _ratio(scale: np.ndarray | None, other: np.ndarray) -> np.ndarray:
 
 def _scale(value: Value | None) -> np.ndarray | None:
     maker = dequantizer(value)
-    return None if maker is None else array(maker.inputs[1])
+    grid = None if maker is None else grid_of(maker)
+    return None if grid is None else grid.scale

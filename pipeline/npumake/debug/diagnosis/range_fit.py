@@ -28,10 +28,10 @@ from npumake.debug.sensitivity import ModelUnderTest
 from npumake.debug.tensor_stats import TensorStats, stats_of
 from npumake.debug.tensors import weight
 from npumake.engine.float_session import float_session
-from npumake.engine.grids import DQ, Q
 from npumake.engine.parallel import NUMPY, side_by_side
 from npumake.errors import GraphError
-from npumake.graph import Graph, Node, Value, array, is_float, producer
+from npumake.graph import Graph, Node, Value, is_float, producer
+from npumake.graph.qdq import QDQ_OPERATORS, grid_of, is_qdq
 from npumake.quant.calibration.output_headroom import with_headroom
 from npumake.quant.calibration.thresholds import INT8_LEVELS
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS, source_tensor
@@ -42,7 +42,6 @@ MAX_OUTSIDE = 1 / INT8_LEVELS
 MAX_CUT_REACH = 0.8  # reach: other samples than the calibration's may go a little further
 MIN_CLIPPED_NOISE = 0.5  # share of the noise
 MIN_EXCESS = 1 - 1 / WIDE_REACH**2  # share of the noise
-GRID = frozenset({Q, DQ})
 # Operators that may keep their input's grid; some formats require it.
 KEEPING = SAME_GRID_OPERATORS | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
 
@@ -167,16 +166,12 @@ def shares_grid(values: Mapping[str, Value], place: CalibrationNode) -> bool:
     joined = [use.node for use in values[place.real].uses() if use.node.op_type == "Concat"]
     around = [use.node for join in joined for use in join.outputs[0].uses()]
     around += _before(values[place.tensor])
-    around = [node for node in around if node.op_type in GRID and len(node.inputs) > 2]
+    grids = [grid for node in around if (grid := grid_of(node)) is not None]
     return any(
-        _is_equal(node.inputs[1], place.scale) and _is_equal(node.inputs[2], place.zero_point)
-        for node in around
+        np.array_equal(grid.scale, place.scale)
+        and np.array_equal(grid.zero_point, place.zero_point)
+        for grid in grids
     )
-
-
-def _is_equal(value: Value | None, expected: np.ndarray) -> bool:
-    values = array(value)
-    return values is not None and np.array_equal(values, expected)
 
 
 def _before(value: Value) -> list[Node]:
@@ -185,12 +180,12 @@ def _before(value: Value) -> list[Node]:
     visited, waiting = {value}, [value]
     while waiting:
         maker = producer(waiting.pop())
-        if maker is None or maker.op_type not in KEEPING | GRID:
+        if maker is None or maker.op_type not in (*KEEPING, *QDQ_OPERATORS):
             continue
-        if maker.op_type in GRID:
+        if is_qdq(maker):
             nodes[maker] = None
-        read = maker.inputs[:1] if maker.op_type in GRID else maker.inputs
-        new = [tensor for tensor in reversed(read) if tensor is not None and tensor not in visited]
+        read = maker.inputs[:1] if is_qdq(maker) else maker.inputs
+        new = [each for each in reversed(read) if each is not None and each not in visited]
         visited.update(new)
         waiting += new
     return list(nodes)

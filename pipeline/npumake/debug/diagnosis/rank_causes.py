@@ -34,8 +34,8 @@ from npumake.debug.diagnosis.suggestions import CalibrationInputs, remedied
 from npumake.debug.diagnosis.wrong_scales import wrong_scales
 from npumake.debug.probing import Probing, Sums
 from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
-from npumake.engine.grids import DQ, Q
 from npumake.graph import Graph, Node, Value, origin, reads
+from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels.measure import worst
 from npumake.quant.calibration.activation_aware_ranges import (
     Interval,
@@ -183,7 +183,7 @@ def _readers(value: Value) -> Iterator[Node]:
     waiting = [*value.uses()]
     while waiting:
         reader = waiting.pop(0).node
-        if reader.op_type in (*SAME_GRID_OPERATORS, Q, DQ):
+        if reader.op_type in (*SAME_GRID_OPERATORS, *QDQ_OPERATORS):
             waiting[:0] = reader.outputs[0].uses()
         else:
             yield reader

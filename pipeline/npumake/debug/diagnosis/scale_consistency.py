@@ -22,8 +22,8 @@ from npumake.debug.diagnosis.bias_scale_checks import bias_factors, dequantizer,
 from npumake.debug.diagnosis.range_fit import KEEPING, shares_grid
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
-from npumake.engine.grids import Q
 from npumake.graph import Graph, Node, declare, only_consumer, producer, shape
+from npumake.graph.qdq import QUANTIZE
 from npumake.quant.qdq.brought_grids import EXACT_MOVES
 
 SAME_GRID = EXACT_MOVES | {"AveragePool", "GlobalAveragePool"}  # averages as TFLite quantizes them
@@ -116,7 +116,7 @@ def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnd
     if not checks:
         return model
     graph = model.calibrated.copy()
-    quantizers = {str(node.name): node for node in graph.nodes(Q)}
+    quantizers = {str(node.name): node for node in graph.nodes(QUANTIZE)}
     for place in model.nodes:
         own_checks = () if place.name == uncertain else checks.get(place.name, ())
         is_confirmed = any(is_one(check.factor) for check in own_checks)

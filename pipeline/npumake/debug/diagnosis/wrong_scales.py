@@ -25,8 +25,7 @@ from npumake.debug.diagnosis.scale_consistency import (
     with_explicit_clamps,
 )
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.engine.grids import DQ, Q
-from npumake.graph import Node, array
+from npumake.graph.qdq import QDQ_OPERATORS, dequantizers_of, grid_of
 
 MAX_LOG2_REACH = 6.0  # larger misfits count no more
 
@@ -58,13 +57,13 @@ def _is_best(model: ModelUnderTest, repair: Repair, others: Sequence[Repair]) ->
 def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
     """A copy of the model with one scale corrected."""
     graph = model.calibrated.copy()
-    (node,) = (node for node in graph.nodes(Q, DQ) if node.name == repair.name)
-    scale = array(node.inputs[1])
-    assert scale is not None  # a check compares it
-    right = (scale * repair.factor).astype(scale.dtype)
+    (node,) = (node for node in graph.nodes(*QDQ_OPERATORS) if node.name == repair.name)
+    grid = grid_of(node)
+    assert grid is not None  # a check compares it
+    right = (grid.scale * repair.factor).astype(grid.scale.dtype)
     value = graph.constant(f"{repair.name}_repaired", right)
-    for neighbor in (node, *_readers(node)):
-        graph.set_inputs(neighbor, {1: value})
+    for each in (node, *dequantizers_of(node.outputs[0])):
+        graph.set_inputs(each, {1: value})
     return replace(model, calibrated=graph, cache={})
 
 
@@ -78,8 +77,3 @@ def total_misfit(model: ModelUnderTest, uncertain: str) -> float:
 
 def _off(fit: Fit) -> float:
     return min(abs(math.log2(fit.reach)), MAX_LOG2_REACH) if fit.reach > 0.0 else MAX_LOG2_REACH
-
-
-def _readers(node: Node) -> list[Node]:
-    """The DequantizeLinear nodes of a QuantizeLinear."""
-    return [use.node for use in node.outputs[0].uses()] if node.op_type == Q else []

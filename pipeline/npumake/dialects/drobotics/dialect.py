@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from npumake.dialects.drobotics.keys import GROUPS, KEYS, LEGAL, MARCHES, NORMS
 from npumake.dialects.drobotics.notes import notes
-from npumake.dialects.drobotics.rules import check_rules
+from npumake.dialects.drobotics.rules import check_rules, is_x3
 from npumake.dialects.native import NOISE_SAMPLES, Native
 from npumake.dialects.openexplorer.node_requests import (
     NodeRequests,
@@ -131,7 +131,10 @@ def _put_node_requests(vendor: VendorYaml, native: Native) -> None:
     request_units(vendor, requests)
     for node, type in node_types(vendor, types):
         requests.place(node, "output", type, vendor.spot(types))
+        requests.allow_missing(node, vendor.spot(types))
     request_node_info(vendor, requests)
+    if is_x3(vendor):
+        requests.layers.clear()
     requests.put(native)
 
 

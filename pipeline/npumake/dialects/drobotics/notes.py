@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npumake.dialects.drobotics.keys import IGNORED, KEYS, NORMS
+from npumake.dialects.drobotics.rules import NODE_TYPES, is_x3
 from npumake.dialects.openexplorer.keys_without_effect import calibration_notes
 from npumake.dialects.openexplorer.translation import INPUT
 from npumake.dialects.vendor_yaml import VendorYaml, notes_of
@@ -22,6 +23,7 @@ def notes(document: Document) -> tuple[Note, ...]:
         *_input_notes(vendor),
         *_sample_notes(vendor),
         *_default_notes(vendor),
+        *_type_notes(vendor),
     )
 
 
@@ -62,5 +64,13 @@ def _default_notes(vendor: VendorYaml) -> Iterator[Note]:
     level, prefix = f"{COMPILER}.optimize_level", "model_parameters.output_model_file_prefix"
     for key in (level, prefix):
         if vendor.raw_value(key) is None:
-            message = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
-            yield Note(message, vendor.spot(key).key)
+            what = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
+            yield Note(what, vendor.spot(key).key)
+
+
+def _type_notes(vendor: VendorYaml) -> Iterator[Note]:
+    """The guide has both keys for RDK X5 and RDK Ultra; public files give them to RDK X3 too."""
+    for key in NODE_TYPES if is_x3(vendor) else ():
+        if "int16" in str(vendor.raw_value(key)):
+            what = f"int16 of `{key.partition('.')[2]}` is ignored: RDK X3 has none"
+            yield Note(what, vendor.spot(key).value)

@@ -7,12 +7,17 @@ from npumake.dialects.openexplorer.translation import input_sources, whole
 from npumake.dialects.vendor_yaml import VendorYaml
 
 _X3 = "bernoulli2"
+NODE_TYPES = ("model_parameters.node_info", "model_parameters.set_node_data_type")
+
+
+def is_x3(vendor: VendorYaml) -> bool:
+    """Whether the chip is the one without int16."""
+    return vendor.text("model_parameters.march") == _X3
 
 
 def check_rules(vendor: VendorYaml) -> None:
-    """Raises the first ProjectError for a setting that the board of `march` does not support."""
-    is_x3 = vendor.text("model_parameters.march") == _X3
-    (_check_x3 if is_x3 else _check_later)(vendor)
+    """Raises the first ProjectError for what the board of `march` cannot do."""
+    (_check_x3 if is_x3(vendor) else _check_later)(vendor)
     input_sources(vendor)
     check_balance(vendor)
     for key, low, high, other in (
@@ -24,11 +29,6 @@ def check_rules(vendor: VendorYaml) -> None:
 
 
 def _check_x3(vendor: VendorYaml) -> None:
-    for name in ("node_info", "set_node_data_type"):
-        key = f"model_parameters.{name}"
-        if vendor.raw_value(key) is not None:
-            hint = "on RDK X3 use `run_on_cpu` and `run_on_bpu`"
-            raise vendor.error(key, f"`{name}` is for RDK X5 and RDK Ultra", hint)
     if "int16" in vendor.text("calibration_parameters.optimization"):
         raise vendor.error("calibration_parameters.optimization", "RDK X3 has no int16")
     runtime_types = vendor.items("input_parameters.input_type_rt")

@@ -14,7 +14,6 @@ def check_rules(vendor: VendorYaml) -> None:
     """Raises the first ProjectError for a rule that the keys break."""
     _check_march(vendor)
     _check_numbers(vendor)
-    _check_cache(vendor)
     batch, name = "input_parameters.separate_batch", "input_parameters.separate_name"
     if vendor.value(batch) and vendor.raw_value(name) is not None:
         raise vendor.error(name, "both `separate_batch` and `separate_name`", "keep one of them")
@@ -54,9 +53,3 @@ def _check_numbers(vendor: VendorYaml) -> None:
     whole(vendor, f"{_COMPILER}.max_time_per_fc", 1000, 10_000_000, (0,))
     whole(vendor, f"{_COMPILER}.jobs", 1, 4096)
     check_balance(vendor)
-
-
-def _check_cache(vendor: VendorYaml) -> None:
-    mode, path = f"{_COMPILER}.cache_mode", f"{_COMPILER}.cache_path"
-    if vendor.text(mode) != "disable" and vendor.raw_value(path) is None:
-        raise vendor.error(mode, f"`cache_mode: {vendor.text(mode)}` needs `cache_path`")

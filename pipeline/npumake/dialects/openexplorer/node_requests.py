@@ -5,8 +5,9 @@
     set_node_data_type   conv1:int16, the type of the output
     optimization         set_model_output_int8, set_Softmax_input_int16, run_fast
 
-Requests arrive from the weakest to the strongest. Source: the D-Robotics PTQ guide, and the tables
-of OpenExplorer 3.x.
+Wishes come in from the weakest to the strongest. Public files name nodes that the tool inserts, and
+nodes of other models: a name that the model lacks is told, and has no effect. Source: the
+D-Robotics PTQ guide, and the tables of OpenExplorer 3.x.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ EVERY = "*"
 # The BPU lists six rows for a Softmax, which is one node here.
 _ROWS = "reducemax|sub|exp|reducesum|reciprocal|mul"
 _OF_SOFTMAX = re.compile(rf"(.+?)(?:_(?:{_ROWS}))?_FROM_QUANTIZED_SOFTMAX")
+_OF_QUOTIENT = re.compile(r"((?:.*/)?Div(?:_[0-9]+)?)_(?:reciprocal|mul)")
+_OF_SUM = re.compile("UNIT_CONV_FOR_(.+)")
 _PREPROCESS = re.compile(r"HZ_PREPROCESS_FOR_(.+)")
 INTEGERS = ("int8", "int16")
 UNITS = {"BPU": "npu", "CPU": "cpu"}
@@ -40,7 +43,10 @@ def node_name(name: str) -> str:
     """Our name of a node that the vendor's tool inserts; any other name unchanged."""
     if match := _PREPROCESS.fullmatch(name):
         return f"preprocess_{match[1]}"
-    return match[1] if (match := _OF_SOFTMAX.fullmatch(name)) else name
+    for row in (_OF_SOFTMAX, _OF_QUOTIENT, _OF_SUM):
+        if match := row.fullmatch(name):
+            return match[1]
+    return name
 
 
 def inserted_name(name: str) -> str:
@@ -75,6 +81,10 @@ class NodeRequests:
 
     def run(self, name: str, unit: str, spot: RoutePlace) -> None:
         self.units[name] = (unit, spot)
+
+    def allow_missing(self, name: str, spot: RoutePlace) -> None:
+        if name != EVERY:
+            self.optional[name] = spot
 
     def put(self, native: Native) -> None:
         rules = [({name: type}, spot) for name, type, spot in self.types]
@@ -112,6 +122,7 @@ def request_units(vendor: VendorYaml, requests: NodeRequests) -> None:
         key = f"{CALIBRATION}.{name}"
         for node in vendor.items(key):
             requests.run(node_name(node), unit, vendor.spot(key))
+            requests.allow_missing(node_name(node), vendor.spot(key))
 
 
 def request_node_info(vendor: VendorYaml, requests: NodeRequests) -> None:
@@ -123,14 +134,18 @@ def request_node_info(vendor: VendorYaml, requests: NodeRequests) -> None:
     if isinstance(nodes, str):
         for node, type in node_types(vendor, NODE_INFO):
             requests.type(node, type, vendor.spot(NODE_INFO))
+            requests.allow_missing(node, vendor.spot(NODE_INFO))
         return
     hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
     if not isinstance(nodes, dict) or not all(isinstance(item, dict) for item in nodes.values()):
         raise vendor.error(NODE_INFO, "`node_info` must be a mapping of nodes to mappings", hint)
-    for node, fields in nodes.items():
-        for name, value in fields.items():
-            spot = vendor.document.places["model_parameters", "node_info", node, name]
-            _request_field(requests, node_name(node), name, value, spot)
+    for written, fields in nodes.items():
+        spot = vendor.document.places["model_parameters", "node_info", written]
+        for node in map(node_name, filter(None, re.split(r"\s*;\s*", written))):
+            requests.allow_missing(node, spot)
+            for name, value in fields.items():
+                place = vendor.document.places["model_parameters", "node_info", written, name]
+                _request_field(requests, node, name, value, place)
 
 
 def _request_field(

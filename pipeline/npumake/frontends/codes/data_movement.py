@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.errors import GraphError
-from npumake.frontends.codes.pairs import DQ, Q, StoredCodes, quantize_result, real
+from npumake.frontends.codes.pairs import StoredCodes, quantize_result, real
 from npumake.graph import Graph, Node, Value, array
+from npumake.graph.qdq import DEQUANTIZE, QUANTIZE, is_dequantize, is_quantize
 
 MOVES = frozenset(
     {
@@ -53,8 +54,8 @@ def move_reals(graph: Graph) -> None:
 
 def has_moved_codes(graph: Graph) -> bool:
     """Whether an ONNX operator moves codes directly."""
-    quantized = {value for node in graph.nodes(Q) for value in node.outputs}
-    read = {node.inputs[0] for node in graph.nodes(DQ) if array(node.inputs[0]) is None}
+    quantized = {value for node in graph.nodes(QUANTIZE) for value in node.outputs}
+    read = {node.inputs[0] for node in graph.nodes(DEQUANTIZE) if array(node.inputs[0]) is None}
     return any(
         not quantized.isdisjoint(node.inputs) or not read.isdisjoint(node.outputs)
         for node in graph.nodes(*MOVES, *PLACES)
@@ -66,9 +67,9 @@ def _known_grids(graph: Graph) -> dict[Value | None, StoredCodes]:
     DQ."""
     grids: dict[Value | None, StoredCodes] = {}
     for node in graph.nodes():
-        if node.op_type == Q:
+        if is_quantize(node):
             _note(grids, node.outputs[0], node)
-        elif node.op_type == DQ and array(node.inputs[0]) is None:
+        elif is_dequantize(node) and array(node.inputs[0]) is None:
             _note(grids, node.inputs[0], node)
         elif _moves(node) and node.inputs[0] in grids:
             grids.update(dict.fromkeys(node.outputs, grids[node.inputs[0]]))

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array
-
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
+from npumake.graph.qdq import insert_dequantize, insert_quantize, is_dequantize
 
 
 class StoredCodes(NamedTuple):
@@ -35,11 +34,12 @@ def real(graph: Graph, codes: StoredCodes, before: Node, axis: int | None = None
         is_same = tuple(dq.inputs) == codes or (
             len(dq.inputs) == 2 and tuple(dq.inputs) == codes[:2] and codes[2] is None
         )
-        if dq.op_type == DQ and is_same and _stands_before(graph, dq, before):
+        if is_dequantize(dq) and is_same and _stands_before(graph, dq, before):
             return dq.outputs[0]
-    inputs = [value for value in codes if value is not None]
+    parameters = [value for value in codes[1:] if value is not None]
     name = str(codes.codes.name).removesuffix("_quantized")
-    return graph.insert(DQ, inputs, f"{name}_dequantized", before=before, axis=axis)
+    name = f"{name}_dequantized"
+    return insert_dequantize(graph, codes.codes, parameters, name, before=before, axis=axis)
 
 
 def _stands_before(graph: Graph, first: Node, second: Node) -> bool:
@@ -54,8 +54,8 @@ def quantize_result(
     and readers. `output` defaults to the node's first."""
     output = node.outputs[0] if output is None else output
     readers, name = [use.node for use in tuple(output.uses())], str(output.name)
-    inputs = [value for value in (output, scale, zero_point) if value is not None]
-    codes = graph.insert(Q, inputs, f"{name}_codes", after=node)
+    parameters = [value for value in (scale, zero_point) if value is not None]
+    codes = insert_quantize(graph, output, parameters, f"{name}_codes")
     graph.replace_readers(output, codes, readers)
     graph.forget_shape(output, and_type=True)
     if output.is_graph_output():

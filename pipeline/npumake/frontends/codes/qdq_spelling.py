@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.errors import GraphError
-from npumake.frontends.codes.pairs import DQ, Q
 from npumake.graph import (
     Graph,
     Node,
@@ -22,6 +21,7 @@ from npumake.graph import (
     type_name,
     upgraded,
 )
+from npumake.graph.qdq import axis_of, is_dequantize, is_qdq, is_quantize, quantizer_of
 
 NIBBLES = {"int4": "int8", "uint4": "uint8"}
 BYTES = frozenset({"int8", "uint8"})
@@ -37,7 +37,7 @@ def has_strange_pairs(graph: Graph) -> bool:
 
 
 def pairs_of(graph: Graph) -> list[Node]:
-    return [node for node in graph.nodes() if node.op_type in (Q, DQ)]
+    return [node for node in graph.nodes() if is_qdq(node)]
 
 
 def spell(graph: Graph) -> Graph:
@@ -67,7 +67,7 @@ def _attributes(node: Node) -> dict[str, int]:
         raise GraphError(f"`{node.name}` has a scale for each block of a tensor", hint=HINT)
     scale = array(node.inputs[1])
     per_axis = scale is None or scale.size > 1
-    return {"axis": attribute(node, "axis", 1)} if per_axis else {}
+    return {"axis": axis_of(node)} if per_axis else {}
 
 
 def _type(node: Node) -> str | None:
@@ -75,14 +75,14 @@ def _type(node: Node) -> str | None:
     zero_point = node.inputs[2] if len(node.inputs) > 2 else None
     if zero_point is not None and zero_point.dtype is not None:
         return dtype(zero_point)
-    if node.op_type == Q:
+    if is_quantize(node):
         number = attribute(node, "output_dtype", 0)
         return type_name(number) if number else "uint8"
     codes = node.inputs[0]
     if codes is None or codes.dtype is not None:
         return None if codes is None else dtype(codes)
-    maker = codes.producer()
-    return _type(maker) if maker is not None and maker.op_type == Q else "uint8"
+    quantizer = quantizer_of(codes)
+    return "uint8" if quantizer is None else _type(quantizer)
 
 
 def _complete(graph: Graph, node: Node) -> None:
@@ -108,7 +108,7 @@ def _widen(graph: Graph, node: Node) -> None:
     kind = stored if stored in NIBBLES else _type(node)
     if kind not in NIBBLES:
         return
-    if node.op_type != DQ or codes is None or zero_point is None or value is None:
+    if not is_dequantize(node) or codes is None or zero_point is None or value is None:
         raise GraphError(f"`{node.name}` makes codes of 4 bits", hint=HINT)
     wide = np.dtype(NIBBLES[kind])
     inputs = {

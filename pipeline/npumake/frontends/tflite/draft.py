@@ -20,6 +20,7 @@ from npumake.frontends.tflite.schema import TFLiteModel, TFLiteTensor
 from npumake.frontends.tflite.tensors import real, turned
 from npumake.graph import Building, Graph, Value
 from npumake.graph import TensorSpec as Made
+from npumake.graph.qdq import DEQUANTIZE, QUANTIZE
 
 TO_NCHW = (0, 3, 1, 2)  # NHWC -> NCHW
 TO_NHWC = (0, 2, 3, 1)  # NCHW -> NHWC
@@ -152,8 +153,8 @@ class GraphDraft:
         name = tensor.name
         scale = self._stored(f"{name}_scale", grid.scale)
         zero_point = self._stored(f"{name}_zero_point", grid.zero_point)
-        codes = self._added("QuantizeLinear", [value, scale, zero_point], f"{name}_quantized")
-        return self._added("DequantizeLinear", [codes, scale, zero_point], f"{name}_dequantized")
+        codes = self._added(QUANTIZE, [value, scale, zero_point], f"{name}_quantized")
+        return self._added(DEQUANTIZE, [codes, scale, zero_point], f"{name}_dequantized")
 
     def _constant(self, tensor: TFLiteTensor) -> Value:
         """Codes behind their DQ, half precision as float32, others unchanged."""
@@ -167,7 +168,7 @@ class GraphDraft:
         grid = [self._stored(f"{tensor.name}_{part}", values) for part, values in parts]
         axis = tensor.grid.axis if tensor.grid.scale.ndim else None
         name = f"{tensor.name}_dequantized"
-        return self._added("DequantizeLinear", [stored, *grid], name, axis=axis)
+        return self._added(DEQUANTIZE, [stored, *grid], name, axis=axis)
 
     def _stored(self, name: str, values: np.ndarray) -> Value:
         self.room -= values.nbytes

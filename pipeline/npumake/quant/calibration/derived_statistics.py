@@ -13,7 +13,6 @@ such a function may have, where l <= t <= h.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -140,15 +139,11 @@ def with_derived(
         name: DerivedStatistics(tensor, statistics.samples[name], statistics.channels.get(name))
         for name, tensor in statistics.tensors.items()
     }
-    readers, tables = _by_source(derived), _tables(derived)
-    images: dict[str, DerivedStatistics] = {}
     for name, how in derived.items():
         if isinstance(how, ConcatStatistics):
             entries[name] = _join(how, [entries[part] for part in how.parts])
-            continue
-        if name not in images:  # all functions of one source are computed together
-            images |= _images(readers[how.source], entries[how.source], tables)
-        entries[name] = images[name]
+        else:
+            entries[name] = _of_function(how, entries[how.source])
     channels = {name: entries[name].channels for name in names}
     return Statistics(
         {name: entries[name].tensor for name in names},
@@ -169,21 +164,6 @@ def _join(how: ConcatStatistics, parts: Sequence[DerivedStatistics]) -> DerivedS
     )
 
 
-def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, FunctionStatistics]]:
-    by_source: dict[str, dict[str, FunctionStatistics]] = defaultdict(dict)
-    for name, how in derived.items():
-        if isinstance(how, FunctionStatistics):
-            by_source[how.source][name] = how
-    return by_source
-
-
-def _tables(derived: Mapping[str, Derivation]) -> dict[str, Int64]:
-    """Empty counts for every function's tensor, as slices of one array: many arrays cost more to
-    allocate."""
-    names = [name for name, how in derived.items() if isinstance(how, FunctionStatistics)]
-    return dict(zip(names, np.zeros((len(names), 2, BINS), np.int64), strict=True))
-
-
 def centres(h: Histogram) -> Floats:
     """The observed values, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
@@ -195,49 +175,40 @@ def _middles(h: Histogram) -> tuple[Floats, Int64]:
     """The middles of the non-empty bins, clipped to the extremes, and their counts: (n,), negative
     ones first."""
     flat = h.counts.reshape(-1)
-    at = np.flatnonzero(flat != 0)  # three times as fast as on integers
+    at = np.flatnonzero(flat)
     below = int(np.searchsorted(at, BINS))
     x = ((at & BINS - 1) + 0.5) * 2.0**h.exponent
     np.negative(x[:below], out=x[:below])
     return np.clip(x, h.low, h.high, out=x), flat[at]
 
 
-def _images(
-    hows: Mapping[str, FunctionStatistics], source: DerivedStatistics, tables: Mapping[str, Int64]
-) -> dict[str, DerivedStatistics]:
-    """The statistics of all functions of one tensor, counted in `tables`. Each function runs once,
-    over the middles of the bins and all extremes."""
+def _of_function(how: FunctionStatistics, source: DerivedStatistics) -> DerivedStatistics:
+    """The statistics of a function of one tensor, which runs over the middles of the bins and all
+    extremes."""
     h, samples, channels = source
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
     ends = samples if channels is None else _behind(samples, channels)
     points = np.concatenate([x, ends.low, ends.high])
-    results: dict[Callable[[Floats], Floats], Floats] = {}
-    images = {}
-    for name, how in hows.items():
-        if how.f not in results:
-            results[how.f] = how.f(points)
-        y = points * results[how.f] if how.gated else results[how.f]
-        tensor, turns = _image(h, x, y[: len(x)], often, tables[name])
-        low, high = _extremes(ends, np.split(y[len(x) :], 2), turns)
-        own = len(samples.low)
-        of_channels = None if channels is None else Extremes(low[own:], high[own:])
-        images[name] = DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
-    return images
+    y = points * how.f(points) if how.gated else how.f(points)
+    tensor, turns = _image(h, x, y[: len(x)], often)
+    low, high = _extremes(ends, np.split(y[len(x) :], 2), turns)
+    own = len(samples.low)
+    of_channels = None if channels is None else Extremes(low[own:], high[own:])
+    return DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
 
 
 def _behind(a: Extremes, b: Extremes) -> Extremes:
     return Extremes(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
 
 
-def _image(
-    h: Histogram, x: Floats, y: Floats, often: Int64, counts: Int64
-) -> tuple[Histogram, Turns]:
-    """The histogram of y = f(x) in `counts`, and the turning points: least and largest y that are
-    not at an end of x."""
+def _image(h: Histogram, x: Floats, y: Floats, often: Int64) -> tuple[Histogram, Turns]:
+    """The histogram of y = f(x), and the turning points: least and largest y that are not at an end
+    of x."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
+    counts = np.zeros((2, BINS), np.int64)
     np.add.at(counts.reshape(-1), codes(y.astype(np.float32), scale_of(exponent)), often)
     turns = [(x[end], y[end]) for end in ends if h.low < x[end] < h.high]
     return Histogram(exponent, counts, low, high, h.count), turns

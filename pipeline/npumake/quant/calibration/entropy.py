@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from npumake.graph.qdq import Grid
 from npumake.kernels.histogram import BINS, Histogram, histogram
-from npumake.quant.precision.grids import Grid
 
 BIN_WIDTH = 8  # histogram bins in one bin here: 2048 magnitudes on either side of zero
 

@@ -1,50 +1,39 @@
 """Observe: activation statistics of all tensors over all samples, in one pass and bounded memory.
 
-onnxruntime runs the float graph and writes the watched tensors into a buffer, segment by segment
-where there is much to write (engine.observed_session). The values of a segment are counted before
-the next one overwrites them. Derived tensors are not watched (calibration.derived_statistics).
-Memory is O(tensors * bins) and one buffer per thread. Neither the order of the samples nor the
-number of threads changes a byte.
+onnxruntime runs the float graph and writes the observed tensors of a sample into a buffer. They are
+counted before the next sample overwrites them. Derived tensors are not observed
+(calibration.derived_statistics). Memory is O(tensors * bins) and one buffer per thread. Neither the
+order of the samples nor the number of threads changes a byte.
 
-A model whose watched tensors exceed MAX_WATCHED_BYTES is watched group by group, in several passes.
+A model whose tensors exceed MAX_OBSERVED_BYTES is observed group by group, in several passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.engine.observed_session import watching
+from npumake.engine.observed_session import ObservedSession
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import shared_out, threads
+from npumake.engine.partial.walk import Series
 from npumake.errors import StageError
-from npumake.graph import ExtraOutput, Graph
+from npumake.graph import Graph
 from npumake.progress import track
-from npumake.quant.calibration.buffer_layout import Layout, room_for
-from npumake.quant.calibration.derived_statistics import derivations, with_derived
-from npumake.quant.calibration.histogram_observer import HistogramObserver
-from npumake.quant.calibration.softmax_inputs import (
-    MAX_WATCHED_VALUE,
-    ProbedGraph,
-    with_peak_probes,
+from npumake.quant.calibration.buffer_layout import (
+    BufferLayout,
+    ObservedTensor,
+    observed_tensor,
 )
-from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.calibration.subsampling import TensorSlices, sampled_outputs, slices_of
+from npumake.quant.calibration.derived_statistics import derivations, with_derived
+from npumake.quant.calibration.histogram_observer import HistogramObserver, ThreadObserver
+from npumake.quant.calibration.softmax_inputs import MAX_WATCHED_VALUE, with_peak_probes
+from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.precision.placement import observed_tensors
 
-Names = Mapping[str, Sequence[str]]  # names of a tensor's slices, by tensor
-
-MAX_WATCHED_BYTES = 1 << 28  # over all threads
-
-
-class Series(Protocol):
-    """Samples that can be iterated more than once."""
-
-    def __iter__(self) -> Iterator[Feeds]: ...
-
-    def __len__(self) -> int: ...
+MAX_OBSERVED_BYTES = 1 << 28  # over all threads
 
 
 def observe(
@@ -53,7 +42,7 @@ def observe(
     operators: Operators = NO_OPERATORS,
     *,
     first: int = 0,
-    ceiling: int = MAX_WATCHED_BYTES,
+    ceiling: int = MAX_OBSERVED_BYTES,
 ) -> Statistics:
     """The statistics of every observed tensor of `graph` over `feeds`; sample numbers start at
     `first`.
@@ -64,22 +53,25 @@ def observe(
     derived = derivations(graph, names)
     probes = with_peak_probes(graph)
     values = probes.graph.values()
-    watched = (*(name for name in names if name not in derived), *probes.peaks.values())
-    views = {name: slices_of(values[name]) for name in watched}
-    for name, view in views.items():
-        if not view.elements:
-            shape = list(view.shape)
+    tensors = [
+        observed_tensor(values[name], probes.bounded.get(name, name))
+        for name in (*(n for n in names if n not in derived), *probes.peaks.values())
+    ]
+    for tensor in tensors:
+        if not tensor.elements:
             hint = "remove it from the model: it has no elements"
-            raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
-    statistics = Statistics({})
-    for group in _groups(views, ceiling):
-        for part in _observed(probes, group, feeds, operators, first, ceiling):
-            statistics = Statistics(
-                {**statistics.tensors, **part.tensors},
-                {**statistics.channels, **part.channels},
-                {**statistics.samples, **part.samples},
-                part.numbers,
-            )
+            what = f"`{tensor.name}` holds no value, its shape is {list(tensor.shape)}"
+            raise StageError(what, hint=hint)
+    parts = [
+        _observed(probes.graph, BufferLayout(group), feeds, operators, first, ceiling)
+        for group in _groups(tensors, ceiling)
+    ]
+    statistics = Statistics(
+        {name: each for part in parts for name, each in part.tensors.items()},
+        {name: each for part in parts for name, each in part.channels.items()},
+        {name: each for part in parts for name, each in part.samples.items()},
+        parts[0].numbers if parts else (),
+    )
     if not statistics.numbers:
         return statistics
     return with_derived(_with_peaks(statistics, probes.peaks), derived, names)
@@ -98,78 +90,56 @@ def _with_peaks(statistics: Statistics, probes: Mapping[str, str]) -> Statistics
     )
 
 
-def _groups(views: Mapping[str, TensorSlices], ceiling: int) -> Iterator[dict[str, TensorSlices]]:
+def _groups(tensors: Sequence[ObservedTensor], ceiling: int) -> Iterator[list[ObservedTensor]]:
     """The tensors in order, in groups within the ceiling of at least one tensor."""
-    group: dict[str, TensorSlices] = {}
+    group: list[ObservedTensor] = []
     total = 0
-    for name, view in views.items():
-        size = 4 * view.elements
+    for tensor in tensors:
+        size = 4 * tensor.elements
         if group and total + size > ceiling:
             yield group
-            group, total = {}, 0
-        group[name] = view
+            group, total = [], 0
+        group.append(tensor)
         total += size
     if group:
         yield group
 
 
 def _observed(
-    probes: ProbedGraph,
-    views: Mapping[str, TensorSlices],
+    graph: Graph,
+    layout: BufferLayout,
     feeds: Series,
     operators: Operators,
     first: int,
     ceiling: int,
-) -> Iterator[Statistics]:
-    elements = sum(view.elements for view in views.values())
+) -> Statistics:
+    elements = layout.starts[-1]
     at_once = max(1, min(threads(), ceiling // (4 * elements)))
-    graph = probes.graph
-    pieces = {name: _outputs_for(probes, name, view) for name, view in views.items()}
-    watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
-    names = {
-        name: [str(piece) for piece in tensor_pieces] for name, tensor_pieces in pieces.items()
-    }
-    layouts = [_layout(views, names, segment, watched.blocks) for segment in watched.segments]
-    starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
-    max_elements = max(layout.elements for layout in layouts)
-    tallies = [HistogramObserver(layout, at_once) for layout in layouts]
+    session = ObservedSession(graph, [tensor.output for tensor in layout.tensors], operators)
+    histograms = HistogramObserver(layout, at_once)
+    observers = [ThreadObserver(histograms) for _ in range(at_once)]
 
-    def counting() -> Callable[[tuple[int, Feeds]], None]:
-        write, shares = (
-            watched.writer(starts, room_for(max_elements)),
-            [tally.share() for tally in tallies],
-        )
+    def observing(observer: ThreadObserver) -> Callable[[tuple[int, Feeds]], None]:
+        buffer = np.empty(elements, np.float32)
+        write = session.writer(layout.views(buffer))
 
-        def count(numbered: tuple[int, Feeds]) -> None:
+        def look(numbered: tuple[int, Feeds]) -> None:
             number, feeds = numbered
-            for tally, share, written in zip(tallies, shares, write(feeds), strict=True):
-                tally.add(number, written, share)
+            write(feeds)
+            observer.add(number, buffer)
 
-        return count
+        return look
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
-    shared_out([counting() for _ in range(at_once)], numbered)
-    return (tally.statistics() for tally in tallies)
-
-
-def _outputs_for(probes: ProbedGraph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
-    if len(view.pieces) == 1 and name in probes.bounded:
-        return [probes.bounded[name]]
-    return sampled_outputs(probes.graph, name, view)
-
-
-def _layout(
-    views: Mapping[str, TensorSlices],
-    names: Names,
-    segment: Collection[str],
-    blocks: Mapping[str, int],
-) -> Layout:
-    """The layout of the tensors whose slices one segment produces."""
-    own = {name: view for name, view in views.items() if names[name][-1] in segment}
-    return Layout({n: replace(view, block=blocks.get(names[n][-1], 1)) for n, view in own.items()})
-
-
-def _starts(layout: Layout, names: Names) -> Iterator[tuple[str, int]]:
-    """The start of each slice, by its name."""
-    pieces = (piece for name in layout.views for piece in names[name])
-    return zip(pieces, layout.starts, strict=True)
+    shared_out([observing(observer) for observer in observers], numbered)
+    extremes = observers[0].extremes
+    for observer in observers:
+        observer.count()
+    for observer in observers[1:]:
+        extremes.merge(observer.extremes)
+    if not extremes.samples:
+        return Statistics({})
+    low, high = extremes.by_sample()
+    samples = {t.name: Extremes(low[:, n], high[:, n]) for n, t in enumerate(layout.tensors)}
+    tensors, numbers = histograms.histograms(extremes), tuple(sorted(extremes.samples))
+    return Statistics(tensors, extremes.by_channel(), samples, numbers)

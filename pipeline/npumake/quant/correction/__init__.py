@@ -4,7 +4,6 @@
     cross_layer_equalization  equal channel sizes  adaptive_rounding   rounds for the layer's output
     smoothquant               activations to weights   weight_clipping least-squares weight scales
     rescale_groups            shared by these two  bias_correction     removes mean shifts
-    steps, walk               layer-wise execution
 
 A project or the search decides which of them apply.
 """

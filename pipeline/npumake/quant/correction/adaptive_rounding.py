@@ -19,7 +19,7 @@ limit of the bias, and the one of least loss wins.
 X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
 order, whatever the number of threads.
 
-Memory: BUDGET_BYTES for carried tensors (correction.walk), as much for the positions that are
+Memory: BUDGET_BYTES for carried tensors (engine.partial.walk), as much for the positions that are
 multiplied at once (MAX_POSITIONS of each sample, or as many more where not all samples are on the
 way), and H of one layer, at most MAX_HESSIAN_BYTES. Larger layers keep the nearest codes.
 """
@@ -34,16 +34,15 @@ import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.cut import steps_at
+from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
 from npumake.graph import Graph, Node, Value, attribute
+from npumake.graph.qdq import grid_behind
 from npumake.kernels.window import padded, windows
-from npumake.quant.calibration.observe import Series
 from npumake.quant.correction.rounding import MAX_EXHAUSTIVE_WEIGHTS, best, best_scale, rounded
-from npumake.quant.correction.steps import BUDGET_BYTES, steps
-from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.grids import MAX_BIAS
 from npumake.quant.precision.linear_layers import (
     LinearLayer,
-    grid_of,
     quantized_layers,
     set_bias,
     set_scale,
@@ -85,8 +84,8 @@ def round_adaptively(
     twins = {str(node.name): node for node in optimized_float.nodes()}
     layers = [layer for layer in quantized_layers(graph) if _is_rounded(layer, twins)]
     nodes = [layer.node for layer in layers]
-    cut = steps(graph, nodes, first=True)
-    as_meant = steps(optimized_float, [twins[str(node.name)] for node in nodes], first=True)
+    cut = steps_at(graph, nodes, first=True)
+    as_meant = steps_at(optimized_float, [twins[str(node.name)] for node in nodes], first=True)
     walk = LayerWalk(
         [LayerRoute(graph, cut), LayerRoute(optimized_float, as_meant)], feeds, operators, budget
     )
@@ -109,10 +108,10 @@ def _is_rounded(layer: LinearLayer, twins: Mapping[str, Node]) -> bool:
 
 def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:
     """Edits in place: the weights of a layer, their scales, and the bias."""
-    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
+    weights, inputs = grid_behind(layer.node.inputs[1]), grid_behind(layer.x)
     assert weights is not None
     assert inputs is not None
-    rows, step = _weights(layer), float(inputs.scale[0])
+    rows, step = _weights(layer), float(inputs.scale.item())
     compensated = rows + compensation(moments)
     limits = np.iinfo(weights.zero_point.dtype)
     scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
@@ -194,7 +193,7 @@ def _about_means(weights: np.ndarray, moments: Moments, count: int) -> Moments:
 
 def _codes(layer: LinearLayer, real: np.ndarray) -> np.ndarray:
     """X and F in codes, in the shape of `real`."""
-    grid = grid_of(layer.x)
+    grid = grid_behind(layer.x)
     assert grid is not None
     x, f = real / grid.scale
     return np.stack([np.rint(x), np.rint(f * FLOAT_INPUT_PARTS) / FLOAT_INPUT_PARTS])

@@ -8,7 +8,7 @@ It is measured per channel over all samples and positions,
 before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2). A
 layer must see the corrected outputs of those before it: if two in a row were corrected at once, the
 second would remove the shift of the first again, and in a deep model such doubles grow. So the
-graph runs in steps (correction.steps), and each output is carried on without d:
+graph runs in steps (engine.partial.cut), and each output is carried on without d:
 
     y_q' = y_q - d
 
@@ -19,7 +19,7 @@ standard deviation from the twelfth layer on. Correction reduces the shift of th
 0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of
 1.0, and no detection is confident. With int16 at the stem the noise is gone, and correction helps.
 
-Memory is that of carried tensors (correction.walk).
+Memory is that of carried tensors (engine.partial.walk).
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.float_session import float_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.cut import steps_at
+from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes, per_axis
-from npumake.quant.calibration.observe import Series
-from npumake.quant.correction.steps import BUDGET_BYTES, steps
-from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 
@@ -60,7 +59,7 @@ def correct_biases(
     ]
     if not layers:  # onnxruntime refuses a model without outputs
         return graph
-    cut = steps(graph, {layer.node for layer in layers})
+    cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
     meant = _means(optimized_float, named, walk, operators)

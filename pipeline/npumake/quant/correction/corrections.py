@@ -17,9 +17,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from npumake.custom.operators import Operators
+from npumake.engine.partial.walk import Series
 from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.calibration.observe import Series
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.adaptive_rounding import round_adaptively
 from npumake.quant.correction.bias_correction import correct_biases

@@ -25,9 +25,9 @@ from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.float_session import float_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.walk import Series
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes
-from npumake.quant.calibration.observe import Series
 from npumake.quant.calibration.statistics import Extremes
 from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
 from npumake.quant.precision.linear_layers import LinearLayer

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph
+from npumake.graph.qdq import grid_behind
 from npumake.quant.precision.grids import MAX_BIAS
-from npumake.quant.precision.linear_layers import LinearLayer, grid_of, quantized_layers, set_scale
+from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_scale
 from npumake.targets.target import WeightGrid
 
 CLIP_RATIOS = np.linspace(1.0, 0.5, 51)
@@ -33,12 +34,12 @@ def clip_weights(calibrated: Graph, scheme: WeightGrid) -> Graph:
 
 def _clipped_scale(layer: LinearLayer, scheme: WeightGrid) -> np.ndarray:
     """float32 in the shape of the present scale."""
-    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
+    weights, inputs = grid_behind(layer.node.inputs[1]), grid_behind(layer.x)
     assert weights is not None
     assert inputs is not None
     rows = layer.kernel().reshape(layer.channels, -1)
     scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
-    smallest = np.abs(layer.bias()) / (float(inputs.scale[0]) * MAX_BIAS)
+    smallest = np.abs(layer.bias()) / (float(inputs.scale.item()) * MAX_BIAS)
     limits = np.iinfo(weights.zero_point.dtype)
     ratios = POWER_OF_TWO_RATIOS if scheme.power_of_two else CLIP_RATIOS
     errors = np.stack([square_errors(rows, r * scale, limits) for r in ratios])

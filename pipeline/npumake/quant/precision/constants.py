@@ -19,7 +19,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from npumake.graph import Node
-from npumake.quant.precision.grids import MIN_RANGE, Grid, activation_grid
+from npumake.graph.qdq import Grid
+from npumake.quant.precision.grids import MIN_RANGE, activation_grid
 from npumake.quant.precision.scale_limits import (
     ADDED_BITS,
     Interval,

@@ -7,7 +7,9 @@ All tensors of the result are tensors of that graph, so its statistics hold.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from npumake.borders.chroma import ChromaGains, with_chroma_gains
 from npumake.errors import ProjectError
 from npumake.graph import Graph
 from npumake.passes.added_passes import added_passes
@@ -25,6 +27,8 @@ def in_form(graph: Graph, target: Target) -> Graph:
     passes: list[Callable[[Graph], int]] = []
     if target.form is not None and target.form.silu:
         passes.append(fuse_silu)
+    if target.form is not None and target.form.chroma:
+        passes.append(partial(with_chroma_gains, gains=ChromaGains(*target.form.chroma)))
     if target.name not in OWN_TARGETS:
         passes += added_passes(target.name)
     if not passes:

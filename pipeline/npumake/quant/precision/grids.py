@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from npumake.graph.qdq import Grid
 from npumake.kernels.affine import dequantize, other_axes, per_axis, quantize
 from npumake.targets.target import Activations, WeightGrid
 
@@ -35,13 +36,6 @@ HALFWAY_STEPS = 0.001
 MAX_DEAD_SCALE_RATIO = 2.0**20
 MAX_BIAS = 2**30  # half of int32 is left to the accumulator
 MAX_WIDE_BIAS = 2**44  # with int16 weights: requantized values have 46 bits
-
-
-class Grid(NamedTuple):
-    """Scale and zero point of a tensor, or of each of its channels."""
-
-    scale: np.ndarray  # float32, () or (channels,)
-    zero_point: np.ndarray  # of the grid's dtype, the same shape
 
 
 class Grids(NamedTuple):

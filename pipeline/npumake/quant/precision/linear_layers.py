@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from npumake.graph import Graph, Node, Value, array, attribute, producer
-from npumake.quant.precision.grids import Grid
+from npumake.graph import Graph, Node, Value, array, attribute
+from npumake.graph.qdq import grid_behind, pair_of
 
 LINEAR_OPERATORS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 DEFAULT_ATTRIBUTES = {
@@ -21,7 +21,6 @@ DEFAULT_ATTRIBUTES = {
     "beta": 1.0,
     "transA": 0,
 }  # of a Gemm that is a plain product
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 class LinearLayer(NamedTuple):
@@ -79,7 +78,7 @@ def layer(node: Node) -> LinearLayer | None:
     if any(attribute(node, name, plain) != plain for name, plain in DEFAULT_ATTRIBUTES.items()):
         return None
     x, weight = node.inputs[:2]
-    pair = _behind_pair(weight)
+    pair = pair_of(weight)
     constant = weight if pair is None else pair[0].inputs[0]
     values = array(constant)
     if x is None or array(x) is not None or constant is None or values is None:
@@ -96,21 +95,10 @@ def layer(node: Node) -> LinearLayer | None:
     return linear
 
 
-def grid_of(value: Value | None) -> Grid | None:
-    """The grid of a DequantizeLinear output; None for any other value."""
-    maker = None if value is None else producer(value)
-    if maker is None or maker.op_type != DQ:
-        return None
-    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:3])
-    if scale is None or zero_point is None:
-        return None
-    return Grid(scale.reshape(-1), zero_point.reshape(-1))
-
-
 def quantized_layers(graph: Graph) -> list[LinearLayer]:
     """The layers that run in integers: one input scale, symmetric weights."""
     layers = [linear for node in graph.nodes() if (linear := layer(node)) is not None]
-    grids = [(grid_of(linear.x), grid_of(linear.node.inputs[1])) for linear in layers]
+    grids = [(grid_behind(linear.x), grid_behind(linear.node.inputs[1])) for linear in layers]
     return [
         linear
         for linear, (x, w) in zip(layers, grids, strict=True)
@@ -159,11 +147,3 @@ def as_weight(node: Node, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:
     elif node.op_type != "Conv":
         kernel = kernel[0, :, :, 0] if attribute(node, "transB", 0) else kernel[0, :, :, 0].T
     return kernel.reshape(like.shape).astype(like.dtype)
-
-
-def _behind_pair(weight: Value | None) -> tuple[Node, Node] | None:
-    real = None if weight is None else producer(weight)
-    if real is None or real.op_type != DQ or real.inputs[0] is None:
-        return None
-    codes = producer(real.inputs[0])
-    return (codes, real) if codes is not None and codes.op_type == Q else None

@@ -5,6 +5,7 @@ A vendor's file may set the type of an operator for models without it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -15,6 +16,7 @@ from npumake.project.sections import Quantization
 from npumake.quant.precision.selectors import select_nodes
 
 T = TypeVar("T")
+CLOSE = 0.9  # similarity of names, of which those of one model have much in common
 MISSING = "the rule for `{}` has no effect: the model has no such node"
 
 
@@ -34,7 +36,16 @@ def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantizat
         cpu=tuple(name for name in quantization.cpu if name not in absent),
         npu=tuple(name for name in quantization.npu if name not in absent),
     )
-    return remaining, [MISSING.format(name.removesuffix("(*)")) for name in absent]
+    return remaining, [_told(graph, name) for name in absent]
+
+
+def _told(graph: Graph, name: str) -> str:
+    """A note; of a single node with the name that may be meant."""
+    if name.endswith("(*)"):
+        return MISSING.format(name.removesuffix("(*)"))
+    names = [str(node.name) for node in graph.nodes()]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=CLOSE)
+    return MISSING.format(name) + (f"; did you mean `{near[0]}`?" if near else "")
 
 
 def _is_there(graph: Graph, name: str) -> bool:

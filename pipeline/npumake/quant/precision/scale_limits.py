@@ -29,7 +29,8 @@ import numpy as np
 from npumake.engine.fusion import result
 from npumake.engine.rules import RULES
 from npumake.graph import Node, Value, array, attribute, shape
-from npumake.quant.precision.grids import Grid, Grids, power_of_two
+from npumake.graph.qdq import Grid
+from npumake.quant.precision.grids import Grids, power_of_two
 from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 SUM_BITS, WIDE_SUM_BITS = 18, 13

@@ -10,74 +10,25 @@ all others  float, and so is every constant of a float node
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from npumake.engine.rules import CONSTANT_OPERANDS, RULES
 from npumake.engine.tflite_rules import TWICE
-from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.graph import Graph, Node
+from npumake.graph.qdq import (
+    Grid,
+    StoredConstant,
+    insert_dequantize,
+    insert_pair,
+    stored_constant,
+)
 from npumake.kernels import affine
-from npumake.quant.precision.grids import Grid
 from npumake.quant.qdq.insert import channel_axis, groups_of_scales
-from npumake.quant.qdq.pairs import DQ, Q, pair
 from npumake.quant.qdq.uint8_to_int8 import SIGNED_TYPES
 from npumake.targets.target import Target
 
 BIAS_SCALE_RTOL = 1e-4  # relative error of a bias scale, a float32 product
-
-
-class StoredConstant(NamedTuple):
-    """A constant behind a DQ: real = scale * (codes - zero point), per channel along `axis`."""
-
-    codes: np.ndarray
-    scale: np.ndarray
-    zero_point: np.ndarray
-    axis: int
-
-    @property
-    def real(self) -> np.ndarray:
-        return affine.dequantize(
-            self.codes, self._per_axis(self.scale), self._per_axis(self.zero_point)
-        )
-
-    @property
-    def steps(self) -> np.ndarray:
-        return np.subtract(self.codes, self._per_axis(self.zero_point), dtype=np.int32)
-
-    @property
-    def is_symmetric_int8(self) -> bool:
-        return self.codes.dtype == np.int8 and not self.zero_point.any()
-
-    def _per_axis(self, values: np.ndarray) -> np.ndarray:
-        return affine.per_axis(values, self.codes.ndim, self.axis)
-
-
-def stored_constant(value: Value | None) -> StoredConstant | None:
-    """The constant behind a DQ with a known scale; None for any other value."""
-    dequantizer = None if value is None else producer(value)
-    if dequantizer is None or dequantizer.op_type != DQ or len(dequantizer.inputs) < 3:
-        return None
-    codes, scale, zero_point = (array(parameter) for parameter in dequantizer.inputs)
-    if scale is None or zero_point is None:
-        return None
-    if codes is None:
-        codes = _codes(dequantizer.inputs[0])
-    axis = attribute(dequantizer, "axis", 1)
-    return None if codes is None else StoredConstant(codes, scale, zero_point, axis)
-
-
-def _codes(value: Value | None) -> np.ndarray | None:
-    """The codes of a float constant behind a Q, as training leaves weights."""
-    quantizer = None if value is None else producer(value)
-    if quantizer is None or quantizer.op_type != Q or len(quantizer.inputs) < 3:
-        return None
-    real, scale, zero_point = (array(parameter) for parameter in quantizer.inputs)
-    if real is None or scale is None or zero_point is None:
-        return None
-    axis, limits = attribute(quantizer, "axis", 1), np.iinfo(zero_point.dtype)
-    step, zero = (affine.per_axis(part, real.ndim, axis) for part in (scale, zero_point))
-    return affine.quantize(real, step, zero, limits.min, limits.max).astype(zero_point.dtype)
 
 
 def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> bool:
@@ -155,7 +106,7 @@ def _regrid(graph: Graph, node: Node, index: int, constant: StoredConstant) -> b
     value = node.inputs[index]
     assert value is not None
     real = graph.constant(f"{value.name}_real", constant.real)
-    dequantized = pair(graph, real, grid, str(value.name), axis=axis, before=node).real
+    dequantized = insert_pair(graph, real, grid, str(value.name), axis=axis, before=node).real
     graph.set_inputs(node, {index: dequantized})
     return True
 
@@ -203,6 +154,7 @@ def _shift(graph: Graph, node: Node, index: int, constant: StoredConstant) -> No
     )
     name = str(value.name)
     scale = graph.constant(f"{name}_scale", constant.scale.reshape(()))
-    inputs = [graph.constant(f"{name}_codes", codes), scale]
-    inputs.append(graph.constant(f"{name}_zero_point", zero_point.reshape(())))
-    graph.set_inputs(node, {index: graph.insert(DQ, inputs, f"{name}_signed", before=node)})
+    stored = graph.constant(f"{name}_codes", codes)
+    parameters = scale, graph.constant(f"{name}_zero_point", zero_point.reshape(()))
+    real = insert_dequantize(graph, stored, parameters, f"{name}_signed", before=node)
+    graph.set_inputs(node, {index: real})

@@ -16,9 +16,18 @@ from npumake.engine.quantized_node import is_constant
 from npumake.engine.rules import PLACES, RULES
 from npumake.engine.tflite_rules import TWICE, computes
 from npumake.errors import ProjectError, Route
-from npumake.graph import Graph, Node, Value, annotate, array, keep_float, only_consumer, producer
+from npumake.graph import Graph, Node, Value, annotate, keep_float
+from npumake.graph.qdq import (
+    QDQ_OPERATORS,
+    Grid,
+    dequantizer_of,
+    first_quantizer,
+    is_qdq,
+    scalar_grid_of,
+    sole_quantizer,
+)
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.precision.grids import Grid, image_grid
+from npumake.quant.precision.grids import image_grid
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, runs
 from npumake.quant.precision.precision_plan import MAX_NAMES_IN_NOTE, plan_precision
 from npumake.quant.precision.type_propagation import WIDE, is_of_one_type
@@ -34,7 +43,6 @@ from npumake.quant.qdq.fixed_output_params import requantize_fixed_outputs
 from npumake.quant.qdq.grid_assignment import type_of
 from npumake.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
 from npumake.quant.qdq.merge_pairs import merge_pairs, refuse_wide
-from npumake.quant.qdq.pairs import DQ, Q
 from npumake.quant.qdq.uint8_to_int8 import to_signed
 from npumake.targets.target import Target
 
@@ -49,7 +57,7 @@ LOAD = "load"
 
 def carries_grids(graph: Graph) -> bool:
     """Whether a tensor that is computed or fed lies on a grid of the model's own."""
-    return any(not is_constant(node.inputs[0]) for node in graph.nodes(Q, DQ))
+    return any(not is_constant(node.inputs[0]) for node in graph.nodes(*QDQ_OPERATORS))
 
 
 def check_method(graph: Graph, calibration: Calibration) -> None:
@@ -95,7 +103,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
     units = requested_types(graph, quantization)
     moved = list[str]()
     for node in graph.nodes():
-        if node.op_type in (Q, DQ):
+        if is_qdq(node):
             continue
         chip = runs(node, target, node in units.npu) and computes(node, target.rounding)
         if node in units.cpu or not chip:
@@ -117,7 +125,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
 def _quantize_images(graph: Graph, target: Target) -> None:
     """Quantizes 8-bit images, whose pixels are codes."""
     for value in graph.inputs:
-        if str(value.name) in images(graph) and not _is_quantized(value):
+        if str(value.name) in images(graph) and not first_quantizer(value):
             readers = {use.node for use in value.uses()}
             quantize_activation(graph, value, image_grid(target.activations), readers)
 
@@ -129,13 +137,13 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
         make_constants_real(graph, node)
         return False
     output = result(node)
-    if node.op_type in EXACT_MOVES and not _is_quantized(output):
+    if node.op_type in EXACT_MOVES and not first_quantizer(output):
         quantize_activation(graph, output, lies_on[activations(node)[0]], {node})
-    if not _goes_into_a_grid(output) and node.op_type not in PLACES:
+    if not sole_quantizer(output) and node.op_type not in PLACES:
         make_constants_real(graph, node)
         return False
     read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-    made_on = [grid for use in output.uses() if (grid := grid_of(use.node)) is not None]
+    made_on = [grid for use in output.uses() if (grid := scalar_grid_of(use.node)) is not None]
     if not _has_types(node, [*read.values(), *made_on], target):
         keep_float(node)
         make_constants_real(graph, node)
@@ -174,30 +182,9 @@ def _notes(summary: str, names: Sequence[str]) -> list[str]:
     return [f"{summary}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{suffix}"] if names else []
 
 
-def _goes_into_a_grid(output: Value) -> bool:
-    """Whether one Q alone reads the value."""
-    reader = only_consumer(output)
-    return reader is not None and reader.op_type == Q
-
-
-def _is_quantized(value: Value) -> bool:
-    return any(use.node.op_type == Q for use in value.uses())
-
-
 def _grid(value: Value) -> Grid | None:
     """The per-tensor grid of a dequantized value."""
-    maker: Node | None = producer(value)
-    return None if maker is None or maker.op_type != DQ else grid_of(maker)
-
-
-def grid_of(pair: Node) -> Grid | None:
-    """The per-tensor grid of a Q or DQ; None for any other node."""
-    if pair.op_type not in (Q, DQ) or len(pair.inputs) < 3:
-        return None
-    scale, zero_point = (array(parameter) for parameter in pair.inputs[1:])
-    if scale is None or zero_point is None or scale.size != 1:
-        return None
-    return Grid(scale.reshape(()), zero_point.reshape(()))
+    return scalar_grid_of(dequantizer_of(value))
 
 
 assert RULES.keys() >= EXACT_MOVES

@@ -19,24 +19,31 @@ from npumake.detection.notes import mark_metadata, metadata_of
 from npumake.detection.outputs import DetectorOutput
 from npumake.graph import (
     Graph,
-    Node,
     Value,
-    array,
     declare,
     dtype,
     only_consumer,
     producer,
     shape,
 )
-from npumake.quant.precision.grids import Grid, grid
-from npumake.quant.qdq.pairs import DQ, Q, pair
+from npumake.graph.qdq import (
+    Grid,
+    dequantizer_of,
+    insert_pair,
+    is_dequantize,
+    is_qdq,
+    is_quantize,
+    pair_of,
+    scalar_grid_of,
+    set_grid,
+    store_grid,
+)
 from npumake.targets.target import Target
 
-SCORE_SCALE = 1 / 256  # 8-bit probability
+PROBABILITIES = Grid(np.array(1 / 256, np.float32), np.array(0, np.uint8))
 PADDED_RANK = 4  # of every tensor on the chip
 PADDING = ("padding", 1)
 WHOLE_HEAD_TYPES = ("detection", "detections", None)
-NO_GRID = (None, None)
 
 
 def as_converted(graph: Graph, target: Target) -> None:
@@ -58,21 +65,18 @@ def as_converted(graph: Graph, target: Target) -> None:
 
 def _as_probabilities(graph: Graph, value: Value) -> None:
     """Moves the output of a Sigmoid to the grid of a probability, where nothing else reads it."""
-    dequantizer = producer(value)
-    quantizer = None if dequantizer is None else _maker(dequantizer.inputs[0])
-    if dequantizer is None or quantizer is None or dequantizer.op_type != DQ:
+    pair = pair_of(value)
+    if pair is None or pair[0].inputs[0] is None:
         return
-    sigmoid = _maker(quantizer.inputs[0])
+    quantizer, dequantizer = pair
+    sigmoid = producer(pair[0].inputs[0])
     alone = only_consumer(quantizer.outputs[0]) is dequantizer and not value.uses()
     if sigmoid is None or sigmoid.op_type != "Sigmoid" or not alone:
         return
     if dtype(quantizer.outputs[0]) not in ("int8", "uint8"):
         return
     name = str(quantizer.outputs[0].name)
-    scale = graph.constant(f"{name}_scale", np.array(SCORE_SCALE, np.float32))
-    zero_point = graph.constant(f"{name}_zero_point", np.array(0, np.uint8))
-    for node in (quantizer, dequantizer):
-        graph.set_inputs(node, {1: scale, 2: zero_point})
+    set_grid(graph, pair, *store_grid(graph, name, PROBABILITIES))
     graph.set_type(quantizer.outputs[0], "uint8")
 
 
@@ -81,12 +85,12 @@ def _keep_one_kind(graph: Graph, tensors: Sequence[DetectorOutput]) -> None:
     or real numbers, not both."""
     names = {tensor.name for tensor in tensors}
     values = [value for value in graph.outputs if str(value.name) in names]
-    kinds = [None if (maker := producer(value)) is None else maker.op_type for value in values]
-    if all(kind in (Q, DQ) for kind in kinds) or Q in kinds:
+    makers = [producer(value) for value in values]
+    if all(map(is_qdq, makers)) or any(map(is_quantize, makers)):
         return
-    for value, kind in zip(values, kinds, strict=True):
-        if kind == DQ:
-            copy = graph.insert("Identity", [value], f"{value.name}_copy", producer(value))
+    for value, maker in zip(values, makers, strict=True):
+        if is_dequantize(maker):
+            copy = graph.insert("Identity", [value], f"{value.name}_copy", maker)
             declare(copy, shape(value), value)
             graph.replace_output(value, copy)
 
@@ -94,24 +98,15 @@ def _keep_one_kind(graph: Graph, tensors: Sequence[DetectorOutput]) -> None:
 def _pad(graph: Graph, value: Value) -> None:
     """Reshapes the output on the unit that computes it; codes stay as they are."""
     maker = producer(value)
-    if maker is None or maker.op_type == Q:
+    if maker is None or is_quantize(maker):
         return  # a quantized output
     name, dims = f"{value.name}_padded", (*shape(value), PADDING[1])
     to = graph.constant(f"{name}_shape", np.array(dims, np.int64))
     padded = graph.insert("Reshape", [value, to], name, maker)
     declare(padded, dims, value)
-    if (own := _grid(maker)) is not None:
-        padded = pair(graph, padded, own, name).real
+    if (own := scalar_grid_of(dequantizer_of(value))) is not None:
+        padded = insert_pair(graph, padded, own, name).real
     graph.replace_output(value, padded)
-
-
-def _grid(maker: Node) -> Grid | None:
-    scale, zero_point = (
-        (array(value) for value in maker.inputs[1:]) if maker.op_type == DQ else NO_GRID
-    )
-    if scale is None or zero_point is None or scale.size != 1:
-        return None
-    return grid(float(scale.item()), int(zero_point.item()), zero_point.dtype)
 
 
 def _padded(outputs: Sequence[DetectorOutput]) -> list[DetectorOutput]:
@@ -135,7 +130,3 @@ def _padded_names(outputs: Sequence[DetectorOutput]) -> set[str]:
 def _is_padded(output: DetectorOutput) -> bool:
     """Whether the output is a part of a head; decoders expect a whole head in its trained shape."""
     return len(output.shape) == PADDED_RANK - 1 and output.type not in WHOLE_HEAD_TYPES
-
-
-def _maker(value: Value | None) -> Node | None:
-    return None if value is None else producer(value)

@@ -28,8 +28,8 @@ from npumake.detection.metadata import Metadata, replaced, with_block
 from npumake.detection.notes import box_nodes, labels_of, metadata_of, origin_of_samples
 from npumake.digest import Json
 from npumake.graph import Graph, Value, dtype, shape
+from npumake.graph.qdq import is_quantize
 from npumake.quant.precision.type_propagation import WIDE
-from npumake.quant.qdq.pairs import Q
 from npumake.targets.target import Converter, Target
 
 EPOCH = "1980-01-01T00:00:00Z"
@@ -106,8 +106,8 @@ def _converted(
 def _fed_bytes(value: Value) -> int:
     """The size of an input in bytes, as codes where only a Q reads it."""
     read = {use.node for use in value.uses()}
-    codes = {dtype(node.outputs[0]) for node in read if node.op_type == Q}
-    alone = len(codes) == 1 and all(node.op_type == Q for node in read)
+    codes = {dtype(node.outputs[0]) for node in read if is_quantize(node)}
+    alone = len(codes) == 1 and all(map(is_quantize, read))
     return _bytes(shape(value), codes.pop() if alone else dtype(value))
 
 
@@ -121,7 +121,7 @@ def _has_wide_boxes(graph: Graph) -> bool:
         value for name in box_nodes(graph) for node in graph.find(name) for value in node.outputs
     )
     return any(
-        use.node.op_type == Q and dtype(use.node.outputs[0]) == WIDE
+        is_quantize(use.node) and dtype(use.node.outputs[0]) == WIDE
         for value in boxes
         for use in value.uses()
     )

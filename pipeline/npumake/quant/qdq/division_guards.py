@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, declare, dtype, guard, producer, shape
+from npumake.graph.qdq import dequantizer_of, scalar_grid_of
 from npumake.quant.precision.divisor_ranges import unguarded_norm
-from npumake.quant.qdq.pairs import DQ
 
 GUARD_BITS = 40
 MIN_DIVISOR = 2.0**-96  # negligible beside any non-zero norm of codes
@@ -59,8 +59,8 @@ def _tiny(value: Value) -> float | None:
 
 def _scale(value: Value) -> float | None:
     """The scale of a quantized activation."""
-    maker = producer(value)
-    if maker is None or maker.op_type != DQ or array(maker.inputs[0]) is not None:
+    dequantizer = dequantizer_of(value)
+    if dequantizer is None or array(dequantizer.inputs[0]) is not None:
         return None
-    scale = array(maker.inputs[1])
-    return None if scale is None or scale.size != 1 else float(scale.reshape(-1)[0])
+    grid = scalar_grid_of(dequantizer)
+    return None if grid is None else float(grid.scale)

@@ -11,16 +11,24 @@ input. Source: the checks in tensorflow/lite/kernels, `Prepare`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from npumake.engine.fusion import result
 from npumake.engine.rules import has_kernel
 from npumake.engine.tflite_rules import SEATS, slope_codes
-from npumake.graph import Graph, Node, Value, array, is_kept_float, only_consumer, producer
+from npumake.graph import Graph, Node, Value, array, is_kept_float
+from npumake.graph.qdq import (
+    Grid,
+    dequantizer_of,
+    dequantizers_of,
+    insert_pair,
+    quantizer_of,
+    scalar_grid_of,
+    set_grid,
+    sole_quantizer,
+    store_grid,
+)
 from npumake.kernels.affine import dequantize
-from npumake.quant.precision.grids import Grid, grid
+from npumake.quant.precision.grids import grid
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
-from npumake.quant.qdq.pairs import DQ, Q, pair
 
 ONE_GRID = SAME_GRID_OPERATORS | {"AveragePool"}
 JOINING = frozenset({"Concat", "Max", "Min"})
@@ -30,8 +38,8 @@ def with_fixed_outputs(graph: Graph) -> Graph:
     """A copy of a Q/DQ graph on these grids."""
     graph = graph.copy()
     for node in graph.nodes():
-        quantizer = only_consumer(result(node)) if node.outputs else None
-        if quantizer is None or quantizer.op_type != Q or not _in_integers(node):
+        quantizer = sole_quantizer(result(node)) if node.outputs else None
+        if quantizer is None or not _in_integers(node):
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
@@ -56,8 +64,8 @@ def requantize_fixed_outputs(graph: Graph) -> None:
     """Keeps the model's own grids: the kernel outputs its fixed grid, and a second Q/DQ requantizes
     the result. Edits in place."""
     for node in graph.nodes():
-        quantizer = only_consumer(result(node)) if node.outputs else None
-        if quantizer is None or quantizer.op_type != Q or node.domain:
+        quantizer = sole_quantizer(result(node)) if node.outputs else None
+        if quantizer is None or node.domain:
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
@@ -66,7 +74,7 @@ def requantize_fixed_outputs(graph: Graph) -> None:
             fixed = _read(node.inputs[0])
         if fixed is None or _is_same(fixed, own) or fixed.zero_point.dtype != own.zero_point.dtype:
             continue
-        real = pair(graph, result(node), fixed, f"{result(node).name}_seat").real
+        real = insert_pair(graph, result(node), fixed, f"{result(node).name}_seat").real
         graph.set_inputs(quantizer, {0: real})
 
 
@@ -83,16 +91,16 @@ def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
         if value is None or read is None or _is_same(read, own):
             continue
         name = f"{value.name}_{node.name}"
-        real = pair(graph, _unrounded(graph, value), own, name, before=node).real
+        real = insert_pair(graph, _unrounded(graph, value), own, name, before=node).real
         graph.set_inputs(node, {index: real})
 
 
 def _unrounded(graph: Graph, value: Value) -> Value:
     """A constant before its quantization, so that it is rounded once; else the value itself."""
-    dequantizer = producer(value)
+    dequantizer = dequantizer_of(value)
     assert dequantizer is not None
     codes = dequantizer.inputs[0]
-    quantizer = None if codes is None else producer(codes)
+    quantizer = quantizer_of(codes)
     source = codes if quantizer is None else quantizer.inputs[0]
     constant = array(source)
     if source is None or constant is None:
@@ -108,24 +116,18 @@ def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
     own = _grid(quantizer)
     if _is_same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
         return
-    name = str(quantizer.outputs[0].name)
-    scale = graph.constant(f"{name}_scale", np.asarray(moved.scale, np.float32))
-    zero_point = graph.constant(f"{name}_zero_point", np.asarray(moved.zero_point))
-    readers = [use.node for use in quantizer.outputs[0].uses() if use.node.op_type == DQ]
-    for node in (quantizer, *readers):
-        graph.set_inputs(node, {1: scale, 2: zero_point})
+    parameters = store_grid(graph, str(quantizer.outputs[0].name), moved)
+    set_grid(graph, [quantizer, *dequantizers_of(quantizer.outputs[0])], *parameters)
 
 
 def _read(value: Value | None) -> Grid | None:
-    maker = None if value is None else producer(value)
-    return _grid(maker) if maker is not None and maker.op_type == DQ else None
+    return scalar_grid_of(dequantizer_of(value))
 
 
 def _grid(node: Node) -> Grid:
-    scale, zero_point = array(node.inputs[1]), array(node.inputs[2])
-    assert scale is not None
-    assert zero_point is not None
-    return Grid(scale.reshape(()), zero_point.reshape(()))
+    grid = scalar_grid_of(node)
+    assert grid is not None
+    return grid
 
 
 def _is_same(a: Grid, b: Grid) -> bool:

@@ -16,7 +16,6 @@ from npumake.graph import (
     Graph,
     Node,
     Value,
-    array,
     declare,
     hands_out_sums,
     keep_float,
@@ -25,9 +24,8 @@ from npumake.graph import (
     run_on_unit,
     shape,
 )
-from npumake.quant.precision.grids import Grid
-from npumake.quant.precision.linear_layers import LinearLayer, Q, quantized_layers
-from npumake.quant.qdq.pairs import pair
+from npumake.graph.qdq import Grid, grid_of, insert_pair, sole_quantizer
+from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers
 
 
 def gemm_as_conv(graph: Graph) -> int:
@@ -48,14 +46,12 @@ def gemm_as_conv(graph: Graph) -> int:
 def _quantizer(gemm: Node) -> Node | None:
     """The Q behind the Gemm and its clamp, if nothing else reads them."""
     output = result(gemm)
-    readers = [use.node for use in output.uses()]
-    alone = [node.op_type for node in readers] == [Q] and not output.is_graph_output()
-    return readers[0] if alone and not open_dimensions(output) else None
+    return None if open_dimensions(output) else sole_quantizer(output)
 
 
 def _rewrite(graph: Graph, gemm: LinearLayer, quantizer: Node) -> None:
     convolved = _as_conv(graph, gemm)
-    pixel = pair(graph, convolved, _grid(quantizer), f"{gemm.node.name}_pixel").real
+    pixel = insert_pair(graph, convolved, _grid(quantizer), f"{gemm.node.name}_pixel").real
     graph.set_inputs(quantizer, {0: _matrix(graph, gemm, pixel)})
 
 
@@ -101,7 +97,7 @@ def _image(graph: Graph, gemm: LinearLayer) -> Value:
     sizes = graph.constant(f"{name}_shape", np.array(dims, np.int64))
     image = graph.insert("Reshape", [gemm.x, sizes], name, before=gemm.node)
     _on_the_unit(image)
-    return pair(graph, image, _grid(dequantizer), name).real
+    return insert_pair(graph, image, _grid(dequantizer), name).real
 
 
 def _on_the_unit(view: Value) -> None:
@@ -117,12 +113,11 @@ def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
     name = f"{gemm.node.name}_kernel"
     weight = gemm.kernel()[0].astype(gemm.values.dtype)  # (outputs, inputs, 1)
     value = graph.constant(name, weight[..., None])
-    return pair(graph, value, _grid(gemm.pair[0]), name, axis=0, before=gemm.node).real
+    return insert_pair(graph, value, _grid(gemm.pair[0]), name, axis=0, before=gemm.node).real
 
 
 def _grid(node: Node) -> Grid:
     """The grid of a Q or DQ."""
-    scale, zero_point = (array(parameter) for parameter in node.inputs[1:3])
-    assert scale is not None
-    assert zero_point is not None
-    return Grid(scale, zero_point)
+    grid = grid_of(node)
+    assert grid is not None
+    return grid

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, is_float
-from npumake.quant.precision.grids import Grid, Grids, activation_grid, exact_int16_grid, image_grid
+from npumake.graph.qdq import Grid
+from npumake.quant.precision.grids import Grids, activation_grid, exact_int16_grid, image_grid
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, source_tensor
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE

@@ -28,9 +28,11 @@ from npumake.graph import (
     producer,
     run_on_unit,
 )
+from npumake.graph.qdq import Grid, insert_pair
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
-from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
+from npumake.quant.precision.fixed_thresholds import with_fixed_thresholds
+from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grids, weight_grid
 from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
@@ -40,7 +42,6 @@ from npumake.quant.precision.type_propagation import WIDE, operands
 from npumake.quant.qdq.division_guards import guard_divisions
 from npumake.quant.qdq.float16 import compute_in_half
 from npumake.quant.qdq.grid_assignment import GridAssignment, assign_grids, type_of
-from npumake.quant.qdq.pairs import pair
 from npumake.quant.qdq.quantized_outputs import output_grids, quantize_outputs
 from npumake.quant.qdq.requantize_moves import requantize_moves
 from npumake.quant.qdq.verify import verify_qdq
@@ -64,8 +65,7 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(tensor_grids.narrow.scale) for name, tensor_grids in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
-    if target.form is not None and target.form.joined:
-        grids = with_concat_grids(graph, plan.chip, grids)
+    grids = _grids_of_the_form(graph, plan, grids, target)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = limited_scales(plan.nodes, grids, powers)
     assignment = assign_grids(graph, plan, grids)
@@ -90,6 +90,14 @@ def with_qdq(
     verify_qdq(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _grids_of_the_form(
+    graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids], target: Target
+) -> Mapping[str, Grids]:
+    grids = with_fixed_thresholds(graph, plan.chip, grids, target)
+    is_joined = target.form is not None and target.form.joined
+    return with_concat_grids(graph, plan.chip, grids) if is_joined else grids
 
 
 def _mark_views(plan: PrecisionPlan, target: Target) -> None:
@@ -126,7 +134,7 @@ def _quantize(
     name, real, first = str(value.name), value, None
     if value in assignment.outputs:
         first = assignment.outputs[value]
-        real = pair(graph, value, first, name).real
+        real = insert_pair(graph, value, first, name).real
         if from_the_chip and value.is_graph_output():
             graph.replace_output(value, real)
         _read(graph, real, [p for p in uses if from_the_chip and p not in assignment.inputs])
@@ -134,7 +142,7 @@ def _quantize(
     for type, places in sorted(read.items()):
         grid = assignment.inputs[places[0]]
         called = name if first is None and len(read) == 1 else f"{name}_{type}"
-        _read(graph, pair(graph, real, grid, called).real, places)
+        _read(graph, insert_pair(graph, real, grid, called).real, places)
 
 
 def _read(graph: Graph, value: Value, places: Iterable[tuple[Node, int]]) -> None:
@@ -150,7 +158,7 @@ def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node])
     from_the_chip = producer(value) in chip
     if not on_the_chip and not from_the_chip:
         return
-    real = pair(graph, value, grid, str(value.name)).real
+    real = insert_pair(graph, value, grid, str(value.name)).real
     if from_the_chip and value.is_graph_output():
         graph.replace_output(value, real)
     graph.replace_readers(value, real, readers if from_the_chip else on_the_chip)
@@ -189,7 +197,7 @@ def quantize_constants(
         else:
             continue
         name = str(value.name)
-        real = pair(graph, value, grid, name, axis=axis, before=node).real
+        real = insert_pair(graph, value, grid, name, axis=axis, before=node).real
         graph.set_inputs(node, {index: real})
 
 

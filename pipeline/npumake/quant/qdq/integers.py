@@ -16,10 +16,14 @@ import numpy as np
 from npumake.engine.grids import has_wide_weight
 from npumake.engine.rules import RULES
 from npumake.errors import StageError
-from npumake.graph import Graph, Node, Value, array, attribute, complete, declare, producer
-from npumake.kernels import affine
+from npumake.graph import Graph, Node, Value, array, complete, declare
+from npumake.graph.qdq import (
+    QUANTIZE,
+    grid_behind,
+    insert_dequantize,
+    rounded_codes,
+)
 from npumake.quant.qdq.insert import groups_of_scales
-from npumake.quant.qdq.pairs import DQ
 
 BIAS_BITS = 30  # rounding never reaches 2**31
 
@@ -28,7 +32,7 @@ def with_integer_weights(graph: Graph) -> Graph:
     """A copy with every quantized constant stored as integers behind one DequantizeLinear. Raises
     StageError for a bias beyond int32."""
     graph = graph.copy()
-    for node in graph.nodes("QuantizeLinear"):
+    for node in graph.nodes(QUANTIZE):
         if array(node.inputs[0]) is not None:
             _store_codes(graph, node)
     for node in _with_bias(graph):
@@ -38,19 +42,9 @@ def with_integer_weights(graph: Graph) -> Graph:
 
 
 def _store_codes(graph: Graph, quantizer: Node) -> None:
-    value, scale, zero_point = (array(parameter) for parameter in quantizer.inputs)
-    assert value is not None
-    assert scale is not None
-    assert zero_point is not None
-    axis, limits = attribute(quantizer, "axis", 1), np.iinfo(zero_point.dtype)
-    codes = affine.quantize(
-        value,
-        affine.per_axis(scale, value.ndim, axis),
-        affine.per_axis(zero_point, value.ndim, axis),
-        limits.min,
-        limits.max,
-    )
-    stored = graph.constant(f"{_name(quantizer.inputs[0])}_codes", codes.astype(zero_point.dtype))
+    codes = rounded_codes(quantizer)
+    assert codes is not None
+    stored = graph.constant(f"{_name(quantizer.inputs[0])}_codes", codes)
     graph.replace_uses(quantizer.outputs[0], stored)
     graph.remove(quantizer)
 
@@ -59,10 +53,10 @@ def _store_bias(graph: Graph, node: Node) -> None:
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return
-    s_x, s_w = (_scale(node.inputs[index]) for index in (0, 1))
-    if s_x is None or s_w is None:
+    x, w = (grid_behind(node.inputs[index]) for index in (0, 1))
+    if x is None or w is None:
         return
-    scale = s_x.reshape(-1) * s_w.reshape(-1)
+    scale = x.scale.reshape(-1) * w.scale.reshape(-1)
     scale = np.tile(scale, groups_of_scales(node))
     if has_wide_weight(node):
         scale = _coarsened(scale, bias.reshape(-1))
@@ -73,8 +67,9 @@ def _store_bias(graph: Graph, node: Node) -> None:
     stored = graph.constant(f"{name}_codes", codes.astype(np.int32))
     step = graph.constant(f"{name}_scale", scale)
     zero_point = graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32))
-    inputs = [stored, step, zero_point]
-    real = graph.insert(DQ, inputs, f"{name}_dequantized", before=node, axis=0)
+    real = insert_dequantize(
+        graph, stored, (step, zero_point), f"{name}_dequantized", before=node, axis=0
+    )
     declare(real, codes.shape, step)
     graph.set_inputs(node, {2: real})
 
@@ -99,16 +94,6 @@ def _coarsened(scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
     codes = np.abs(np.broadcast_to(bias, scale.shape).astype(np.float64) / scale)
     bits = np.frexp(codes)[1]
     return np.ldexp(scale, np.maximum(bits - BIAS_BITS, 0)).astype(scale.dtype)
-
-
-def _scale(value: Value | None) -> np.ndarray | None:
-    """The scale of the DQ that makes `value`."""
-    maker = None if value is None else producer(value)
-    return (
-        array(maker.inputs[1])
-        if maker is not None and maker.op_type == "DequantizeLinear"
-        else None
-    )
 
 
 def _name(value: Value | None) -> str:

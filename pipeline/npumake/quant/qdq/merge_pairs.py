@@ -7,8 +7,8 @@ Q reads its output.
 from __future__ import annotations
 
 from npumake.errors import StageError
-from npumake.graph import Graph, Node, array, attribute
-from npumake.quant.qdq.pairs import DQ, Q
+from npumake.graph import Graph, Node
+from npumake.graph.qdq import QDQ_OPERATORS, QUANTIZE, axis_of, codes_dtype, grid_of
 from npumake.targets.target import Target
 
 Key = tuple[object, ...]
@@ -18,7 +18,7 @@ def merge_pairs(graph: Graph) -> None:
     """Merges nodes that compute the same codes or real values, in place. The first stays, and so do
     model outputs."""
     first_of: dict[Key, Node] = {}
-    for node in graph.nodes(Q, DQ):
+    for node in graph.nodes(*QDQ_OPERATORS):
         key = _key(node)
         if key is None:
             continue
@@ -30,23 +30,23 @@ def merge_pairs(graph: Graph) -> None:
 
 def _key(node: Node) -> Key | None:
     """The operator, input and parameters of the node; None where its scale is computed."""
-    parameters = [array(value) for value in node.inputs[1:]]
-    if any(values is None for values in parameters):
+    grid = grid_of(node)
+    if grid is None:
         return None
-    contents = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
-    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *contents)
+    contents = [(str(values.dtype), values.tobytes()) for values in grid]
+    return (node.op_type, node.inputs[0], axis_of(node), *contents)
 
 
 def refuse_wide(graph: Graph, target: Target) -> None:
     """Raises StageError for 16-bit codes where the target has none."""
     if target.int16 != ():
         return
-    for node in graph.nodes(Q):
-        zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
-        if zero_point is not None and zero_point.dtype.itemsize > 1:
+    for node in graph.nodes(QUANTIZE):
+        dtype = codes_dtype(node)
+        if dtype.itemsize > 1:
             raise StageError(
                 f"the model has `{node.inputs[0].name if node.inputs[0] else ''}` in "
-                f"{zero_point.dtype}, and {target.name} has no 16 bits",
+                f"{dtype}, and {target.name} has no 16 bits",
                 str(node.name),
                 "quantize it again with activations of 8 bits",
             )

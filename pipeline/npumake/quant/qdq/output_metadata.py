@@ -13,9 +13,9 @@ from dataclasses import replace
 from npumake.detection.metadata import with_outputs
 from npumake.detection.notes import mark_metadata, metadata_of
 from npumake.detection.outputs import DetectorOutput, OutputGrid
-from npumake.graph import Graph, Value, array, dtype, producer
+from npumake.graph import Graph, Value, dtype, producer
+from npumake.graph.qdq import scalar_grid_of
 from npumake.quant.precision.placement import source_tensor
-from npumake.quant.qdq.pairs import DQ, Q
 
 
 def describe_outputs(graph: Graph) -> None:
@@ -42,12 +42,8 @@ def _described(output: DetectorOutput, values: Mapping[str, Value]) -> DetectorO
 
 
 def _grid(value: Value) -> OutputGrid | None:
-    maker = producer(source_tensor(value))
-    if maker is None or maker.op_type not in (Q, DQ):
+    grid = scalar_grid_of(producer(source_tensor(value)))
+    if grid is None:
         return None
-    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
-    if scale is None or zero_point is None or scale.size != 1:
-        return None
-    return OutputGrid(
-        (float(scale.item()),), (int(zero_point.item()),), dtype=zero_point.dtype.name
-    )
+    scale, zero_point = float(grid.scale), int(grid.zero_point)
+    return OutputGrid((scale,), (zero_point,), dtype=grid.zero_point.dtype.name)

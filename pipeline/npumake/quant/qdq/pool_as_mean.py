@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from npumake.graph import Graph, Node, Value, array, producer, shape
-from npumake.quant.qdq.pairs import DQ
+from npumake.graph import Graph, Node, Value, shape
+from npumake.graph.qdq import grid_behind
 from npumake.targets.target import INT16_AS, Target
 
 
@@ -25,9 +25,8 @@ def pool_as_mean(graph: Graph, target: Target) -> int:
 
 
 def _is_int16(value: Value | None) -> bool:
-    maker = None if value is None else producer(value)
-    zero_point = array(maker.inputs[2]) if maker is not None and maker.op_type == DQ else None
-    return zero_point is not None and zero_point.dtype.itemsize > 1
+    grid = grid_behind(value)
+    return grid is not None and grid.zero_point.dtype.itemsize > 1
 
 
 def _rewrite(graph: Graph, pool: Node) -> None:

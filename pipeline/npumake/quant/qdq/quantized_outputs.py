@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.grids import Grid, Grids
+from npumake.graph import Graph, Node, Value, producer
+from npumake.graph.qdq import Grid, codes_dtype, insert_pair, is_dequantize
+from npumake.quant.precision.grids import Grids
 from npumake.quant.qdq.grid_assignment import GridAssignment, retyped, type_of
-from npumake.quant.qdq.pairs import DQ, pair
 
 
 def output_grids(
@@ -34,13 +34,13 @@ def quantize_outputs(graph: Graph, grids: Mapping[str, Grid]) -> None:
             graph.set_type(codes, str(grid.zero_point.dtype))
             graph.replace_output(value, codes)
             for reader in dict.fromkeys([maker, *(use.node for use in tuple(codes.uses()))]):
-                if reader.op_type == DQ and not reader.outputs[0].uses():
+                if is_dequantize(reader) and not reader.outputs[0].uses():
                     graph.remove(reader)
 
 
 def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:
     """The codes that `maker` dequantizes, or codes on `grid` where the types differ."""
-    codes, zero_point = maker.inputs[0], array(maker.inputs[2])
-    if codes is not None and zero_point is not None and zero_point.dtype == grid.zero_point.dtype:
+    codes = maker.inputs[0]
+    if codes is not None and codes_dtype(maker) == grid.zero_point.dtype:
         return codes
-    return pair(graph, value, grid, f"{value.name}_{type_of(grid)}").codes
+    return insert_pair(graph, value, grid, f"{value.name}_{type_of(grid)}").codes

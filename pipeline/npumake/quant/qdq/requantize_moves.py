@@ -8,9 +8,8 @@ are on the grid before and behind, so nothing is rounded.
 
 from __future__ import annotations
 
-from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.grids import Grid
-from npumake.quant.qdq.pairs import DQ, Q, pair
+from npumake.graph import Graph, Node, Value
+from npumake.graph.qdq import Grid, dequantizer_of, insert_pair, is_quantize, scalar_grid_of
 
 MIN_OPSET = 21
 MOVES = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -28,13 +27,8 @@ def requantize_moves(graph: Graph) -> None:
 
 def _grid(value: Value | None) -> Grid | None:
     """The int8 grid from which `value` is dequantized."""
-    maker = None if value is None else producer(value)
-    if maker is None or maker.op_type != DQ:
-        return None
-    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
-    if scale is None or zero_point is None or scale.size > 1 or zero_point.dtype != "int8":
-        return None
-    return Grid(scale.reshape(()), zero_point.reshape(()))
+    grid = scalar_grid_of(dequantizer_of(value))
+    return None if grid is None or grid.zero_point.dtype != "int8" else grid
 
 
 def _readers(value: Value) -> list[Node]:
@@ -42,12 +36,12 @@ def _readers(value: Value) -> list[Node]:
 
 
 def _goes_into_a_grid(value: Value) -> bool:
-    return not value.is_graph_output() and all(node.op_type == Q for node in _readers(value))
+    return not value.is_graph_output() and all(map(is_quantize, _readers(value)))
 
 
 def _lay(graph: Graph, moved: Value, grid: Grid) -> None:
-    readers = [node for node in _readers(moved) if node.op_type != Q]
-    real = pair(graph, moved, grid, str(moved.name)).real
+    readers = [node for node in _readers(moved) if not is_quantize(node)]
+    real = insert_pair(graph, moved, grid, str(moved.name)).real
     graph.replace_readers(moved, real, readers)
     if moved.is_graph_output():
         graph.replace_output(moved, real)

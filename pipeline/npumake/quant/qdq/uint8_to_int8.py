@@ -14,9 +14,18 @@ from typing import Any
 import numpy as np
 
 from npumake.engine.quantized_node import is_constant
-from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.grids import Grid
-from npumake.quant.qdq.pairs import DQ, Q, pair
+from npumake.graph import Graph, Node, Value, producer
+from npumake.graph.qdq import (
+    QDQ_OPERATORS,
+    Grid,
+    grid_of,
+    insert_dequantize,
+    insert_pair,
+    is_dequantize,
+    is_quantize,
+    set_grid,
+    store_grid,
+)
 
 SIGNED_TYPES: Mapping[str, np.dtype[Any]] = {
     "uint8": np.dtype(np.int8),
@@ -27,17 +36,17 @@ SIGNED_TYPES: Mapping[str, np.dtype[Any]] = {
 def to_signed(graph: Graph) -> list[str]:
     """Edits in place; returns the names of 16-bit tensors whose scale changed."""
     rescaled: dict[str, None] = {}
-    for node in graph.nodes(Q, DQ):
-        own = _grid(node)
-        if own is None or is_constant(node.inputs[0]):
+    for node in graph.nodes(*QDQ_OPERATORS):
+        own = grid_of(node)
+        if own is None or own.zero_point.dtype.itemsize > 2 or is_constant(node.inputs[0]):
             continue
         grid = symmetric(_shifted(own))
         if grid.zero_point.dtype == own.zero_point.dtype and np.array_equal(grid.scale, own.scale):
             continue
-        if not np.array_equal(grid.scale, own.scale) and node.op_type == Q:
+        if not np.array_equal(grid.scale, own.scale) and is_quantize(node):
             rescaled[str(node.name)] = None
             _clamp(graph, node, own, grid)
-        if node.inputs[0] is not None and node.inputs[0].is_graph_input() and node.op_type == DQ:
+        if node.inputs[0] is not None and node.inputs[0].is_graph_input() and is_dequantize(node):
             _regrid_fed(graph, node, grid)
         else:
             _set(graph, node, grid, own)
@@ -48,7 +57,7 @@ def _regrid_fed(graph: Graph, dequantizer: Node, grid: Grid) -> None:
     """Quantized model inputs keep their type; Q/DQ of the other grid follows behind them."""
     real = dequantizer.outputs[0]
     readers = [use.node for use in tuple(real.uses())]
-    graph.replace_readers(real, pair(graph, real, grid, f"{real.name}_signed").real, readers)
+    graph.replace_readers(real, insert_pair(graph, real, grid, f"{real.name}_signed").real, readers)
 
 
 def _clamp(graph: Graph, quantizer: Node, own: Grid, grid: Grid) -> None:
@@ -59,7 +68,7 @@ def _clamp(graph: Graph, quantizer: Node, own: Grid, grid: Grid) -> None:
     low, high = (float(own.scale) * (end - zero_point) for end in (limits.min, limits.max))
     assert x is not None
     if producer(x) is None:
-        x = pair(graph, x, grid, f"{x.name}_wide", before=quantizer).real
+        x = insert_pair(graph, x, grid, f"{x.name}_wide", before=quantizer).real
     graph.set_inputs(quantizer, {0: _clamped(graph, x, low, high, quantizer)})
 
 
@@ -93,21 +102,9 @@ def _shifted(grid: Grid) -> Grid:
     return Grid(grid.scale, (grid.zero_point.astype(np.int64) + np.iinfo(kind).min).astype(kind))
 
 
-def _grid(node: Node) -> Grid | None:
-    scale, zero_point = (*(array(value) for value in node.inputs[1:]), None, None)[:2]
-    if scale is None or zero_point is None or zero_point.dtype.itemsize > 2:
-        return None
-    return Grid(scale, zero_point)
-
-
 def _set(graph: Graph, node: Node, grid: Grid, own: Grid) -> None:
-    name = str(node.outputs[0].name)
-    parameters = {
-        1: graph.constant(f"{name}_scale", grid.scale),
-        2: graph.constant(f"{name}_zero_point", grid.zero_point),
-    }
-    graph.set_inputs(node, parameters)
-    if node.op_type == Q:
+    set_grid(graph, [node], *store_grid(graph, str(node.outputs[0].name), grid))
+    if is_quantize(node):
         codes = node.outputs[0]
         graph.set_type(codes, str(grid.zero_point.dtype))
         if codes.is_graph_output():
@@ -117,9 +114,8 @@ def _set(graph: Graph, node: Node, grid: Grid, own: Grid) -> None:
 def _give_as_before(graph: Graph, codes: Value, grid: Grid, own: Grid) -> None:
     """Model outputs keep the type of their codes."""
     name = str(codes.name)
-    scale, zero_point = (graph.constant(f"{name}_inner", values) for values in grid)
-    maker = codes.producer()
-    real = graph.insert(DQ, [codes, scale, zero_point], f"{name}_real", maker)
-    converted = pair(graph, real, own, name).codes
+    parameters = [graph.constant(f"{name}_inner", values) for values in grid]
+    real = insert_dequantize(graph, codes, parameters, f"{name}_real")
+    converted = insert_pair(graph, real, own, name).codes
     graph.set_type(converted, str(own.zero_point.dtype))
     graph.replace_output(codes, converted)

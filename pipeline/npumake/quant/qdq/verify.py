@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from npumake.engine.fusion import result
 from npumake.errors import StageError
-from npumake.graph import Graph, Node, array, only_consumer, producer
-from npumake.quant.precision.grids import Grid
+from npumake.graph import Graph, Node
+from npumake.graph.qdq import Grid, dequantizer_of, grid_of, sole_quantizer
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE, is_mixed, is_of_one_type
 from npumake.quant.qdq.grid_assignment import type_of
-from npumake.quant.qdq.pairs import DQ, Q
 from npumake.targets.target import Target
 
 
@@ -24,9 +23,9 @@ def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
     """Raises StageError at the first node that breaks a rule."""
     for node in plan.nodes:
         operands = (index for index in range(len(node.inputs)) if (node, index) in plan.reads)
-        read = [_grid(_maker(node, index), DQ, node) for index in operands]
+        read = [_grid(dequantizer_of(node.inputs[index]), node) for index in operands]
         outputs = [
-            _grid(only_consumer(value), Q, node) for value in [result(node)] if value in plan.makes
+            _grid(sole_quantizer(value), node) for value in [result(node)] if value in plan.makes
         ]
         types = {type_of(grid) for grid in (*read, *outputs)}
         if WIDE in types and not target.takes_int16(node.op_type):
@@ -38,15 +37,9 @@ def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
 
 
-def _maker(node: Node, index: int) -> Node | None:
-    value = node.inputs[index]
-    return None if value is None else producer(value)
-
-
-def _grid(pair: Node | None, op_type: str, node: Node) -> Grid:
+def _grid(neighbour: Node | None, node: Node) -> Grid:
     """The grid of the Q or DQ beside `node`."""
-    parameters = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
-    scale, zero_point = (*(array(value) for value in parameters), None, None)[:2]
-    if scale is None or zero_point is None:
+    grid = None if neighbour is None else grid_of(neighbour)
+    if grid is None:
         raise StageError(f"a {node.op_type} is not on grids all around", str(node.name))
-    return Grid(scale, zero_point)
+    return grid

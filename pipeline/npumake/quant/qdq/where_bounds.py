@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from npumake.graph import Graph, Node, array
-from npumake.quant.precision.grids import Grid
+from npumake.graph import Graph, array
+from npumake.graph.qdq import scalar_grid_of, sole_quantizer
 from npumake.quant.precision.scale_limits import reach_of
-from npumake.quant.qdq.pairs import Q
 
 MIN_CODES_CLIPPED = 2.0**20  # smaller constants stay as they are
 
@@ -19,7 +18,7 @@ MIN_CODES_CLIPPED = 2.0**20  # smaller constants stay as they are
 def clip_where_constants(graph: Graph) -> None:
     """Clips the constants of `graph` in place."""
     for node in graph.nodes("Where"):
-        grid = _grid_behind(node)
+        grid = scalar_grid_of(sole_quantizer(node.outputs[0]))
         if grid is None:
             continue
         for index in (1, 2):
@@ -31,15 +30,3 @@ def clip_where_constants(graph: Graph) -> None:
                 clipped = np.clip(values, *reach_of(grid)).astype(values.dtype)
                 name = f"{node.name}_held"
                 graph.set_inputs(node, {index: graph.constant(name, clipped)})
-
-
-def _grid_behind(node: Node) -> Grid | None:
-    """The grid of the one Q that reads the output."""
-    value = node.outputs[0]
-    readers = [use.node for use in value.uses()]
-    if value.is_graph_output() or len(readers) != 1 or readers[0].op_type != Q:
-        return None
-    scale, zero_point = (array(parameter) for parameter in readers[0].inputs[1:3])
-    if scale is None or zero_point is None or scale.size != 1:
-        return None
-    return Grid(scale.reshape(()), zero_point.reshape(()))

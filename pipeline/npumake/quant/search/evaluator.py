@@ -33,12 +33,12 @@ from npumake.data.samples import Samples
 from npumake.engine.float_session import float_session
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Value, attribute, producer, shape
+from npumake.graph.qdq import before_qdq
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
-from npumake.quant.precision.linear_layers import DQ, Q
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
 from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
 from npumake.quant.search.recipe import Recipe
@@ -265,9 +265,7 @@ def before_softmax(graph: Graph) -> Graph:
 
 
 def _read_by_softmax(output: Value) -> Value:
-    maker = producer(output)
-    while maker is not None and maker.op_type in (Q, DQ) and maker.inputs[0] is not None:
-        maker = producer(maker.inputs[0])
+    maker = producer(before_qdq(output))
     if maker is None or maker.op_type not in SOFTMAX or maker.inputs[0] is None:
         return output
     dims = shape(output)

@@ -35,11 +35,12 @@ import numpy as np
 from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
 from npumake.engine.parallel import side_by_side
-from npumake.engine.rerun_downstream import changed
+from npumake.engine.partial.downstream import changed
 from npumake.graph import Graph, Node
+from npumake.graph.qdq import Grid
 from npumake.project.sections import Quantization
 from npumake.quant.calibration.channel_imbalance import with_int16_nodes
-from npumake.quant.precision.grids import Grid, on_grid
+from npumake.quant.precision.grids import on_grid
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.quant.precision.type_propagation import (

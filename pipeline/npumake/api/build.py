@@ -1,0 +1,109 @@
+"""build: a project, node by node, as `npumake build` does; without doit and without a terminal."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from npumake.api.results import BuildResult, NodeResult, TargetResult
+from npumake.cli.projects import plan_of
+from npumake.errors import ProjectError, did_you_mean
+from npumake.make.build import Build
+from npumake.make.maker import make
+from npumake.make.memory import BuildMemory, cache_directory, workspace
+from npumake.make.node import Node, needed_by
+
+Tell = Callable[[NodeResult], None]
+
+
+def build(
+    project: str | os.PathLike[str],
+    targets: Sequence[str] | None = None,
+    *,
+    paranoid: bool = False,
+    progress: Tell | None = None,
+) -> BuildResult:
+    """Builds a project's folder; what is current is not made again.
+
+    `targets` selects some of the project's (None: all), in every variant. `paranoid` reads every
+    file again. `progress` is called after each node.
+
+    >>> import npumake
+    >>> result = npumake.build("projects/digits", targets=["rdk-x5"])
+    >>> result["rdk-x5"].outputs["logits"]["cosine"] > 0.99
+    True
+    >>> result["rdk-x5"].compiled.name
+    'digits.rdk-x5.hybrid'
+    >>> {node.how for node in npumake.build("projects/digits", targets=["rdk-x5"]).nodes}
+    {'current'}
+
+    Raises PipelineError: ProjectError for what is wrong in its YAML, and those of the stages. The
+    artifacts that were made before stay.
+    """
+    directory = Path(os.path.abspath(project))
+    if not (directory / "project.yaml").is_file():
+        raise ProjectError("no project here", str(project), "name the folder of a project.yaml")
+    memory = BuildMemory(cache_directory(directory), paranoid or None, workspace(directory))
+    memory.sweep()
+    opened = Build(directory, plan_of(directory, memory), memory)
+    opened.sweep()
+    nodes = _selected(opened, targets)
+    memory.selected = frozenset(node.name for node in nodes)
+    try:
+        steps = tuple(_step(opened, node, progress) for node in nodes)
+    finally:
+        memory.save()
+        memory.finish_uploads()
+    return BuildResult(directory.name, steps, _targets(opened, nodes))
+
+
+def _selected(opened: Build, targets: Sequence[str] | None) -> list[Node]:
+    """The nodes to build, each behind its inputs. Raises ProjectError for an unknown target."""
+    nodes = opened.plan.nodes
+    if targets is None:
+        return list(nodes)
+    known = {node.target for node in nodes if node.target}
+    for target in targets:
+        if target not in known:
+            raise ProjectError(
+                f"the project has no target `{target}`", "targets", did_you_mean(target, known)
+            )
+    inputs = {node.name: _waits_for(node) for node in nodes}
+    needed = needed_by((node.name for node in nodes if node.target in targets), inputs)
+    return [node for node in nodes if node.name in needed]
+
+
+def _waits_for(node: Node) -> tuple[str, ...]:
+    return (*node.inputs.values(), *([node.twin] if node.twin else []), *node.traced)
+
+
+def _step(opened: Build, node: Node, progress: Tell | None) -> NodeResult:
+    start = time.perf_counter()
+    if opened.is_current(node):
+        result = NodeResult(node.name, "current", time.perf_counter() - start)
+    else:
+        outcome = make(opened, node)
+        result = NodeResult(node.name, outcome.how, outcome.seconds)
+    if progress is not None:
+        progress(result)
+    return result
+
+
+def _targets(opened: Build, nodes: Sequence[Node]) -> dict[str, TargetResult]:
+    """Per target and variant, the artifacts that belong to it."""
+    shared: dict[str | None, dict[str, Path]] = {}
+    own: dict[tuple[str, str | None], dict[str, Path]] = {}
+    for node in nodes:
+        if node.target is None:
+            shared.setdefault(node.variant, {})[node.stage] = opened.artifact(node)
+        else:
+            files = own.setdefault((node.target, node.variant), {})
+            files[node.stage] = opened.artifact(node)
+    results = {}
+    for (target, variant), files in own.items():
+        name = f"{target}@{variant}" if variant else target
+        artifacts = {**shared.get(None, {}), **shared.get(variant, {}), **files}
+        results[name] = TargetResult(name, artifacts)
+    return results

@@ -1,0 +1,118 @@
+"""SARIF 2.1.0: errors at the line of the YAML that they blame, and findings of the comparisons.
+
+Code hosts show them beside the changed lines. Paths are relative to the repository.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from npumake import digest
+from npumake.cli.ci_files.results import FAILED, NodeResult
+from npumake.cli.show import BUG
+from npumake.cli.terminal import printable
+from npumake.errors import PipelineError, Place
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+# id: its level, and what it means; an error's id is its class
+RULES: Mapping[str, tuple[str, str]] = {
+    "ProjectError": ("error", "The project's YAML, or a file it names, is invalid."),
+    "GraphError": ("error", "The model cannot be built."),
+    "StageError": ("error", "A stage could not make its artifact."),
+    "CacheError": ("error", "The cache or the disk failed."),
+    "GateError": ("error", "A gate of the project is not met."),
+    "LockError": ("error", "An artifact is not the one of the lock file."),
+    "Bug": ("error", "npumake failed."),
+    "LargestError": ("warning", "A node loses much of an output's energy."),
+    "Note": ("note", "A remark on a target."),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding that is no error: `rule` is one of RULES; `file` is what it is shown at."""
+
+    rule: str
+    node: str
+    text: str
+    file: Path
+
+
+def sarif_text(
+    results: Sequence[NodeResult], findings: Sequence[Finding], root: Path, code: int
+) -> str:
+    """`root` is the folder of the repository, `code` the exit code of the run."""
+    entries = [*_errors(results, root), *(_of_finding(each, root) for each in findings)]
+    run = {
+        "tool": {"driver": _driver()},
+        "invocations": [{"executionSuccessful": code == 0, "exitCode": code}],
+        "columnKind": "unicodeCodePoints",
+        "results": entries,
+    }
+    return digest.text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _driver() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    rules = [
+        {"id": name, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
+        for name, (level, text) in RULES.items()
+    ]
+    return {"name": "npumake", "version": version("npumake"), "rules": rules}
+
+
+def _errors(results: Sequence[NodeResult], root: Path) -> Iterator[dict[str, Any]]:
+    for result in results:
+        if result.status == FAILED:
+            error = result.error
+            text = BUG if error is None else "\n".join(filter(None, (error.what, error.hint)))
+            rule = "Bug" if error is None else _rule(error)
+            yield _entry(rule, result.name, text, _location(error, root))
+
+
+def _rule(error: PipelineError) -> str:
+    """The class of an error, or the one it derives from: a folder without write permission is a
+    CacheError."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in RULES)
+
+
+def _of_finding(finding: Finding, root: Path) -> dict[str, Any]:
+    return _entry(finding.rule, finding.node, finding.text, _physical(str(finding.file), root))
+
+
+def _entry(rule: str, node: str, text: str, location: dict[str, Any]) -> dict[str, Any]:
+    names = [{"fullyQualifiedName": printable(node), "kind": "element"}]
+    return {
+        "ruleId": rule,
+        "ruleIndex": [*RULES].index(rule),
+        "level": RULES[rule][0],
+        "message": {"text": printable(f"{node}: {text}")},
+        "locations": [{**location, "logicalLocations": names}],
+        # The same finding in another run, whatever the line it has moved to.
+        "partialFingerprints": {"npumakeNode/v1": digest.of_document([rule, node])},
+    }
+
+
+def _location(error: PipelineError | None, root: Path) -> dict[str, Any]:
+    if error is None or not isinstance(error.where, Place):
+        return {}
+    place = error.where
+    return _physical(place.path, root, place.line, place.column)
+
+
+def _physical(path: str, root: Path, line: int = 0, column: int = 0) -> dict[str, Any]:
+    """Empty for a path outside the repository, which no code host shows."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+    if relative.startswith(os.pardir):
+        return {}
+    uri = quote(os.fsencode(relative))
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}}
+    if line:
+        physical["region"] = {"startLine": line, **({"startColumn": column} if column else {})}
+    return {"physicalLocation": physical}

@@ -1,0 +1,160 @@
+"""Checks a compiled file against its statement: digest, signature, chain, and a rebuild."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from npumake import digest
+from npumake.cli.projects import selected
+from npumake.digest import Json
+from npumake.errors import GateError, ProjectError
+from npumake.lifetime.temporaries import temporary_folder
+from npumake.make.build import Build
+from npumake.make.memory import workspace
+from npumake.make.node import Node
+from npumake.make.statement import MAX_BYTES, Statement, read_statement
+
+SUFFIXES = (".intoto.dsse.json", ".intoto.json")  # the first that exists
+NO_STATEMENT = "npumake attest writes one; --statement names it"
+
+
+def verify_statement(arguments: argparse.Namespace) -> int:
+    """Raises GateError where anything does not hold."""
+    artifact: Path = arguments.artifact
+    if not artifact.is_file():
+        raise ProjectError("no such file", str(artifact))
+    file = arguments.statement or _beside(artifact)
+    project = arguments.project or _project_around(artifact)
+    statement, signer = _statement(file, project or Path.cwd(), arguments.signed)
+    content = digest.of_file(artifact)
+    if content != statement.digest:
+        what = (
+            f"not the file of the statement: SHA-256 {content[:12]}…, not {statement.digest[:12]}…"
+        )
+        raise GateError(what, str(artifact), f"the statement is {file}")
+    print(f"{artifact.name}: SHA-256 {content}, as the statement says")
+    print(f"statement: {signer}")
+    _check_chain(artifact, statement)
+    if arguments.rebuild:
+        if project is None:
+            hint = "name its folder with --project"
+            raise ProjectError("no project around the file", str(artifact), hint)
+        _rebuild(project, statement, artifact)
+    return 0
+
+
+def _beside(artifact: Path) -> Path:
+    files = [artifact.with_name(artifact.name + suffix) for suffix in SUFFIXES]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise ProjectError("the file has no statement", str(files[-1]), NO_STATEMENT)
+    return found
+
+
+def _project_around(artifact: Path) -> Path | None:
+    folders = artifact.absolute().parents
+    return next((folder for folder in folders if (folder / "project.yaml").is_file()), None)
+
+
+def _statement(file: Path, project: Path, must_be_signed: bool) -> tuple[Statement, str]:
+    """The statement and a sentence on its signature. Raises GateError for a signature that the
+    user does not trust."""
+    from npumake.cache.remote.dsse import STATEMENT, opened
+    from npumake.make.trust import users_policy
+
+    data = _read(file)
+    envelope = opened(data, users_policy(workspace(project)))
+    if envelope is None:
+        statement = read_statement(data, str(file))
+        if must_be_signed:
+            raise GateError("the statement is not signed", str(file), "npumake attest --sign")
+        return statement, "not signed"
+    if envelope.verdict.standing != "trusted":
+        what = str(envelope.verdict).replace("its record", "the statement")
+        raise GateError(what, str(file), "trust.yaml says whose signatures are read")
+    if envelope.type != STATEMENT:
+        raise ProjectError(f"a signed {envelope.type}, not a statement", str(file), NO_STATEMENT)
+    return read_statement(envelope.payload, str(file)), str(envelope.verdict)
+
+
+def _read(file: Path) -> bytes:
+    if not file.is_file():
+        raise ProjectError("no such file", str(file), NO_STATEMENT)
+    if (size := file.stat().st_size) > MAX_BYTES:
+        raise ProjectError(f"a statement of {size:,} bytes; it may have {MAX_BYTES:,}", str(file))
+    return file.read_bytes()
+
+
+# -- the chain inside the file -----------------------------------------------------------------
+
+
+def _check_chain(artifact: Path, statement: Statement) -> None:
+    """Raises GateError where the chain inside the file is not that of the statement."""
+    from npumake.bundle.chain import TRAINED
+
+    chain = _chain(artifact)
+    if chain is None:
+        print("chain: none in the file; the statement has it")
+        return
+    stages = {name.rpartition("/")[2]: content for name, content in statement.artifacts.items()}
+    trained = {
+        file.name: file.digest for file in statement.files if file.route.startswith("model.")
+    }
+    for name, link in chain.items():
+        expected: Json = stages.get(name)
+        if name == TRAINED:
+            expected = {file: trained.get(file) for file in link}
+        if link != expected:
+            what = f"`{name}` in the chain of the file is not that of the statement"
+            raise GateError(what, str(artifact))
+    names = ", ".join(chain.get(TRAINED, {}))
+    print(
+        f"chain: {len(chain)} links down to {names or 'the trained model'}, as the statement says"
+    )
+
+
+def _chain(artifact: Path) -> Mapping[str, Json] | None:
+    from npumake.bundle.chain import chain_in
+    from npumake.graph import parse
+
+    data = artifact.read_bytes()
+    notes = parse(data, artifact.name).metadata if artifact.suffix == ".onnx" else {}
+    return chain_in(data, notes)
+
+
+# -- the rebuild -------------------------------------------------------------------------------
+
+
+def _rebuild(project: Path, statement: Statement, artifact: Path) -> None:
+    """Raises GateError where the project is another one, or makes another file."""
+    from npumake.make.rebuild import hold_project, rebuilt, tool_notes
+
+    (build,) = selected(project, [])
+    node = _node(build, statement)
+    hold_project(build, node, statement)
+    notes = tool_notes(build, node, statement)
+    for note in notes:
+        print(f"note: {note}")
+    with temporary_folder() as folder:
+        difference = rebuilt(build, node, statement, artifact, folder)
+    if difference is None:
+        print("rebuilt: equal to the byte")
+        return
+    tensor = difference.tensor or "its first artifact is not here, so that no tensor can be named"
+    hint = f"since the statement: {', '.join(notes)}" if notes else ""
+    what = f"the rebuilt file differs, first in `{difference.node}`: {tensor}"
+    raise GateError(what, str(artifact), hint)
+
+
+def _node(build: Build, statement: Statement) -> Node:
+    """Raises GateError for a project without that compiled file."""
+    from npumake.make.attested_build import compiled_nodes
+
+    for node in compiled_nodes(build):
+        if (node.variant, node.target) == (statement.variant, statement.target):
+            return node
+    variant = f"@{statement.variant}" if statement.variant else ""
+    what = f"the project does not build `{statement.target}{variant}`"
+    raise GateError(what, str(build.directory))

@@ -1,0 +1,43 @@
+"""Opens parts of a graph: as sessions of onnxruntime, with Python for custom operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.ort import Fusion, OrtSession
+from npumake.engine.partial.part import EMPTY, NOTHING, Part, as_part
+from npumake.graph import Graph, Node, SerializedGraph, SerializedNode, Value, part
+
+
+def of_nodes(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[Value], operators: Operators
+) -> Part:
+    """The part of these nodes, in order, as the graph is now. Raises GraphError."""
+    return as_part(float_session(part(graph, nodes, outputs), operators)) if outputs else EMPTY
+
+
+def of_serialized(
+    written: SerializedGraph,
+    pieces: Sequence[SerializedNode],
+    outputs: Sequence[str],
+    operators: Operators = NO_OPERATORS,
+    fusion: Fusion = "integers",
+    constants: Mapping[str, np.ndarray] = NOTHING,
+) -> Part:
+    """The part of these nodes or renamed copies, in order. Raises GraphError."""
+    if not outputs:
+        return EMPTY
+    model = written.model(pieces, outputs, constants)
+    return as_part(_session(written, model, operators, fusion))
+
+
+def _session(
+    written: SerializedGraph, model: bytes, operators: Operators, fusion: Fusion
+) -> FloatSession:
+    if not written.is_mixed:
+        return OrtSession(model, fusion=fusion)
+    return float_session(Graph.from_bytes(model), operators, fusion)

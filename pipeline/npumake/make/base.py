@@ -1,0 +1,107 @@
+"""The base of a change: what the lock file of an earlier commit names, fetched from the store.
+
+Nothing is built for it, unless `rebuilt` is asked to. What the store lacks is absent.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from npumake.cache.store import Store
+from npumake.errors import LockError, ProjectError
+from npumake.make.build import Build
+from npumake.make.git import Commit, commit_before, repository
+from npumake.make.lock import LOCK_FILE, Lock, lock_in, read_lock
+
+
+@dataclass(frozen=True)
+class Base:
+    """The commit a branch left, what changed since, and the project's lock file of then; None
+    where it had none. Paths are absolute."""
+
+    commit: Commit
+    changes: frozenset[str]
+    lock: Lock | None
+
+
+def base_of(build: Build, ref: str) -> Base:
+    """Raises ProjectError outside a repository and for an unknown `ref`."""
+    root = repository(build.directory)
+    if root is None:
+        where = str(build.directory)
+        raise ProjectError("not in a git repository", where, "--since compares with a commit")
+    commit = _commit(root, ref)
+    return Base(commit, _changes(commit), _lock_at(build, commit))
+
+
+_commit = cache(commit_before)
+_changes = cache(Commit.changes)
+
+
+def _lock_at(build: Build, commit: Commit) -> Lock | None:
+    """An invalid lock file of the base is no matter of this change."""
+    data = commit.file(build.directory / LOCK_FILE)
+    try:
+        return None if data is None else lock_in(data, f"{commit.name[:12]}:{LOCK_FILE}")
+    except LockError:
+        return None
+
+
+def stored_file(store: Store, lock: Lock, name: str, folder: Path) -> Path | None:
+    """The artifact of a locked node, copied into `folder`; None where it is not locked, or not
+    stored."""
+    locked = lock.artifacts.get(name)
+    if locked is None:
+        return None
+    path = folder / locked.digest
+    if not path.exists():
+        store.recall(locked.key)  # a remote has blobs of recalled records only
+        if not store.fetch(locked.digest, path):
+            return None
+    return path
+
+
+def rebuilt(builds: Sequence[Build], commit: Commit) -> Mapping[str, Lock]:
+    """The locks of these projects by name after a build of `commit` into the same cache. A project
+    that it lacks, or that does not build, is absent. What is built is printed to standard error.
+
+    Raises ProjectError where git cannot check the commit out.
+    """
+    locks: dict[str, Lock] = {}
+    with _checkout(commit) as root:
+        for build in builds:
+            directory = root / os.path.relpath(os.path.realpath(build.directory), commit.root)
+            is_built = directory.is_dir() and _is_locked(directory, build.memory.root)
+            if is_built and (lock := read_lock(directory)):
+                locks[build.plan.project] = lock
+    return locks
+
+
+def _is_locked(directory: Path, store: Path) -> bool:
+    """Whether `npumake lock` succeeds there."""
+    command = [sys.executable, "-m", "npumake", "lock", str(directory)]
+    environment = {**os.environ, "NPUMAKE_CACHE": os.path.abspath(store)}
+    done = subprocess.run(
+        command, cwd=directory, env=environment, stdout=sys.stderr.fileno(), check=False
+    )
+    return done.returncode == 0
+
+
+@contextmanager
+def _checkout(commit: Commit) -> Iterator[Path]:
+    """The files of the commit in a folder of their own, removed afterwards."""
+    with TemporaryDirectory(prefix="npumake-base-") as folder:
+        place = Path(folder, "tree")
+        commit.check_out(place)
+        try:
+            yield place
+        finally:
+            commit.remove(place)

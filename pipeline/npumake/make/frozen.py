@@ -1,0 +1,67 @@
+"""Frozen builds: an artifact that differs from the lock file ends the build before it is published.
+
+Artifacts are compared, not keys: another version of a library may make the same bytes. The keys
+tell why an artifact differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from npumake import digest
+from npumake.errors import LockError
+from npumake.make.build import Build
+from npumake.make.lock import LOCK_FILE, WRITE, LockedArtifact, locked_name, read_lock
+from npumake.make.missing import display_path
+from npumake.make.node import Node, NodeKey
+from npumake.make.why import differences
+
+ACCEPT = "`npumake lock` accepts the change"
+MAX_REASONS = 8
+NOT_REPRODUCED = (
+    "the inputs, tools and code are the locked ones: this machine computes other bytes from them"
+)
+
+
+def frozen(build: Build) -> Build:
+    """The build, held to its lock file. Raises LockError without one, and where the lock has other
+    nodes than the plan."""
+    lock = read_lock(build.directory)
+    if lock is None:
+        raise LockError("no lock file", display_path(build.directory / LOCK_FILE), WRITE)
+    planned = {locked_name(node) for node in build.plan.nodes if not node.joins}
+    if added := sorted(planned - {*lock.artifacts}):
+        what = f"the lock file lacks {_listed(added)}"
+        raise LockError(what, lock.file, ACCEPT)
+    if removed := sorted({*lock.artifacts} - planned):
+        what = f"the lock file has {_listed(removed)}, which the project does not make"
+        raise LockError(what, lock.place(removed[0]), ACCEPT)
+    return replace(build, lock=lock)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - 1
+    return f"`{names[0]}`" + (f" and {more} more" if more else "")
+
+
+def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) -> None:
+    """Raises LockError where a frozen build would make another artifact than the locked one."""
+    if build.lock is None or build.lock.allows(node, artifact):
+        return
+    name = locked_name(node)
+    reasons = reasons_for(build, node, build.lock.artifacts[name], document)
+    what = f"`{node.name}` differs from the lock file: sha256 {artifact[:12]}"
+    raise LockError(what, build.lock.place(name), "\n".join([*reasons, ACCEPT]))
+
+
+def reasons_for(
+    build: Build, node: Node, locked: LockedArtifact, document: NodeKey
+) -> tuple[str, ...]:
+    """How a key differs from the locked one, in lines; the cache's record has the locked key."""
+    if digest.of_document(document) == locked.key:
+        return (NOT_REPRODUCED,)
+    record = build.memory.store.recall(locked.key)
+    if record is None:
+        return ("its inputs differ; the cache has no record of the locked ones",)
+    lines = differences(record.document, document, node.places, build.memory.closure)
+    return lines[:MAX_REASONS]

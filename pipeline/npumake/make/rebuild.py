@@ -1,0 +1,142 @@
+"""Rebuild: a compiled file made again from its statement, in an empty folder without a cache.
+
+First the project is held to the statement: the YAML sections, the target and every file. Then each
+node is made, and its artifact compared with the digest of the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from npumake.digest import Json
+from npumake.errors import GateError, PipelineError
+from npumake.make.build import Build
+from npumake.make.maker import make
+from npumake.make.memory import BuildMemory
+from npumake.make.node import Node, needed_by
+from npumake.make.stamp import Stamp
+from npumake.make.statement import Statement
+from npumake.make.why import differences
+from npumake.report.first_difference import first_difference
+
+MAX_LINES = 8  # of differences in an error
+
+
+@dataclass(frozen=True)
+class Rebuild(Build):
+    """A build of the same project whose artifacts lie in another folder."""
+
+    outputs: Path = Path()
+
+    def artifact(self, node: Node) -> Path:
+        return self.outputs / node.path
+
+    def intact(self, node: Node, stamp: Stamp) -> bool:
+        return bool(self.memory.files.of(self.artifact(node)) == stamp.digest)
+
+    def _stamp_file(self, node: Node) -> str:
+        return f"{self.outputs}/stamps/{node.short.replace('/', '.')}.json"
+
+
+class Difference(NamedTuple):
+    """The first node whose artifact is another one; `tensor` is empty where the original artifact
+    is not here to compare with."""
+
+    node: str
+    tensor: str
+
+
+def needed_nodes(build: Build, node: Node) -> list[Node]:
+    names = needed_by([node.name], {each.name: each.inputs.values() for each in build.plan.nodes})
+    return [each for each in build.plan.nodes if each.name in names]
+
+
+def hold_project(build: Build, node: Node, statement: Statement) -> None:
+    """Raises GateError where the project is not what the statement was made from."""
+    lines = [*_section_lines(build, node, statement), *_file_lines(build, node, statement)]
+    if lines:
+        more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+        what = "the project is not what the statement was made from"
+        raise GateError(what, str(build.directory), "\n".join([*lines[:MAX_LINES], *more]))
+
+
+def _section_lines(build: Build, node: Node, statement: Statement) -> Iterator[str]:
+    sections: dict[str, Json] = {}
+    places: dict[str, str] = {}
+    for each in needed_nodes(build, node):
+        sections |= each.params
+        places |= each.places
+    before = {"params": dict(statement.sections), "target": statement.target_document}
+    after = {"params": sections, "target": node.target_document}
+    yield from differences(before, after, places, lambda _: None)
+
+
+def _file_lines(build: Build, node: Node, statement: Statement) -> Iterator[str]:
+    before = {(file.route, file.name): file.digest for file in statement.files}
+    after = {
+        (route, file.name): file.digest
+        for each in needed_nodes(build, node)
+        for route, files in build.sources(each).items()
+        for file in files
+    }
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            how = "changed" if key in before and key in after else "added"
+            yield f"{key[0]} {key[1]}: {how if key in after else 'removed'}"
+
+
+def tool_notes(build: Build, node: Node, statement: Statement) -> list[str]:
+    """Versions and code that are others than in the statement: they may explain a difference."""
+    notes = []
+    tools: dict[str, str] = {}
+    for each in needed_nodes(build, node):
+        closure = build.memory.code.closure(*each.modules)
+        tools |= closure.tools
+        if statement.code.get(each.short) not in (None, closure.digest):
+            notes.append(f"the code of {each.stage} is another")
+    for name, version in sorted(tools.items()):
+        if statement.tools.get(name, version) != version:
+            notes.append(f"{name} {statement.tools[name]} → {version}")
+    return list(dict.fromkeys(notes))
+
+
+def rebuilt(
+    build: Build, node: Node, statement: Statement, file: Path, folder: Path
+) -> Difference | None:
+    """Makes `node` again below `folder`, and returns the first difference to the statement and the
+    compiled `file`; None where the compiled file is equal to the byte."""
+    memory = BuildMemory(folder / "cache")
+    again = Rebuild(build.directory, build.plan, memory, outputs=folder)
+    first: Difference | None = None
+    for each in needed_nodes(build, node):
+        make(again, each)
+        digest = memory.files.of(again.artifact(each))
+        expected = statement.digest if each is node else statement.artifacts.get(each.short)
+        if digest == expected:
+            continue
+        original = file if each is node else _original(build, each, expected, folder)
+        tensor = first_difference(original, again.artifact(each)) if original else ""
+        if first is None:
+            first = Difference(each.short, tensor)
+        elif not first.tensor:
+            first = Difference(first.node, f"{each.short}: {tensor}" if tensor else "")
+        if each is node:
+            return first
+    return None
+
+
+def _original(build: Build, node: Node, digest: str | None, folder: Path) -> Path | None:
+    """The artifact of the statement, from the project's own folder or its cache."""
+    file = build.artifact(node)
+    if digest is None:
+        return None
+    try:
+        if build.memory.files.of(file) == digest:
+            return file
+        copy = folder / "originals" / file.name
+        return copy if build.memory.near.fetch(digest, copy) else None
+    except (FileNotFoundError, PipelineError):
+        return None

@@ -1,0 +1,48 @@
+"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, whatever the samples show.
+
+    reads x in [-T, T], where Sigmoids alone read x        makes y in [-t, t]
+
+Source: the form of the target, whose file names the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from npumake.graph import Graph, Node, Value
+from npumake.quant.precision.grids import Grids, activation_grid
+from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
+from npumake.targets.target import Target
+
+
+def with_fixed_thresholds(
+    graph: Graph, chip: Collection[Node], grids: Mapping[str, Grids], target: Target
+) -> dict[str, Grids]:
+    """`grids`, by observed tensor of the float `graph`; the `chip` nodes run on the unit."""
+    fixed = dict(grids)
+    if target.form is None or not target.form.sigmoid:
+        return fixed
+    read, made = (
+        activation_grid(-threshold, threshold, target.activations)
+        for threshold in target.form.sigmoid
+    )
+    for node in graph.nodes("Sigmoid"):
+        if node not in chip:
+            continue
+        places = [(value, made) for value in node.outputs]
+        places += [(x, read) for x in map(source_tensor, activations(node)) if _feeds_gates(x)]
+        for value, narrow in places:
+            if (name := str(value.name)) in fixed:
+                fixed[name] = fixed[name]._replace(narrow=narrow)
+    return fixed
+
+
+def _feeds_gates(value: Value) -> bool:
+    """Whether Sigmoids alone read the tensor, moved or not."""
+    readers = [use.node for use in value.uses()]
+    if not readers or value.is_graph_output():
+        return False
+    return all(
+        _feeds_gates(node.outputs[0]) if is_data_movement(node) else node.op_type == "Sigmoid"
+        for node in readers
+    )

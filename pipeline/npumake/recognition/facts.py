@@ -1,0 +1,132 @@
+"""Facts about a model file, read once: what recognisers decide by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npumake.frontends import suffix_of
+from npumake.graph import Graph, Value, array, is_float, shape
+from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, tflite_notes
+
+CHANNELS = (1, 3)  # of a picture
+MIN_SIDE = 8  # pixels; a smaller plane is no picture
+SPECTRUM_RATIO = 4  # of one channel, a longer plane is a spectrum rather than a picture
+CODES = {"uint8": 0, "int8": 128}  # the code of an 8-bit pixel is pixel - this
+
+
+class InputGrid(NamedTuple):
+    """real = scale * (code - zero_point), codes of 8 bits."""
+
+    scale: float
+    zero_point: int
+    dtype: str
+
+    @property
+    def mean(self) -> float:
+        """The pixel whose code means 0."""
+        return self.zero_point + CODES[self.dtype]
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The real values of pixels 0 and 255."""
+        return -self.mean * self.scale, (255 - self.mean) * self.scale
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    """An input that takes a picture: sizes in pixels, `grid` if the file quantizes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    is_nhwc: bool
+    grid: InputGrid | None = None
+
+    @property
+    def channels(self) -> int:
+        return self.shape[3 if self.is_nhwc else 1]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width)."""
+        height, width = self.shape[1:3] if self.is_nhwc else self.shape[2:]
+        return height, width
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """`notes` are the metadata of an ONNX file; `names` those of its nodes and tensors, joined."""
+
+    file: str
+    graph: Graph  # with static shapes, as original_float has it
+    producer: str
+    notes: Mapping[str, str]
+    operators: frozenset[str]
+    names: str
+    image: PictureInput
+    outputs: Mapping[str, tuple[int, ...]]
+    tflite: TFLiteNotes = NO_NOTES
+
+    @property
+    def suffix(self) -> str:
+        return suffix_of(self.file)
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the outputs, in order."""
+        return tuple(self.outputs.values())
+
+
+def facts_of(file: str, data: bytes, trained: Graph, graph: Graph) -> ModelFacts | None:
+    """The facts of the model in `data`; None unless exactly one input takes a picture. `trained` is
+    the graph as read from the file, `graph` the same with static shapes."""
+    pictures = [each for value in graph.inputs if (each := picture_input(value)) is not None]
+    if len(pictures) != 1:
+        return None
+    names = [str(value.name) for value in graph.values().values()]
+    names += [str(node.name) for node in graph.nodes()]
+    return ModelFacts(
+        file,
+        graph,
+        trained.model.producer_name or "",
+        trained.metadata,
+        frozenset(node.op_type for node in graph.nodes()),
+        "\n".join(names),
+        pictures[0],
+        {str(value.name): shape(value) for value in graph.outputs},
+        tflite_notes(data) if suffix_of(file) == ".tflite" else NO_NOTES,
+    )
+
+
+def picture_input(value: Value) -> PictureInput | None:
+    """The input as one of a picture; None for another rank, type or number of channels."""
+    sizes = shape(value)
+    if len(sizes) != 4 or sizes[0] != 1 or not is_float(value):
+        return None
+    is_nhwc = sizes[3] in CHANNELS and sizes[1] not in CHANNELS
+    found = PictureInput(str(value.name), sizes, is_nhwc, _grid(value))
+    if found.channels not in CHANNELS or min(found.size) < MIN_SIDE:
+        return None
+    is_long = max(found.size) >= SPECTRUM_RATIO * min(found.size)
+    return None if found.channels == 1 and is_long else found
+
+
+def _grid(value: Value) -> InputGrid | None:
+    """The grid of the QuantizeLinear that reads the input; None without one."""
+    for use in value.uses():
+        scale, zero_point = (array(v) for v in (*use.node.inputs, None, None)[1:3])
+        if use.node.op_type == "QuantizeLinear" and scale is not None and scale.size == 1:
+            dtype = "uint8" if zero_point is None else str(zero_point.dtype)
+            if dtype in CODES:
+                point = 0 if zero_point is None else int(zero_point.item())
+                return InputGrid(float(scale.item()), point, dtype)
+    return None
+
+
+def classes_of(facts: ModelFacts) -> int:
+    """The number of classes of a classifier's one output; 0 for another model."""
+    if len(facts.sizes) != 1:
+        return 0
+    sizes = [size for size in facts.sizes[0] if size > 1]
+    return sizes[0] if len(sizes) == 1 else 0

@@ -1,0 +1,78 @@
+"""The metadata of a .tflite file: normalization of the picture, colours, and class names.
+
+Source: metadata_schema.fbs of TensorFlow Lite's support library. Numbers of fields are those of the
+schema. Label files are members of a ZIP behind the model.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import NamedTuple
+
+from npumake.frontends.tflite.flatbuffer import MalformedError, Table
+
+NAME = "TFLITE_METADATA"
+NORMALIZATION, LABELS, GRAYSCALE = 1, 2, 2  # numbers of a union and of two enumerations
+MAX_LABEL_BYTES = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+
+
+class TFLiteNotes(NamedTuple):
+    """mean and std of raw pixels, (), or one number or one per channel; class names by index."""
+
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    is_gray: bool = False
+    labels: tuple[str, ...] = ()
+
+
+NO_NOTES = TFLiteNotes()
+
+
+def tflite_notes(data: bytes) -> TFLiteNotes:
+    """The notes in the file; NO_NOTES without metadata, or with damaged metadata."""
+    try:
+        document = _document(data)
+        if document is None:
+            return NO_NOTES
+        (graph,) = Table.root(document).tables(3)[:1] or (None,)
+        return NO_NOTES if graph is None else _notes(graph, data)
+    except (MalformedError, RecursionError):
+        return NO_NOTES
+
+
+def _document(data: bytes) -> bytes | None:
+    model = Table.root(data)
+    buffers = model.tables(4)
+    for entry in model.tables(6):
+        index = entry.scalar(1, "I", 0)
+        if entry.text(0) == NAME and index < len(buffers):
+            return bytes(buffers[index].numbers(0, "u1"))
+    return None
+
+
+def _notes(graph: Table, data: bytes) -> TFLiteNotes:
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    is_gray = False
+    for tensor in graph.tables(2)[:1]:
+        for unit in tensor.tables(4):
+            if unit.scalar(0, "B", 0) == NORMALIZATION:
+                mean, std = (
+                    tuple(unit.table(1).numbers(field, "<f4").tolist()) for field in (0, 1)
+                )
+        is_gray = tensor.table(3).table(1).scalar(0, "b", 0) == GRAYSCALE
+    files = [file for tensor in graph.tables(3) for file in tensor.tables(6)]
+    names = [file.text(0) for file in files if file.scalar(2, "b", 0) == LABELS]
+    return TFLiteNotes(mean, std, is_gray, _labels(data, names[0]) if names else ())
+
+
+def _labels(data: bytes, name: str) -> tuple[str, ...]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(name) as member:
+            text = member.read(MAX_LABEL_BYTES).decode("utf-8", "replace")
+    except (*_DAMAGE, KeyError):
+        return ()
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -1,0 +1,135 @@
+"""Parameters of a stage: what each of them names, and how a stage is called.
+
+A parameter that COMPUTED lists is computed by a function. The parameters of that function are then
+inputs of the stage, so that keys and plans know them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from npumake.stages import COMPUTED, SCORES, STAGES
+
+Function = Callable[..., Any]
+ARTIFACT = "artifact"  # a parameter of `score`
+SCORE = "score"
+
+
+def scored_artifact(stage: str) -> str:
+    """`quantized` of the stage `quantized_score`."""
+    return stage.removesuffix(f"_{SCORE}")
+
+
+class Parameter(NamedTuple):
+    """A parameter called `keyword`, and the input that it is."""
+
+    keyword: str
+    input: str
+    hint: Any
+    is_optional: bool
+
+
+def module_of(name: str) -> str:
+    return f"{__package__}.{SCORE if name in SCORES else name}"
+
+
+def function_of(name: str) -> Function:
+    """The function of a stage; loads its module."""
+    return getattr(import_module(module_of(name)), SCORE if name in SCORES else name)
+
+
+def inputs_of(name: str) -> dict[str, Parameter]:
+    """The parameters of a stage by input, in order; in place of a computed input, its own.
+
+    An input is optional where all its readers do without it.
+    """
+    return _merged(_flat(function_of(name), SCORES.get(name, "")))
+
+
+def modules_of(name: str) -> tuple[str, ...]:
+    """The module of a stage and those of its computed inputs."""
+    computed = dict.fromkeys(_computed(function_of(name), SCORES.get(name, "")))
+    return (module_of(name), *(COMPUTED[each].rpartition(".")[0] for each in computed))
+
+
+def called(name: str, values: Mapping[str, Any]) -> Any:
+    """Runs a stage on the values of its inputs; computes each computed input once."""
+    return _called(function_of(name), SCORES.get(name, ""), dict(values))
+
+
+def input_types(name: str) -> Mapping[str, type[Any]]:
+    """The type of each stage that is an input, of one member where the stage joins many."""
+    parameters = inputs_of(name)
+    return {source: _one(each.hint) for source, each in parameters.items() if source in STAGES}
+
+
+def parameters_of(function: Function, artifact: str = "") -> list[Parameter]:
+    hints = get_type_hints(function)
+    return [
+        Parameter(
+            name,
+            artifact if name == ARTIFACT else name,
+            hints[name],
+            parameter.default is not parameter.empty,
+        )
+        for name, parameter in inspect.signature(function).parameters.items()
+    ]
+
+
+def _merged(parameters: Iterator[Parameter]) -> dict[str, Parameter]:
+    merged: dict[str, Parameter] = {}
+    for each in parameters:
+        first = merged.setdefault(each.input, each)
+        optional = first.is_optional and each.is_optional
+        merged[each.input] = first._replace(is_optional=optional)
+    return merged
+
+
+def _flat(function: Function, artifact: str = "") -> Iterator[Parameter]:
+    for each in parameters_of(function, artifact):
+        if each.input not in COMPUTED:
+            yield each
+            continue
+        for inner in _flat(computing(each.input)):
+            yield inner._replace(is_optional=inner.is_optional or each.is_optional)
+
+
+def _computed(function: Function, artifact: str = "") -> Iterator[str]:
+    """The computed inputs, with those that they are computed from."""
+    for each in parameters_of(function, artifact):
+        if each.input in COMPUTED:
+            yield each.input
+            yield from _computed(computing(each.input))
+
+
+def computing(name: str) -> Function:
+    module, _, function = COMPUTED[name].rpartition(".")
+    return getattr(import_module(module), function)
+
+
+def _called(function: Function, artifact: str, values: dict[str, Any]) -> Any:
+    arguments = {}
+    for each in parameters_of(function, artifact):
+        if each.input not in values and _is_computable(each.input, values):
+            values[each.input] = _called(computing(each.input), "", values)
+        if each.input in values:
+            arguments[each.keyword] = values[each.input]
+    return function(**arguments)
+
+
+def _is_computable(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether every parameter without default has a value."""
+    return name in COMPUTED and all(
+        each.is_optional or values.get(each.input) is not None or _is_computable(each.input, values)
+        for each in parameters_of(computing(name))
+    )
+
+
+def _one(hint: Any) -> type[Any]:
+    """T of `T | None` and of `Mapping[str, T]`."""
+    members = [member for member in get_args(hint) if member not in (NoneType, str)]
+    return members[0] if members else hint
