@@ -33,7 +33,7 @@ def compare(before: Session | str | Path, after: Session | str | Path, samples: 
     Raises GraphError for a file that cannot run, for samples that do not fit, and for outputs that
     cannot be paired.
     """
-    first, second = (_opened(each) for each in (before, after))
+    first, second = (_opened(entry) for entry in (before, after))
     feeds = feeds_of(samples, first.get_inputs())
     if not feeds:
         raise GraphError("there are no samples to compare on")
@@ -62,8 +62,8 @@ def _paired(ours: tuple[str, ...], theirs: tuple[str, ...], kind: str) -> dict[s
     if set(ours) == set(theirs):
         return {name: name for name in ours}
     if len(ours) != len(theirs):
-        what = f"one has {len(ours)} {kind}s, the other {len(theirs)}"
-        raise GraphError(what, hint=f"{', '.join(ours)}; {', '.join(theirs)}")
+        message = f"one has {len(ours)} {kind}s, the other {len(theirs)}"
+        raise GraphError(message, hint=f"{', '.join(ours)}; {', '.join(theirs)}")
     return dict(zip(ours, theirs, strict=True))
 
 

@@ -67,12 +67,12 @@ def read_archive(
             numbers[member.kind] += 1
             if member.kind == "ac":
                 pending += _accepted(reader, member, judge, arrivals)
-                if sum(len(each.data) for each in pending) > MAX_PENDING_BYTES:
+                if sum(len(entry.data) for entry in pending) > MAX_PENDING_BYTES:
                     raise reader.damaged("it has too many records of one artifact")
                 continue
             _store(reader, member, store, pending)
-            for each in pending:
-                keep(*each)
+            for entry in pending:
+                keep(*entry)
             arrivals.records += len(pending)
             arrivals.artifacts += bool(pending)
             arrivals.size += member.size if pending else 0
@@ -108,7 +108,7 @@ def _accepted(
 
 def _store(reader: _Reader, member: Member, store: LocalStore, pending: list[_Accepted]) -> None:
     """Stores an artifact, verified. One whose records were all refused is skipped."""
-    named = {(each.record.digest, each.record.size) for each in pending}
+    named = {(entry.record.digest, entry.record.size) for entry in pending}
     if not named:
         return
     if named != {(member.name, member.size)}:

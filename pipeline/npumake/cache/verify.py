@@ -29,13 +29,13 @@ def damages(store: LocalStore, contents: Inventory) -> Iterator[Damage]:
     entries = {entry.file: entry for entry in contents.entries}
     for file in track(files, "verifying", len(files)):
         try:
-            what = _damage(store, file, entries.get(file))
+            message = _damage(store, file, entries.get(file))
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
-            what = f"cannot be read: {(error.strerror or 'error').lower()}"
-        if what:
-            yield Damage(file, what)
+            message = f"cannot be read: {(error.strerror or 'error').lower()}"
+        if message:
+            yield Damage(file, message)
 
 
 def _damage(store: LocalStore, file: StoredFile, entry: Entry | None) -> str:

@@ -124,8 +124,8 @@ def _check(folder: Path, packed: Reproduction) -> None:
     for source in {source for node in plan.nodes for source in node.sources}:
         named = [name for name, _ in source_files(directory, source)]
         if named != [file.name for file in packed.files[source.route]]:
-            what = f"`{source.pattern}` would name other files in the bundle"
-            raise ProjectError(what, source.route, "write it as a path from the project")
+            message = f"`{source.pattern}` would name other files in the bundle"
+            raise ProjectError(message, source.route, "write it as a path from the project")
 
 
 def _write_documents(folder: Path, packed: Reproduction) -> None:
@@ -134,7 +134,7 @@ def _write_documents(folder: Path, packed: Reproduction) -> None:
         "python": sys.version,
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "packages": {each.name: each.version for each in distributions()},
+        "packages": {distribution.name: distribution.version for distribution in distributions()},
         "environment": environment,
     }
     text = digest.text(versions, indent=1, sort_keys=True)

@@ -43,8 +43,8 @@ def sweep(arguments: argparse.Namespace) -> int:
     _print(plan, done, arguments)
     excess = 0 if arguments.max_size is None else plan.total - plan.freed - arguments.max_size
     if excess > 0:
-        what = f"what is in use is {size_text(excess)} larger than --max-size"
-        raise CacheError(what, hint="npumake cache du tells by whom; npumake cache unpin")
+        message = f"what is in use is {size_text(excess)} larger than --max-size"
+        raise CacheError(message, hint="npumake cache du tells by whom; npumake cache unpin")
     return 0
 
 

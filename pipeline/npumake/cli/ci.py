@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(arguments)
     at = places(arguments.projects)
     named = [name for names in at.values() for name in names]
-    entries = [each for each in buildable(at) if not named or each[0] in named]
+    entries = [entry for entry in buildable(at) if not named or entry[0] in named]
     if not entries:
         raise ProjectError("no project here", hint=NOWHERE)
     ref = "" if arguments.since == NO_COMMIT else arguments.since

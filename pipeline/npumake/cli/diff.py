@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(digest.text([file.document() for file in files], indent=1))
         return 0
-    for each in files:
-        print(*difference_lines(each), sep="\n")
+    for difference in files:
+        print(*difference_lines(difference), sep="\n")
     if not files:
         print("no difference")
     return 0

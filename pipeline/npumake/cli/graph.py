@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.report.build_graph import svg
 
     builds = [
-        each for here, names in places(arguments.projects).items() for each in _chosen(here, names)
+        entry
+        for here, names in places(arguments.projects).items()
+        for entry in _chosen(here, names)
     ]
     if arguments.svg:
         drawn = {build.plan.project: _nodes(build, states) for build, states in builds}

@@ -101,8 +101,8 @@ def _random_project(
 
     inputs = with_folders(closed_inputs(model_files, graph))
     lines = [
-        f"  {each.folder}: {SAMPLES} RANDOM samples for `{each.name}`; replace them"
-        for each in inputs
+        f"  {input_.folder}: {SAMPLES} RANDOM samples for `{input_.name}`; replace them"
+        for input_ in inputs
     ]
     text = project_text(schema, facts, inputs, targets, ", ".join(known_targets()))
     return ProjectFiles(text, {}, tuple(inputs), tuple(lines))

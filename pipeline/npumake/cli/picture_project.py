@@ -66,7 +66,7 @@ def picture_project(
         _truth(arguments, labels, proposal),
         targets,
     )
-    random = tuple(each for each in inputs if each.name != survey.facts.image.name)
+    random = tuple(input_ for input_ in inputs if input_.name != survey.facts.image.name)
     files = {METADATA: metadata} if metadata else {}
     return ProjectFiles(picture_project_text(project), files, random, tuple(_lines(project)))
 
@@ -128,9 +128,9 @@ def _truth(arguments: argparse.Namespace, labels: LabelsFile, proposal: Proposal
         return None
     is_detector = proposal.family.task == "detect"
     if labels.has_boxes != is_detector:
-        what = "boxes" if labels.has_boxes else "one label per picture"
+        message = "boxes" if labels.has_boxes else "one label per picture"
         raise ProjectError(
-            f"{what} for a model that was recognised as `{proposal.family.task}`",
+            f"{message} for a model that was recognised as `{proposal.family.task}`",
             str(arguments.labels),
             "a detector takes COCO's .json, a classifier a .csv of file,label",
         )

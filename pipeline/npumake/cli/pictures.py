@@ -51,8 +51,8 @@ def picture_files(folder: Path) -> PictureFiles:
         raise ProjectError("a folder with *, ? or [ in its name", str(folder), "rename it")
     found = [Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES]
     if not found:
-        what = "the folder holds no picture"
-        raise ProjectError(what, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
+        message = "the folder holds no picture"
+        raise ProjectError(message, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
     suffixes = {file.suffix for file in found}
     last = f"*{suffixes.pop()}" if len(suffixes) == 1 else ANY
     is_flat = {file.parent for file in found} == {folder}
@@ -69,13 +69,13 @@ def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) ->
 
     data = model_files.model.read()
     inputs = closed_inputs(model_files, graph, preferred_sizes(graph))
-    shapes = {each.name: each.shape for each in inputs}
+    shapes = {input_.name: input_.shape for input_ in inputs}
     closed = closed_graph(model_files, shapes)
     facts = facts_of(model_files.model.name, data, graph, closed)
     if facts is None:
-        listed = ", ".join(f"`{each.name}` {list(each.shape)}" for each in inputs)
-        what = f"the model takes no picture: {listed}"
-        raise ProjectError(what, model_files.model.path, NO_PICTURE)
+        listed = ", ".join(f"`{input_.name}` {list(input_.shape)}" for input_ in inputs)
+        message = f"the model takes no picture: {listed}"
+        raise ProjectError(message, model_files.model.path, NO_PICTURE)
     _, family = family_of(facts)
     count = usable(len(pictures), facts) if len(inputs) == 1 else 0
     chosen = spread(pictures, count)

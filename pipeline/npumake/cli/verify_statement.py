@@ -30,10 +30,10 @@ def verify_statement(arguments: argparse.Namespace) -> int:
     statement, signer = _statement(file, project or Path.cwd(), arguments.signed)
     content = digest.of_file(artifact)
     if content != statement.digest:
-        what = (
+        message = (
             f"not the file of the statement: SHA-256 {content[:12]}…, not {statement.digest[:12]}…"
         )
-        raise GateError(what, str(artifact), f"the statement is {file}")
+        raise GateError(message, str(artifact), f"the statement is {file}")
     print(f"{artifact.name}: SHA-256 {content}, as the statement says")
     print(f"statement: {signer}")
     _check_chain(artifact, statement)
@@ -72,8 +72,8 @@ def _statement(file: Path, project: Path, must_be_signed: bool) -> tuple[Stateme
             raise GateError("the statement is not signed", str(file), "npumake attest --sign")
         return statement, "not signed"
     if envelope.verdict.standing != "trusted":
-        what = str(envelope.verdict).replace("its record", "the statement")
-        raise GateError(what, str(file), "trust.yaml says whose signatures are read")
+        message = str(envelope.verdict).replace("its record", "the statement")
+        raise GateError(message, str(file), "trust.yaml says whose signatures are read")
     if envelope.type != STATEMENT:
         raise ProjectError(f"a signed {envelope.type}, not a statement", str(file), NO_STATEMENT)
     return read_statement(envelope.payload, str(file)), str(envelope.verdict)
@@ -107,8 +107,8 @@ def _check_chain(artifact: Path, statement: Statement) -> None:
         if name == TRAINED:
             expected = {file: trained.get(file) for file in link}
         if link != expected:
-            what = f"`{name}` in the chain of the file is not that of the statement"
-            raise GateError(what, str(artifact))
+            message = f"`{name}` in the chain of the file is not that of the statement"
+            raise GateError(message, str(artifact))
     names = ", ".join(chain.get(TRAINED, {}))
     print(
         f"chain: {len(chain)} links down to {names or 'the trained model'}, as the statement says"
@@ -144,8 +144,8 @@ def _rebuild(project: Path, statement: Statement, artifact: Path) -> None:
         return
     tensor = difference.tensor or "its first artifact is not here, so that no tensor can be named"
     hint = f"since the statement: {', '.join(notes)}" if notes else ""
-    what = f"the rebuilt file differs, first in `{difference.node}`: {tensor}"
-    raise GateError(what, str(artifact), hint)
+    message = f"the rebuilt file differs, first in `{difference.node}`: {tensor}"
+    raise GateError(message, str(artifact), hint)
 
 
 def _node(build: Build, statement: Statement) -> Node:
@@ -156,5 +156,5 @@ def _node(build: Build, statement: Statement) -> Node:
         if (node.variant, node.target) == (statement.variant, statement.target):
             return node
     variant = f"@{statement.variant}" if statement.variant else ""
-    what = f"the project does not build `{statement.target}{variant}`"
-    raise GateError(what, str(build.directory))
+    message = f"the project does not build `{statement.target}{variant}`"
+    raise GateError(message, str(build.directory))

@@ -188,7 +188,7 @@ def _print_changes(known: Mapping[str, Facts], facts: Mapping[str, Facts], code:
     compared = changed = False
     for name in sorted(known.keys() & facts.keys()):
         common = known[name].keys() & facts[name].keys()
-        old, new = ({each: side[name][each] for each in common} for side in (known, facts))
+        old, new = ({entry: side[name][entry] for entry in common} for side in (known, facts))
         sections = of_facts(dict(sorted(old.items())), dict(sorted(new.items())))
         compared, changed = compared or bool(common), changed or bool(sections)
         for line in difference_lines(FileDifference(name, sections)) if sections else ():

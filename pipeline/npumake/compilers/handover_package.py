@@ -128,8 +128,8 @@ def _in_onnx(model: SourceFile, weights: Sequence[SourceFile], request: Handover
     that its opset cannot express, ProjectError for one that is quantized already."""
     graph = read_model(model.read(), model.name, weights)
     if graph.nodes("QuantizeLinear"):
-        what = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
-        raise ProjectError(what, Route("model.path"), "hand over the float model")
+        message = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
+        raise ProjectError(message, Route("model.path"), "hand over the float model")
     accepts = request.target.accepts
     if accepts is None:
         return graph.to_bytes()

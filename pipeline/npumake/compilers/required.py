@@ -32,8 +32,8 @@ def missing_compiler(backend: str, command: str | None = None) -> StageError | N
         return None if found else StageError(f"`{command}` is not on PATH", None, NO_TOOL_HINT)
     for distribution in REQUIRED.get(backend, ()):
         if not installed_version(distribution):
-            what = f"this target needs {distribution}, which is not installed"
-            return StageError(what, None, install_line(distribution))
+            message = f"this target needs {distribution}, which is not installed"
+            return StageError(message, None, install_line(distribution))
     adapter = ADAPTERS.get(backend)
     return absent(adapter) if adapter is not None and not versions(adapter) else None
 

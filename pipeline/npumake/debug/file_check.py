@@ -155,10 +155,10 @@ class _Check:
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
         who = divergence.first_infinite(self._part.program, sample.feed, self._operators)
-        what = (
+        message = (
             f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
         )
-        return StageError(what)
+        return StageError(message)
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name

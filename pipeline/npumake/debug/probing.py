@@ -81,9 +81,9 @@ class _Span(NamedTuple):
             # A pool on its input's grid gives the same result as its producer's probe.
             if not _is_same(changed, before):
                 before, behind = changed, rerun(self.behind, changed, buffered)
-            each = zip(head.outputs, real, strict=True)
-            rows.append([behind.get(name, meant) for name, meant in each])
-        return [list(each) for each in zip(*rows, strict=True)]
+            column = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in column])
+        return [list(column) for column in zip(*rows, strict=True)]
 
 
 class Probing:

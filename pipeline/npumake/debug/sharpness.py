@@ -139,8 +139,8 @@ def mirrored(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
 
 def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Feed]) -> float:
     p, q = (
-        np.sqrt([probabilities(session.run(None, feed)[0]) for feed in each])
-        for each in (feeds, moved)
+        np.sqrt([probabilities(session.run(None, feed)[0]) for feed in variant])
+        for variant in (feeds, moved)
     )
     return agreement(p, q)
 

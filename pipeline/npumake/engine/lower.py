@@ -164,7 +164,7 @@ class _Lowering:
         step.constants.update(factor(1.0))
         step.attributes.update(clamped(node, tensor, self.rounding))
         scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
-        codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
+        codes, name = (self._free(f"{node.name}_{message}") for message in ("sums", "dequantized"))
         self._emit(node, step, operand_names(site), codes, tensor)
         self.sums[value] = (codes, scale)
         self._float(value)

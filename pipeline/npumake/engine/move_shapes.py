@@ -62,7 +62,7 @@ def transposed(call: Call) -> Shape:
 
 def padded(call: Call) -> Shape:
     shape = same(call)
-    around = [_pair(each) for each in listed(call, "around")]
+    around = [_pair(pair) for pair in listed(call, "around")]
     refuse(len(around) != len(shape), f"`around` has {len(around)} axes, not {len(shape)}")
     one_of(call, "mode", PADDED)
     if "fill" in call.step.attributes:
@@ -84,7 +84,7 @@ def gathered_flat(call: Call) -> Shape:
 
 def sliced(call: Call) -> Shape:
     out_shape = list(same(call))
-    spans = [_span(each, same(call)) for each in listed(call, "spans")]
+    spans = [_span(span, same(call)) for span in listed(call, "spans")]
     refuse(len({at for at, _ in spans}) < len(spans), "`spans` names an axis twice")
     for at, cut in spans:
         out_shape[at] = len(range(*cut.indices(out_shape[at])))

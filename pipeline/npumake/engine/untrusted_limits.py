@@ -47,8 +47,8 @@ def _refuse_other_ports(
         for value in values
     }
     if declared != actual:
-        what = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
-        raise GraphError(what, step.name)
+        message = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
+        raise GraphError(message, step.name)
 
 
 def _joined(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:

@@ -112,5 +112,5 @@ def _drop_new_attributes(graph: Graph, node: Node, schema: onnx.defs.OpSchema, o
 
 
 def _inexpressible(node: Node, opset: int, why: str) -> GraphError:
-    what = f"opset {opset} cannot express `{node.name}` ({node.op_type}): {why}"
-    return GraphError(what, str(node.name))
+    message = f"opset {opset} cannot express `{node.name}` ({node.op_type}): {why}"
+    return GraphError(message, str(node.name))

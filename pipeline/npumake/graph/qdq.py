@@ -64,7 +64,9 @@ class StoredConstant(NamedTuple):
 
     @property
     def real(self) -> np.ndarray:
-        scale, zero_point = (self._per_axis(each) for each in (self.scale, self.zero_point))
+        scale, zero_point = (
+            self._per_axis(parameter) for parameter in (self.scale, self.zero_point)
+        )
         return affine.dequantize(self.codes, scale, zero_point)
 
     @property
@@ -225,7 +227,9 @@ def rounded_codes(quantizer: Node | None) -> np.ndarray | None:
     real, limits = array(quantizer.inputs[0]), np.iinfo(grid.zero_point.dtype)
     if real is None or not np.isfinite(real).all():
         return None
-    scale, zero_point = (affine.per_axis(each, real.ndim, axis_of(quantizer)) for each in grid)
+    scale, zero_point = (
+        affine.per_axis(parameter, real.ndim, axis_of(quantizer)) for parameter in grid
+    )
     codes = affine.quantize(real, scale, zero_point, limits.min, limits.max)
     return codes.astype(grid.zero_point.dtype)
 

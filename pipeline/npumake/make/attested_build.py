@@ -112,14 +112,16 @@ class AttestedBuild:
 
 def attested(build: Build, node: Node) -> AttestedBuild:
     """The build of a compiled `node`. Raises ProjectError where it is not current."""
-    needed = needed_by([node.name], {each.name: each.inputs.values() for each in build.plan.nodes})
-    nodes = tuple(each for each in build.plan.nodes if each.name in needed)
+    needed = needed_by(
+        [node.name], {entry.name: entry.inputs.values() for entry in build.plan.nodes}
+    )
+    nodes = tuple(entry for entry in build.plan.nodes if entry.name in needed)
     stamps = {}
-    for each in nodes:
-        stamp = build.stamp(each)
-        if stamp is None or not build.is_current(each):
-            raise ProjectError(f"`{each.name}` is not current", hint=f"npumake build {node.name}")
-        stamps[each.name] = stamp
+    for entry in nodes:
+        stamp = build.stamp(entry)
+        if stamp is None or not build.is_current(entry):
+            raise ProjectError(f"`{entry.name}` is not current", hint=f"npumake build {node.name}")
+        stamps[entry.name] = stamp
     return AttestedBuild(build, node, nodes, stamps)
 
 

@@ -31,11 +31,11 @@ def frozen(build: Build) -> Build:
         raise LockError("no lock file", display_path(build.directory / LOCK_FILE), WRITE)
     planned = {locked_name(node) for node in build.plan.nodes if not node.joins}
     if added := sorted(planned - {*lock.artifacts}):
-        what = f"the lock file lacks {_listed(added)}"
-        raise LockError(what, lock.file, ACCEPT)
+        message = f"the lock file lacks {_listed(added)}"
+        raise LockError(message, lock.file, ACCEPT)
     if removed := sorted({*lock.artifacts} - planned):
-        what = f"the lock file has {_listed(removed)}, which the project does not make"
-        raise LockError(what, lock.place(removed[0]), ACCEPT)
+        message = f"the lock file has {_listed(removed)}, which the project does not make"
+        raise LockError(message, lock.place(removed[0]), ACCEPT)
     return replace(build, lock=lock)
 
 
@@ -50,8 +50,8 @@ def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) 
         return
     name = locked_name(node)
     reasons = reasons_for(build, node, build.lock.artifacts[name], document)
-    what = f"`{node.name}` differs from the lock file: sha256 {artifact[:12]}"
-    raise LockError(what, build.lock.place(name), "\n".join([*reasons, ACCEPT]))
+    message = f"`{node.name}` differs from the lock file: sha256 {artifact[:12]}"
+    raise LockError(message, build.lock.place(name), "\n".join([*reasons, ACCEPT]))
 
 
 def reasons_for(

@@ -131,8 +131,8 @@ def lock_in(data: bytes, shown: str) -> Lock:
         name, locked = _read(line, Place(shown, number, 1))
         other = artifacts.setdefault(name, locked)
         if (other.digest, other.key) != (locked.digest, locked.key):
-            what = f"two artifacts of `{name}`, also in line {other.line}"
-            raise LockError(what, Place(shown, number, 1), f"two branches changed it: {WRITE}")
+            message = f"two artifacts of `{name}`, also in line {other.line}"
+            raise LockError(message, Place(shown, number, 1), f"two branches changed it: {WRITE}")
     return Lock(artifacts, shown)
 
 

@@ -29,7 +29,10 @@ def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:
     others = [file for file in built.dependencies if file.route not in MODEL_ROUTES]
     components = [
         *(_model(file) for file in model),
-        *(_set(route, list(files)) for route, files in groupby(others, lambda each: each.route)),
+        *(
+            _set(route, list(files))
+            for route, files in groupby(others, lambda component: component.route)
+        ),
         *(_tool(name, release) for name, release in built.tools.items()),
     ]
     serial = uuid.uuid5(NAMESPACE, of_document([built.digest, components]))
@@ -47,8 +50,11 @@ def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:
         },
         "components": components,
         "dependencies": [
-            {"ref": COMPILED_REF, "dependsOn": sorted(each["bom-ref"] for each in components)},
-            *({"ref": each["bom-ref"]} for each in components),
+            {
+                "ref": COMPILED_REF,
+                "dependsOn": sorted(component["bom-ref"] for component in components),
+            },
+            *({"ref": component["bom-ref"]} for component in components),
         ],
     }
 

@@ -110,12 +110,12 @@ def reproduction(
     staying = [path for route in chosen.keys() - moves for _, path in chosen[route]]
     home = _home(directory, [*yaml, *(os.path.relpath(path, directory) for path in staying)])
     files = {
-        route: tuple(_packed(directory, home, file, moves.get(route)) for file in each)
-        for route, each in chosen.items()
+        route: tuple(_packed(directory, home, file, moves.get(route)) for file in entry)
+        for route, entry in chosen.items()
     }
     if not follow_links:
         read = [*(f"{directory}/{name}" for name in yaml)]
-        read += [path for each in chosen.values() for _, path in each]
+        read += [path for entry in chosen.values() for _, path in entry]
         _refuse_links(read, _roots(directory, sources.values()))
     texts = _texts(directory, sorted(yaml), home, moves.values())
     left_out = sum(len(named[route]) - len(chosen[route]) for route in named)
@@ -156,8 +156,8 @@ def _moves(sources: Mapping[str, FileSource]) -> dict[str, Move]:
             written = _literal(source)
             root = os.path.normpath(expanded(written))
             if root in ("/", "."):
-                what = f"`{source.pattern}` begins at the root of the file system"
-                raise ProjectError(what, Route(route), "write it as a path from the project")
+                message = f"`{source.pattern}` begins at the root of the file system"
+                raise ProjectError(message, Route(route), "write it as a path from the project")
             place = places.setdefault(written, f"{MOVED}/{len(places)}")
             place += f"/{os.path.basename(root)}" if os.path.isfile(root) else ""
             moves[route] = Move(route, written, root, place)
@@ -201,8 +201,10 @@ def _refuse_links(paths: Sequence[str], roots: Sequence[Path]) -> None:
     for path in paths:
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(root) for root in roots):
-            what = f"`{os.path.basename(path)}` is a link to a file that the project does not name"
-            raise ProjectError(what, os.path.relpath(path), LINKS)
+            message = (
+                f"`{os.path.basename(path)}` is a link to a file that the project does not name"
+            )
+            raise ProjectError(message, os.path.relpath(path), LINKS)
 
 
 # -- YAML ------------------------------------------------------------------------------------
@@ -218,8 +220,8 @@ def _texts(
         pattern = re.compile(rf"(?<![\w./}}-]){re.escape(move.written)}(?![\w.-])")
         where = [name for name, text in texts.items() if pattern.search(text)]
         if not where and up + move.place not in "".join(texts.values()):
-            what = f"`{move.written}` is written in another way, and cannot be packed"
-            raise ProjectError(what, Route(move.route), "write it as a path from the project")
+            message = f"`{move.written}` is written in another way, and cannot be packed"
+            raise ProjectError(message, Route(move.route), "write it as a path from the project")
         for name in where:
             texts[name] = pattern.sub(up + move.place, texts[name])
     return {os.path.normpath(f"{home}/{name}"): text for name, text in texts.items()}

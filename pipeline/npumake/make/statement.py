@@ -48,12 +48,12 @@ def statement_of(built: AttestedBuild, version: str, builder: str = BUILDER) -> 
                 "internalParameters": {
                     "target": node.target_document,
                     "nodes": {
-                        each.short: {
-                            "stage": each.stage,
-                            "key": built.key(each),
-                            "code": built.stamps[each.name].document["code"],
+                        entry.short: {
+                            "stage": entry.stage,
+                            "key": built.key(entry),
+                            "code": built.stamps[entry.name].document["code"],
                         }
-                        for each in built.nodes
+                        for entry in built.nodes
                     },
                 },
                 "resolvedDependencies": [*_files(built), *_tools(built)],
@@ -61,9 +61,9 @@ def statement_of(built: AttestedBuild, version: str, builder: str = BUILDER) -> 
             "runDetails": {
                 "builder": {"id": builder, "version": {"npumake": version}},
                 "byproducts": [
-                    {"name": each.short, "digest": {"sha256": built.stamps[each.name].digest}}
-                    for each in built.nodes
-                    if each is not node
+                    {"name": entry.short, "digest": {"sha256": built.stamps[entry.name].digest}}
+                    for entry in built.nodes
+                    if entry is not node
                 ],
             },
         },
@@ -132,7 +132,7 @@ def _read(document: Json, definition: Json) -> Statement:
     (subject,) = document["subject"]
     external, internal = definition["externalParameters"], definition["internalParameters"]
     byproducts = document["predicate"]["runDetails"]["byproducts"]
-    artifacts = {each["name"]: each["digest"]["sha256"] for each in byproducts}
+    artifacts = {byproduct["name"]: byproduct["digest"]["sha256"] for byproduct in byproducts}
     nodes: Mapping[str, Any] = internal["nodes"]
     resolved = definition["resolvedDependencies"]
     return Statement(
@@ -143,11 +143,17 @@ def _read(document: Json, definition: Json) -> Statement:
         dict(external["sections"]),
         internal["target"],
         tuple(
-            Dependency(each["annotations"]["route"], each["name"], each["digest"]["sha256"])
-            for each in resolved
-            if "digest" in each
+            Dependency(
+                byproduct["annotations"]["route"], byproduct["name"], byproduct["digest"]["sha256"]
+            )
+            for byproduct in resolved
+            if "digest" in byproduct
         ),
-        {each["name"]: each["annotations"]["version"] for each in resolved if "uri" in each},
+        {
+            byproduct["name"]: byproduct["annotations"]["version"]
+            for byproduct in resolved
+            if "uri" in byproduct
+        },
         {name: str(node["code"]) for name, node in nodes.items()},
         artifacts,
     )

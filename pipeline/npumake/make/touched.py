@@ -56,7 +56,7 @@ def _changed_files(
     changed = {path for path in changes if path.startswith(package) or _is_own(path, home)}
     for file in configuration:
         changed |= changes & _ways(str(file))
-    for source in dict.fromkeys(each for node in build.plan.nodes for each in node.sources):
+    for source in dict.fromkeys(entry for node in build.plan.nodes for entry in node.sources):
         changed |= _of_source(build, source, changes)
     return changed
 

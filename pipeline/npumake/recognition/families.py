@@ -129,7 +129,7 @@ def _any(facts: ModelFacts) -> Family | None:
 
 def family_of(facts: ModelFacts) -> tuple[str, Family]:
     """The name and the result of the first recogniser that fits. The last one always does."""
-    found = ((each.name, each.recognise(facts)) for each in FAMILIES)
+    found = ((entry.name, entry.recognise(facts)) for entry in FAMILIES)
     return next((name, family) for name, family in found if family is not None)
 
 

@@ -88,16 +88,18 @@ def feed(normalization: Normalization, colors: Colors, channels: int) -> Picture
 def candidates(channels: int) -> tuple[PictureFeed, ...]:
     """All feeds for an input of `channels`."""
     if channels != PER_COLOR:
-        plain = (each for each in NORMALIZATIONS if not each.by_color)
-        return tuple(PictureFeed(each, "gray") for each in plain)
-    return tuple(PictureFeed(each, c) for each in NORMALIZATIONS for c in ("rgb", "bgr"))
+        plain = (normalization for normalization in NORMALIZATIONS if not normalization.by_color)
+        return tuple(PictureFeed(normalization, "gray") for normalization in plain)
+    return tuple(
+        PictureFeed(normalization, c) for normalization in NORMALIZATIONS for c in ("rgb", "bgr")
+    )
 
 
 def of_reach(low: float, high: float) -> Normalization | None:
     """The known normalization of pixels to low..high; None if none does."""
-    for each in NORMALIZATIONS:
-        start, end = each.reach
+    for normalization in NORMALIZATIONS:
+        start, end = normalization.reach
         room = TOLERANCE * (end - start)
         if abs(start - low) <= room and abs(end - high) <= room:
-            return each
+            return normalization
     return None

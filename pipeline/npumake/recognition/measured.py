@@ -54,14 +54,14 @@ def measured(
     session = float_session(facts.graph)
     watched = _watched(facts, statistics) if statistics else None
     trials: dict[tuple[float, ...], FeedTrial] = {}
-    for each in feeds:
-        key = _rounded(each)
+    for feed in feeds:
+        key = _rounded(feed)
         if key not in trials:
-            inputs = [fed(picture, each, facts) for picture in pictures]
+            inputs = [fed(picture, feed, facts) for picture in pictures]
             sharp = _sharpness(session, facts, inputs)
             far = _distance(watched, statistics, facts, inputs) if watched and statistics else None
-            trials[key] = FeedTrial(each, sharp, far)
-    return tuple(trials[_rounded(each)]._replace(feed=each) for each in feeds)
+            trials[key] = FeedTrial(feed, sharp, far)
+    return tuple(trials[_rounded(feed)]._replace(feed=feed) for feed in feeds)
 
 
 def fed(picture: Floats, feed: PictureFeed, facts: ModelFacts) -> Floats:
@@ -85,8 +85,8 @@ def _sharpness(session: FloatSession, facts: ModelFacts, inputs: Sequence[Floats
     name, channels = facts.image.name, 3 if facts.image.is_nhwc else 1
     feeds = [{name: x} for x in inputs]
     p, q = (
-        np.sqrt([_scores(session.run(None, feed)) for feed in each])
-        for each in (feeds, mirrored(feeds, name, channels))
+        np.sqrt([_scores(session.run(None, feed)) for feed in variant])
+        for variant in (feeds, mirrored(feeds, name, channels))
     )
     return agreement(p, q)
 

@@ -124,7 +124,7 @@ def _is_settled(name: str, family: Family) -> bool:
 
 
 def _unmeasured(family: Family) -> str:
-    others = ", or ".join(f"({each.words})" for each in family.feeds[1:3])
+    others = ", or ".join(f"({feed.words})" for feed in family.feeds[1:3])
     return "mean and scale are the usual ones of the family, not measured" + (
         f"; it may be {others}" if others else ""
     )

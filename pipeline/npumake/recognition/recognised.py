@@ -80,7 +80,9 @@ def feeds_of(
     facts: ModelFacts, colors: Colors, *normalizations: Normalization
 ) -> tuple[PictureFeed, ...]:
     """A feed of the picture for each normalization."""
-    return tuple(feed(each, colors, facts.image.channels) for each in normalizations)
+    return tuple(
+        feed(normalization, colors, facts.image.channels) for normalization in normalizations
+    )
 
 
 def center(short_side: int) -> tuple[Step, ...]:

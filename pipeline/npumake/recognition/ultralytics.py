@@ -177,7 +177,7 @@ def head_metadata(
         document["model"]["end2end"] = True
         return document, False
     if head.form == "anchors":
-        document["outputs"] = [output_document(each) for each in _anchored(facts, head)]
+        document["outputs"] = [output_document(entry) for entry in _anchored(facts, head)]
         return document, False
     rest = facts.outputs[head.name][1] - 4 - head.classes
     if rest and task in EXTRAS:

@@ -111,7 +111,7 @@ def _tflite_parts(path: Path) -> Iterator[Part]:
     network = read_network(model_bytes(path))
     tensors: dict[TFLiteTensor, None] = {}
     for operator in network.operators:
-        tensors |= dict.fromkeys(each for each in operator.inputs if each is not None)
+        tensors |= dict.fromkeys(input_ for input_ in operator.inputs if input_ is not None)
         tensors |= dict.fromkeys(operator.outputs)
         yield f"operator of `{operator.output.name}`", operator.type
     for tensor in tensors:

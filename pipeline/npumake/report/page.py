@@ -107,14 +107,14 @@ def _inputs(name: str, provenance: Mapping[str, Record]) -> tuple[str, ...]:
     inputs = []
     for stage, content in provenance[name].document["inputs"].items():
         fitting = (
-            f"{each}:{inner}{stage}"
-            for each in (group, project)
+            f"{entry}:{inner}{stage}"
+            for entry in (group, project)
             for inner in (f"{target}/" if target else "", "")
         )
         inputs += [
-            each
-            for each in dict.fromkeys(fitting)
-            if each in provenance and provenance[each].digest == content
+            entry
+            for entry in dict.fromkeys(fitting)
+            if entry in provenance and provenance[entry].digest == content
         ][:1]
     return tuple(inputs)
 

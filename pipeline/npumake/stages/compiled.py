@@ -102,10 +102,9 @@ def compiled(
     code = operators.used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
-    bundle = Bundle(*contents, settings=settings, security=rules)
-    data = _stripped(bundle, compile).to_bytes()
-    tensors = Bundle.from_bytes(data).program.tensors
-    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
+    data = _stripped(Bundle(*contents, settings=settings, security=rules), compile).to_bytes()
+    tensors = Bundle.from_bytes(data).program.tensors.items()
+    hold_widths({name: tensor.dtype for name, tensor in tensors}, program)
     return Compiled(data)
 
 
@@ -127,11 +126,11 @@ def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
 def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
     """Raises PipelineError for features of .hybrid bundles alone."""
     if batch(quantized) > 1:
-        what = f"a file for `{target.name}` takes one image per run"
-        raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+        message = f"a file for `{target.name}` takes one image per run"
+        raise GraphError(message, hint="leave `batch` out, or choose a target with a .hybrid")
     if has_policies:
-        what = f"a file for `{target.name}` carries no security policies"
-        raise ProjectError(what, Route("security"))
+        message = f"a file for `{target.name}` carries no security policies"
+        raise ProjectError(message, Route("security"))
 
 
 def _sections(

@@ -50,16 +50,16 @@ def handover(
     recipe: Recipe | None = None,
 ) -> Handover:
     if target.tool is None:
-        what = f"there is no vendor tool for `{target.name}`"
+        message = f"there is no vendor tool for `{target.name}`"
         hint = "set it for other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
-        raise ProjectError(what, Route("compile.vendor_tool"), hint)
+        raise ProjectError(message, Route("compile.vendor_tool"), hint)
     tool = TOOLS[target.vendor]
     graphs = Graphs(original_float, optimized_float)
     request, sets = request_of(
         tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
-    for what in complete_document(tool, request).omissions:
-        tell(f"{tool.config} does not say `{what}`")
+    for message in complete_document(tool, request).omissions:
+        tell(f"{tool.config} does not say `{message}`")
     return Handover(partial(files, tool, request, sources, sets))
 
 

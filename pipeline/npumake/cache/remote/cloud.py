@@ -41,8 +41,8 @@ class CloudTransport:
             import obstore.exceptions  # noqa: PLC0415
             import obstore.store  # noqa: PLC0415
         except ImportError:
-            what = f"`{address.scheme}://` needs the package obstore"
-            raise ProjectError(what, str(address), install_line("obstore")) from None
+            message = f"`{address.scheme}://` needs the package obstore"
+            raise ProjectError(message, str(address), install_line("obstore")) from None
         self._calls = obstore
         self._errors = obstore.exceptions
         self._kind = getattr(obstore.store, STORES[address.scheme])

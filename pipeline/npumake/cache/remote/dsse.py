@@ -62,11 +62,11 @@ def opened(data: bytes, policy: Policy) -> SignedDocument | None:
         envelope = json.loads(data)
         payload = base64.b64decode(envelope["payload"], validate=True)
         type = str(envelope["payloadType"])
-        signatures = [_parsed(each) for each in envelope["signatures"][:MAX_SIGNATURES]]
+        signatures = [_parsed(entry) for entry in envelope["signatures"][:MAX_SIGNATURES]]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     content = pae(type, payload)
-    verdicts = [_judged(content, *each, policy) for each in signatures]
+    verdicts = [_judged(content, *entry, policy) for entry in signatures]
     worst = TrustVerdict("unsigned")
     verdicts.sort(key=lambda verdict: STANDINGS.index(verdict.standing))
     return SignedDocument(payload, type, verdicts[0] if verdicts else worst)

@@ -48,7 +48,7 @@ class Run:
         with TemporaryDirectory(prefix="npumake-base-") as folder:
             rows = [row for build in self._builds for row in self._rows(build, Path(folder))]
         saved = sum(self._saved(build) for build in self._builds)
-        base = next((each.commit.name[:12] for each in self.bases.values()), "")
+        base = next((entry.commit.name[:12] for entry in self.bases.values()), "")
         notes = [*dict.fromkeys(self._notes())]
         return summary_text(Summary(rows, self.results, saved, base, self.untouched, notes))
 

@@ -59,8 +59,8 @@ def _add_case(suite: ElementTree.Element, result: NodeResult) -> None:
         ElementTree.SubElement(case, kind, {"message": "an input of it was not made"})
     elif kind:
         error = result.error
-        what, name = (error.what, type(error).__name__) if error else (BUG, "Bug")
-        element = ElementTree.SubElement(case, kind, {"message": _xml(what), "type": name})
+        message, name = (error.what, type(error).__name__) if error else (BUG, "Bug")
+        element = ElementTree.SubElement(case, kind, {"message": _xml(message), "type": name})
         element.text = _xml(error_text(error) if error else BUG)
     else:
         ElementTree.SubElement(case, "system-out").text = result.status

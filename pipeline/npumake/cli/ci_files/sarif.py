@@ -47,7 +47,7 @@ def sarif_text(
     results: Sequence[NodeResult], findings: Sequence[Finding], root: Path, code: int
 ) -> str:
     """`root` is the folder of the repository, `code` the exit code of the run."""
-    entries = [*_errors(results, root), *(_of_finding(each, root) for each in findings)]
+    entries = [*_errors(results, root), *(_of_finding(finding, root) for finding in findings)]
     run = {
         "tool": {"driver": _driver()},
         "invocations": [{"executionSuccessful": code == 0, "exitCode": code}],

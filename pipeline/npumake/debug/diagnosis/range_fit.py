@@ -185,7 +185,7 @@ def _before(value: Value) -> list[Node]:
         if is_qdq(maker):
             nodes[maker] = None
         read = maker.inputs[:1] if is_qdq(maker) else maker.inputs
-        new = [each for each in reversed(read) if each is not None and each not in visited]
+        new = [tensor for tensor in reversed(read) if tensor is not None and tensor not in visited]
         visited.update(new)
         waiting += new
     return list(nodes)

@@ -64,13 +64,13 @@ def _default_notes(vendor: VendorYaml) -> Iterator[Note]:
     level, prefix = f"{COMPILER}.optimize_level", "model_parameters.output_model_file_prefix"
     for key in (level, prefix):
         if vendor.raw_value(key) is None:
-            what = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
-            yield Note(what, vendor.spot(key).key)
+            message = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
+            yield Note(message, vendor.spot(key).key)
 
 
 def _type_notes(vendor: VendorYaml) -> Iterator[Note]:
     """The guide has both keys for RDK X5 and RDK Ultra; public files give them to RDK X3 too."""
     for key in NODE_TYPES if is_x3(vendor) else ():
         if "int16" in str(vendor.raw_value(key)):
-            what = f"int16 of `{key.partition('.')[2]}` is ignored: RDK X3 has none"
-            yield Note(what, vendor.spot(key).value)
+            message = f"int16 of `{key.partition('.')[2]}` is ignored: RDK X3 has none"
+            yield Note(message, vendor.spot(key).value)

@@ -47,13 +47,13 @@ class CountedElements:
         elements = [counted_elements(t.shape, enough, t.floor >= 0) for t in layout.tensors]
         ends = np.cumsum([0, *map(len, elements)]).tolist()
         self.places = np.concatenate(
-            [start + each for start, each in zip(layout.starts, elements, strict=False)]
+            [start + element for start, element in zip(layout.starts, elements, strict=False)]
         )
         self.tensors = [slice(*ends[row : row + 2]) for row in range(len(elements))]
         # Each element counts for as many as it stands for.
         self.weights = [
-            round(tensor.elements / len(each))
-            for tensor, each in zip(layout.tensors, elements, strict=True)
+            round(tensor.elements / len(element))
+            for tensor, element in zip(layout.tensors, elements, strict=True)
         ]
         waiting = min(MAX_WAITING_PER_TENSOR // enough, MAX_WAITING_VALUES // len(self.places))
         self.samples = max(1, waiting // threads)
