@@ -32,8 +32,8 @@ def feeds_of(samples: SampleSet, inputs: Sequence[Port]) -> list[dict[str, Array
 def _transposed(samples: Mapping[str, Array]) -> list[dict[str, Array]]:
     sizes = {name: len(array) for name, array in samples.items()}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise GraphError("the inputs have different numbers of samples", "samples", told)
+        listing = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise GraphError("the inputs have different numbers of samples", "samples", listing)
     count = next(iter(sizes.values()), 0)
     return [{name: array[index] for name, array in samples.items()} for index in range(count)]
 

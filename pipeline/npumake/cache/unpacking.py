@@ -143,10 +143,10 @@ class _Reader:
             raise CacheError("not an archive of npumake cache export", str(self._path))
         try:
             header = json.loads(self.read(info.size))
-            known, numbers = header["format"], [header["records"], header["artifacts"]]
+            format_version, numbers = header["format"], [header["records"], header["artifacts"]]
         except (ValueError, TypeError, KeyError, RecursionError):
             raise self.damaged("its header is no JSON") from None
-        if known != FORMAT:
+        if format_version != FORMAT:
             hint = f"this version reads format {FORMAT}"
             raise CacheError("an archive of another version", str(self._path), hint)
         self._skip_padding(info.size)

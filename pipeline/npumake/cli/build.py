@@ -83,14 +83,14 @@ def prepare(arguments: argparse.Namespace) -> None:
 def run_builds(
     entries: Sequence[NamedBuild],
     names: Sequence[str],
-    here: Path,
+    directory: Path,
     jobs: int,
     console: TextIO,
     options: Sequence[str] = (),
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
     error. `options` are doit's."""
-    config = {**configuration(), "dep_file": dep_file(here), "outfile": console}
+    config = {**configuration(), "dep_file": dep_file(directory), "outfile": console}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(entries)}
     with redirect_stdout(console):
         code = run_doit(members, [*options, *(["-n", str(jobs)] if jobs else []), *names])

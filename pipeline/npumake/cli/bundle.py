@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _build(name: str) -> Build:
     """Raises PipelineError for an unknown project, and for one that cannot be planned."""
-    here, called = place(name)
-    (build,) = selected(here, [re.split("[:@]", called, maxsplit=1)[0]])
+    directory, called = place(name)
+    (build,) = selected(directory, [re.split("[:@]", called, maxsplit=1)[0]])
     return build
 
 
@@ -164,13 +164,13 @@ def _logged(folder: Path, project: Path) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
     )
     text = ran.stdout.decode("utf-8", "replace")
-    for private, shown in (
+    for private, label in (
         (f"{folder}/", ""),
         (str(Path(npumake.__file__).parents[1]), "PYTHON"),
         (sys.prefix, "PYTHON"),
         (str(Path.home()), "~"),
     ):
-        text = text.replace(private, shown) if len(private) > 1 else text
+        text = text.replace(private, label) if len(private) > 1 else text
     return ran.returncode, f"$ {BUILD}\n{text}exit code {ran.returncode}\n"
 
 

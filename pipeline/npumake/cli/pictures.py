@@ -49,14 +49,16 @@ def picture_files(folder: Path) -> PictureFiles:
         raise ProjectError("no such folder", str(folder), "--images is a folder of pictures")
     if set(str(folder)) & set("*?["):
         raise ProjectError("a folder with *, ? or [ in its name", str(folder), "rename it")
-    found = [Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES]
-    if not found:
+    pictures = [
+        Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES
+    ]
+    if not pictures:
         message = "the folder holds no picture"
         raise ProjectError(message, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
-    suffixes = {file.suffix for file in found}
+    suffixes = {file.suffix for file in pictures}
     last = f"*{suffixes.pop()}" if len(suffixes) == 1 else ANY
-    is_flat = {file.parent for file in found} == {folder}
-    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(found))
+    is_flat = {file.parent for file in pictures} == {folder}
+    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(pictures))
 
 
 def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) -> Surveyed:

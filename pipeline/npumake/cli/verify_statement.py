@@ -47,10 +47,10 @@ def verify_statement(arguments: argparse.Namespace) -> int:
 
 def _beside(artifact: Path) -> Path:
     files = [artifact.with_name(artifact.name + suffix) for suffix in SUFFIXES]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
+    statement_file = next((file for file in files if file.is_file()), None)
+    if statement_file is None:
         raise ProjectError("the file has no statement", str(files[-1]), NO_STATEMENT)
-    return found
+    return statement_file
 
 
 def _project_around(artifact: Path) -> Path | None:

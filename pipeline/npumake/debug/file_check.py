@@ -154,11 +154,9 @@ class _Check:
         return StageError(f"{message}; {_first_difference(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
-        who = divergence.first_infinite(self._part.program, sample.feed, self._operators)
-        message = (
-            f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
-        )
-        return StageError(message)
+        culprit = divergence.first_infinite(self._part.program, sample.feed, self._operators)
+        message = f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`"
+        return StageError(f"{message}; {culprit}")
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name

@@ -180,11 +180,16 @@ class Probing:
     def _span(self, probes: Sequence[_Probe], segments: Sequence[Part]) -> _Span:
         network, changes = self._network, [probe.change for probe in probes]
         real = [n for n in network.outputs if self._is_one and n in network.makers]
-        some = heads(network, changes, *self._extent(probes), real)
+        probe_heads = heads(network, changes, *self._extent(probes), real)
         part = of_serialized(
-            network.written, some.pieces, some.outputs, self._operators, "floats", some.constants
+            network.written,
+            probe_heads.pieces,
+            probe_heads.outputs,
+            self._operators,
+            "floats",
+            probe_heads.constants,
         )
-        return _Span(part, some.each, segments[probes[0].last + 1 :])
+        return _Span(part, probe_heads.heads, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """The sums of each probe over a share of the samples."""

@@ -77,8 +77,8 @@ def norm(site: QuantizedNode) -> LoweredStep:
     count, rank = math.prod(row), len(site.output.shape)
     parameters = [array(value) for value in site.node.inputs[1:]]
     gamma, *beta = (np.broadcast_to(values, row) for values in parameters if values is not None)
-    both = np.stack([gamma, *(beta or [np.zeros(row)])]).astype(np.float64)
-    fixed = rounding.fixed_point_common(both / site.scale / (1 << NORM_BITS))
+    scale_and_bias = np.stack([gamma, *(beta or [np.zeros(row)])]).astype(np.float64)
+    fixed = rounding.fixed_point_common(scale_and_bias / site.scale / (1 << NORM_BITS))
     real = attribute(site.node, "epsilon", 1e-5) * (count / site.operands[0].scale) ** 2
     epsilon = np.array(min(round(real), MAX_EPSILON), np.int64)
     constants = {"gain": fixed.mantissa[0], "offset": fixed.mantissa[1], "shift": fixed.shift}

@@ -27,7 +27,7 @@ class Dependency(NamedTuple):
     digest: str
 
 
-class Metric(NamedTuple):
+class MeasuredMetric(NamedTuple):
     """A figure of an artifact; `of` says over what."""
 
     name: str
@@ -84,22 +84,22 @@ class AttestedBuild:
         return of_document(self.stamps[node.name].document)
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[MeasuredMetric, ...]:
         """Scores and cosines, where the build has measured them."""
         return tuple((*self._scores(), *self._cosines()))
 
-    def _scores(self) -> Iterator[Metric]:
+    def _scores(self) -> Iterator[MeasuredMetric]:
         if (file := self._beside("evaluation")) is not None:
             for row in EvaluationResult.load(file).rows:
                 for name, value in row.by_name.items():
-                    yield Metric(name, row.artifact, value, f"{row.pictures} files")
+                    yield MeasuredMetric(name, row.artifact, value, f"{row.pictures} files")
 
-    def _cosines(self) -> Iterator[Metric]:
+    def _cosines(self) -> Iterator[MeasuredMetric]:
         if (file := self._beside("comparison")) is not None:
             comparison = Comparison.load(file)
             for output in comparison.outputs:
                 over = f"output {output.name}, {comparison.samples} samples"
-                yield Metric("cosine", "quantized", output.cosine, over)
+                yield MeasuredMetric("cosine", "quantized", output.cosine, over)
 
     def _beside(self, stage: str) -> Path | None:
         """The artifact of a later stage of the same target; None where it is not current."""

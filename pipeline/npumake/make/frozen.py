@@ -40,8 +40,8 @@ def frozen(build: Build) -> Build:
 
 
 def _listed(names: list[str]) -> str:
-    more = len(names) - 1
-    return f"`{names[0]}`" + (f" and {more} more" if more else "")
+    count = len(names) - 1
+    return f"`{names[0]}`" + (f" and {count} more" if count else "")
 
 
 def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from npumake.digest import Json, canonical, of_document
-from npumake.make.attested_build import AttestedBuild, Dependency, Metric
+from npumake.make.attested_build import AttestedBuild, Dependency, MeasuredMetric
 from npumake.make.statement import tool_url
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -89,7 +89,7 @@ def _data_refs(built: AttestedBuild) -> list[str]:
     return [_ref(route) for route in sorted(routes) if route.split(".")[0] in DATA_SECTIONS]
 
 
-def _metric(metric: Metric) -> dict[str, Json]:
+def _metric(metric: MeasuredMetric) -> dict[str, Json]:
     return {
         "type": metric.name,
         "value": f"{metric.value:.9g}",

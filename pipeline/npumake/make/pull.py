@@ -44,7 +44,7 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     absent: list[str] = []
     for build in builds:
         keys = node_keys(build, digest_of)
-        absent += [name for name, key in keys.wanted.items() if digest_of(key) is None]
+        absent += [name for name, key in keys.by_node.items() if digest_of(key) is None]
         absent += keys.unknown
     fetched = {digest: size for digest, size in sizes.items() if digest not in before}
     present = len(sizes) - len(fetched)

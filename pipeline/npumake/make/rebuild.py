@@ -60,9 +60,9 @@ def hold_project(build: Build, node: Node, statement: Statement) -> None:
     """Raises GateError where the project is not what the statement was made from."""
     lines = [*_section_lines(build, node, statement), *_file_lines(build, node, statement)]
     if lines:
-        more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+        rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
         message = "the project is not what the statement was made from"
-        raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *more]))
+        raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 
 def _section_lines(build: Build, node: Node, statement: Statement) -> Iterator[str]:

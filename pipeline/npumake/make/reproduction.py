@@ -90,7 +90,7 @@ def _target(folder: Path, place: str) -> Path:
 
 
 def reproduction(
-    project: Project, plan: ProjectPlan, most: int | None, follow_links: bool = False
+    project: Project, plan: ProjectPlan, max_samples: int | None, follow_links: bool = False
 ) -> Reproduction:
     """The reproduction with at most so many files per pattern of samples; None: all.
 
@@ -103,7 +103,7 @@ def reproduction(
     sources = {source.route: source for node in plan.nodes for source in node.sources}
     named = {route: _named(directory, source) for route, source in sorted(sources.items())}
     chosen = {
-        route: _some(files, most if sources[route].keys[0] in SAMPLED else None)
+        route: _evenly_spaced(files, max_samples if sources[route].keys[0] in SAMPLED else None)
         for route, files in named.items()
     }
     moves = _moves(sources)
@@ -127,11 +127,11 @@ def _named(directory: Path, source: FileSource) -> list[tuple[str, str]]:
     return [(name, os.path.normpath(path)) for name, path in source_files(directory, source)]
 
 
-def _some(files: list[tuple[str, str]], most: int | None) -> list[tuple[str, str]]:
+def _evenly_spaced(files: list[tuple[str, str]], max_samples: int | None) -> list[tuple[str, str]]:
     """At most so many, evenly spread: sorted samples are often sorted by class."""
-    if most is None or len(files) <= most:
+    if max_samples is None or len(files) <= max_samples:
         return files
-    return [files[index * len(files) // most] for index in range(most)]
+    return [files[index * len(files) // max_samples] for index in range(max_samples)]
 
 
 # -- places ----------------------------------------------------------------------------------

@@ -33,10 +33,12 @@ def first_difference(before: Path, after: Path) -> str:
         return ""
     read = PARTS.get(after.suffix)
     try:
-        found = _first(read(before), read(after)) if read and before.suffix == after.suffix else ""
+        difference = (
+            _first(read(before), read(after)) if read and before.suffix == after.suffix else ""
+        )
     except (PipelineError, MalformedError, ValueError, OSError):
-        found = ""
-    return found or _first_byte(before, after)
+        difference = ""
+    return difference or _first_byte(before, after)
 
 
 def _first(before: Iterable[Part], after: Iterable[Part]) -> str:

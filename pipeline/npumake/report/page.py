@@ -133,5 +133,5 @@ def _details(record: Record) -> tuple[str, ...]:
         if value is not None
     ]
     lines = [f"SHA-256 {record.digest}", *files, *settings]
-    more = len(lines) - MAX_SETTINGS
-    return (*lines[:MAX_SETTINGS], *((f"and {more} more",) if more > 0 else ()))
+    hidden_count = len(lines) - MAX_SETTINGS
+    return (*lines[:MAX_SETTINGS], *((f"and {hidden_count} more",) if hidden_count > 0 else ()))

@@ -137,8 +137,8 @@ def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
     first, with more codes for a ReLU."""
     chip = target.activations
     if calibration.symmetric is None:
-        both = chip.may_be_asymmetric and _is_search(calibration)
-        return (False, True) if both else (chip.symmetric,)
+        tries_both = chip.may_be_asymmetric and _is_search(calibration)
+        return (False, True) if tries_both else (chip.symmetric,)
     if not calibration.symmetric and not chip.may_be_asymmetric:
         message = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(message, Route("calibration.symmetric"))

@@ -40,16 +40,16 @@ def samples(
     sets = input_samples(
         model_inputs(original_float, inputs), data, sources, tiling(original_float)
     )
-    spools = [Spool(side_by_side(set_.prepare, set_.items())) for set_ in sets]
-    for set_, spool in zip(sets, spools, strict=True):
-        set_.refuse_findings(spool.facts)
-        set_.tell_casts(spool.facts)
+    spools = [Spool(side_by_side(source.prepare, source.items())) for source in sets]
+    for source, spool in zip(sets, spools, strict=True):
+        source.refuse_findings(spool.facts)
+        source.tell_casts(spool.facts)
     _refuse_unequal(sets, spools)
-    origins = (set_.snapshot.origin for set_ in sets if set_.snapshot is not None)
+    origins = (source.snapshot.origin for source in sets if source.snapshot is not None)
     whole = replace(_together(spools), origin=next(origins, {}))
-    for set_ in sets:
-        if set_.how.random is None and "preprocessing" not in set_.how.allow:
-            _check_feeding(original_float, whole, set_)
+    for source in sets:
+        if source.how.random is None and "preprocessing" not in source.how.allow:
+            _check_feeding(original_float, whole, source)
     return whole
 
 
@@ -75,10 +75,12 @@ def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:
 def _refuse_unequal(sets: Sequence[InputSamples], spools: Sequence[Spool]) -> None:
     """Raises ProjectError for inputs with different numbers of samples: they are fed in pairs."""
     first, expected = sets[0].input.name, len(spools[0])
-    for input_samples, spool in zip(sets, spools, strict=True):
+    for own, spool in zip(sets, spools, strict=True):
         if len(spool) != expected:
-            message = f"{len(spool)} samples for input `{input_samples.input.name}`, but {expected} for `{first}`"
-            raise ProjectError(message, Route(f"data.{input_samples.key}"))
+            message = (
+                f"{len(spool)} samples for input `{own.input.name}`, but {expected} for `{first}`"
+            )
+            raise ProjectError(message, Route(f"data.{own.key}"))
 
 
 def _together(spools: Sequence[Spool]) -> Samples:

@@ -78,7 +78,7 @@ class CloudTransport:
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         part = max(PART_BYTES, -(-size // 10_000))
-        done = self._do(
+        result = self._do(
             lambda: self._calls.put(
                 self._writer,
                 name,
@@ -89,7 +89,7 @@ class CloudTransport:
             ),
             deadline,
         )
-        if done is None:
+        if result is None:
             raise RemoteError(f"no bucket {self._address.origin}, or it forgot a part")
 
     def _do(self, call: Any, deadline: Deadline) -> Any:

@@ -78,11 +78,11 @@ def _parsed(signature: Json) -> tuple[bytes, bytes]:
 
 def _judged(content: bytes, signer: bytes, signature: bytes, policy: Policy) -> TrustVerdict:
     readers = policy.named()
-    who = readers.get(signer, key_text(signer))
+    signer_name = readers.get(signer, key_text(signer))
     if signer in policy.revoked:
-        return TrustVerdict("revoked", who)
+        return TrustVerdict("revoked", signer_name)
     if signer not in readers:
-        return TrustVerdict("foreign", who)
+        return TrustVerdict("foreign", signer_name)
     if not is_signed(content, signer, signature):
-        return TrustVerdict("forged", who)
-    return TrustVerdict("trusted", who)
+        return TrustVerdict("forged", signer_name)
+    return TrustVerdict("trusted", signer_name)

@@ -32,11 +32,11 @@ class TrustVerdict:
     """The verdict on an envelope; `record` only where it is trusted."""
 
     standing: Standing
-    who: str = ""
+    signer_name: str = ""
     record: Record | None = None
 
     def __str__(self) -> str:
-        return SENTENCES[self.standing].format(who=self.who)
+        return SENTENCES[self.standing].format(who=self.signer_name)
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Policy:
 
     def _judge_signer(self, envelope: Envelope, signer: bytes, signature: bytes) -> TrustVerdict:
         readers = self.named()
-        who = readers.get(signer, key_text(signer))
+        signer_name = readers.get(signer, key_text(signer))
         if signer in self.revoked:
-            return TrustVerdict("revoked", who)
+            return TrustVerdict("revoked", signer_name)
         if signer not in readers:
-            return TrustVerdict("foreign", who)
+            return TrustVerdict("foreign", signer_name)
         if not is_signed(payload(envelope.key, envelope.record), signer, signature):
-            return TrustVerdict("forged", who)
-        return TrustVerdict("trusted", who, envelope.record)
+            return TrustVerdict("forged", signer_name)
+        return TrustVerdict("trusted", signer_name, envelope.record)
 
 
 def is_signed(data: bytes, signer: bytes, signature: bytes) -> bool:

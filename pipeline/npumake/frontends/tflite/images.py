@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from npumake.frontends.tflite.draft import TO_NCHW, GraphDraft
-from npumake.frontends.tflite.flatbuffer import MalformedError, Table
+from npumake.frontends.tflite.flatbuffer import FlatTable, MalformedError
 from npumake.frontends.tflite.schema import TFLiteOperator, TFLiteTensor
 from npumake.frontends.tflite.tensors import bias_on, integers, real, turned, values_of
 from npumake.graph import Value
@@ -199,12 +199,12 @@ def _groups(x: TFLiteTensor, weight: TFLiteTensor) -> int:
     return x.shape[3] // depth
 
 
-def _strides(options: Table, field: int) -> list[int]:
+def _strides(options: FlatTable, field: int) -> list[int]:
     """(height, width); the schema stores the width first."""
     return [_small(options.scalar(field + n, "i", 0)) for n in (1, 0)]
 
 
-def _window(options: Table, field: int) -> list[int]:
+def _window(options: FlatTable, field: int) -> list[int]:
     """Dilations or a pool's window; 1 if absent."""
     return [_small(options.scalar(field + n, "i", 1)) for n in (1, 0)]
 
@@ -216,7 +216,7 @@ def _small(size: int) -> int:
 
 
 def _pads(
-    options: Table,
+    options: FlatTable,
     size: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],

@@ -138,5 +138,5 @@ class ThreadObserver:
             self._waiting = 0
 
     def _rows(self, samples: int) -> Rows:
-        each = len(self._counted.places)
-        return self._room[: samples * each].reshape(samples, each)
+        place_count = len(self._counted.places)
+        return self._room[: samples * place_count].reshape(samples, place_count)

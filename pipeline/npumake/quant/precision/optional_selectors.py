@@ -36,10 +36,10 @@ def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantizat
         cpu=tuple(name for name in quantization.cpu if name not in absent),
         npu=tuple(name for name in quantization.npu if name not in absent),
     )
-    return remaining, [_told(graph, name) for name in absent]
+    return remaining, [_missing_note(graph, name) for name in absent]
 
 
-def _told(graph: Graph, name: str) -> str:
+def _missing_note(graph: Graph, name: str) -> str:
     """A note; of a single node with the name that may be meant."""
     if name.endswith("(*)"):
         return MISSING.format(name.removesuffix("(*)"))
