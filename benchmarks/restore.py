@@ -18,7 +18,6 @@ import hashlib
 import http.client
 import os
 import random
-import resource
 import shutil
 import socket
 import subprocess
@@ -50,11 +49,23 @@ CHUNK = 1 << 20
 SECONDS = 600.0  # that making an artifact is said to take
 
 
+BUILD = """
+import resource, sys
+from npumake.cli.main import main
+code = main(["build"])
+used = resource.getrusage(resource.RUSAGE_SELF)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]
+print(used.ru_utime + used.ru_stime, int(peak) / 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
 class Cost(NamedTuple):
-    """Seconds, and the peak of the memory in MiB."""
+    """Seconds, those of CPU, and the peak of the memory in MiB; 0 where it does not count."""
 
     seconds: float
-    peak: float
+    cpu: float
+    peak: float = 0.0
 
 
 def main() -> None:
@@ -69,7 +80,7 @@ def main() -> None:
         serve(Path(given.serve[0]), int(given.serve[1]), given.latency / 1000)
         return
     print(f"{'projects':>8} {'files':>6} {'MiB':>6} {'download':>9} {'restore':>9} {'ratio':>6} "
-          f"{'memory':>8}")  # fmt: skip
+          f"{'their CPU':>15} {'memory':>8}")  # fmt: skip
     for copies in given.projects:
         with tempfile.TemporaryDirectory() as folder:
             print(row(Path(folder), copies, given), flush=True)
@@ -90,8 +101,9 @@ def row(root: Path, copies: int, given: argparse.Namespace) -> str:
             costs.append(restore(root, copies, f"http://127.0.0.1:{port}"))
     limit, cost = min(limits), min(costs)
     return (
-        f"{copies:8} {len(names):6} {size >> 20:6} {limit:7.2f} s {cost.seconds:7.2f} s "
-        f"{cost.seconds / limit:6.2f} {cost.peak:4.0f} MiB"
+        f"{copies:8} {len(names):6} {size >> 20:6} {limit.seconds:7.2f} s {cost.seconds:7.2f} s "
+        f"{cost.seconds / limit.seconds:6.2f} {limit.cpu:5.1f} s {cost.cpu:5.1f} s "
+        f"{cost.peak:4.0f} MiB"
     )
 
 
@@ -148,16 +160,16 @@ def restore(root: Path, copies: int, url: str) -> Cost:
     here.mkdir()
     lay_out(here, copies)
     shutil.copytree(root / "real" / "cache", here / "cache", ignore=only_code)
-    run = [sys.executable, "-m", "npumake.cli.main", "build"]
-    environment = {**os.environ, "NPUMAKE_CACHE_REMOTE": url, "NPUMAKE_PARANOID": ""}
+    environment = {**os.environ, "NPUMAKE_CACHE_REMOTE": url, "NPUMAKE_PARANOID": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as an installed package is compiled
     start = time.perf_counter()
-    with subprocess.Popen(run, cwd=here, env=environment, stdout=subprocess.PIPE) as process:
-        output, _ = process.communicate()
+    command = [sys.executable, "-c", BUILD]
+    run = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
     seconds = time.perf_counter() - start
-    text = output.decode()
-    if process.returncode or " made" in text.splitlines()[-1]:
-        raise SystemExit(text)
-    return Cost(seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+    if run.returncode or " made" in run.stdout.splitlines()[-1]:
+        raise SystemExit(run.stdout + run.stderr)
+    cpu, peak = map(float, run.stderr.splitlines()[-1].split())
+    return Cost(seconds, cpu, peak)
 
 
 def only_code(folder: str, names: Sequence[str]) -> set[str]:
@@ -165,8 +177,8 @@ def only_code(folder: str, names: Sequence[str]) -> set[str]:
     return {name for name in names if name not in ("sources.json", "stages.json")}
 
 
-def download(port: int, names: Sequence[str], folder: Path) -> float:
-    """The seconds of THREADS connections that write and hash every artifact."""
+def download(port: int, names: Sequence[str], folder: Path) -> Cost:
+    """The cost of THREADS connections that write and hash every artifact."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     connections = local()
@@ -182,12 +194,12 @@ def download(port: int, names: Sequence[str], folder: Path) -> float:
                 file.write(chunk)
         assert sha.hexdigest() == name
 
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(fetch, names))
-    seconds = time.perf_counter() - start
+    cost = Cost(time.perf_counter() - start, time.process_time() - cpu)
     shutil.rmtree(folder)
-    return seconds
+    return cost
 
 
 # -- the server --------------------------------------------------------------------------------

@@ -6,7 +6,14 @@ about a library that is absent names its install line, so that the line is right
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from typing import Literal
+
+Installer = Literal["pip", "pipx", "uv", "uv tool"]
 
 EXTRAS: Mapping[str, str] = {
     "ai-edge-litert": "tflite",
@@ -21,11 +28,35 @@ EXTRAS: Mapping[str, str] = {
 }
 
 
-def install_line(distribution: str) -> str:
-    """The command that installs a distribution, for the hint of an error.
+def install_line(name: str, by: Installer | None = None) -> str:
+    """The command that installs the distribution `name`, for the hint of an error; `by` is what
+    installed npumake.
 
-    >>> install_line("ethos-u-vela")
+    >>> install_line("ethos-u-vela", "pip")
     "pip install 'npumake[ethos-u]'"
+    >>> install_line("ethos-u-vela", "pipx")
+    'pipx inject npumake ethos-u-vela'
     """
-    extra = EXTRAS.get(distribution)
-    return f"pip install {distribution}" if extra is None else f"pip install 'npumake[{extra}]'"
+    by = by or installer()
+    extra = EXTRAS.get(name)
+    if by == "pipx":
+        return f"pipx inject npumake {name}"
+    if by == "uv tool":
+        return f"uv tool install --with {name} npumake"
+    command = "uv pip install" if by == "uv" else "pip install"
+    return f"{command} {name}" if extra is None else f"{command} 'npumake[{extra}]'"
+
+
+@cache
+def installer() -> Installer:
+    """What installed npumake into this interpreter."""
+    prefix = sys.prefix.replace("\\", "/")
+    if "/pipx/venvs/" in prefix:
+        return "pipx"
+    if "/uv/tools/" in prefix:
+        return "uv tool"
+    try:
+        recorded = distribution("npumake").read_text("INSTALLER") or ""
+    except PackageNotFoundError:  # run from a folder of sources
+        recorded = ""
+    return "uv" if recorded.strip() == "uv" or find_spec("pip") is None else "pip"

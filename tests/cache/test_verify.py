@@ -10,8 +10,7 @@ import pytest
 from npumake.cache.inventory import inventory
 from npumake.cache.local import LocalStore
 from npumake.cache.pins import pin
-from npumake.cache.remote.envelope import Envelope, packed
-from npumake.cache.remote.layered import envelope_file
+from npumake.cache.remote.envelope import Envelope, envelope_file, packed
 from npumake.cache.store import Record
 from npumake.cache.verify import damages
 from npumake.digest import canonical, of_bytes, of_document

@@ -1,5 +1,6 @@
 """npumake check: a model or a project against a target, told, for machines, and rewritten."""
 
+import csv
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import pytest
 from npumake.cli.main import main
 from npumake.cli.screen import SCREEN
 from npumake.graph import parse_text
+from npumake.targets.reader import known_targets
 from workspaces import REPO
 
 TEXT = """<ir_version: 7, opset_import: ["" : 11]> a (float[N,2,8,8] x) => (float[] y)
@@ -88,9 +90,8 @@ def test_a_project_says_its_targets_itself(here, capsys):
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        ("m.onnx", 2, "which target?"),
         ("m.onnx --target rdk-x9", 2, "unknown target `rdk-x9`"),
-        ("m.onnx --target rdk-x3", 3, "inputs leave dimensions open: `x`"),
+        ("m.onnx --target rdk-x3 --fix a.onnx", 3, "inputs leave dimensions open: `x`"),
         ("m.onnx --target rdk-x3 --input-shape z 1x2", 3, "the model has no input `z`"),
         ("m.onnx --target rdk-x3 --input-shape x 1x3x8x8", 3, "does not fit input `x`"),
         ("none.onnx --target rdk-x3", 2, "cannot read the model"),
@@ -105,6 +106,31 @@ def test_one_clear_error(capsys, command, code, said):
     assert said in shown
     assert shown.count("error: ") == 1
     assert os.listdir() == ["m.onnx"]
+
+
+def test_open_dimensions_get_a_size_and_a_note(capsys):
+    assert main(["check", "m.onnx", "--target", "rdk-x3"]) == 0
+    assert "note: open dimensions: `x` [N, 2, 8, 8] as 1x2x8x8" in capsys.readouterr().out
+    assert main(["check", "m.onnx", "--target", "rdk-x3", "--json"]) == 0
+    assert "as 1x2x8x8" in json.loads(capsys.readouterr().out)[0]["notes"][0]
+
+
+def test_without_a_target_every_chip_has_a_line(capsys):
+    assert main(["check", "m.onnx", "--format", "csv"]) == 0
+    heads, *rows = csv.reader(capsys.readouterr().out.splitlines())
+    assert heads[:3] == ["Target", "NPU", "CPU"]
+    assert [row[0] for row in rows] == [*known_targets()]
+    assert {sum(map(int, row[1:3])) for row in rows} == {3}
+    assert all(row[5] for row in rows if row[2] != "0")  # a reason
+
+
+def test_a_node_on_the_cpu_between_two_on_the_npu_leaks(here, capsys):
+    text = TEXT.replace("p = Ave", "e = Elu(c)  d = Conv(e, w)  p = Ave").replace(
+        "(c)  y", "(d)  y"
+    )
+    (here / "m.onnx").write_bytes(parse_text(text).to_bytes())
+    assert main(["check", "m.onnx", "--target", "rdk-x3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["leaks"] == ["e"]
 
 
 def test_what_no_unit_runs_is_refused_all_at_once(here, capsys):

@@ -156,7 +156,8 @@ def github(service: Service) -> int:
             ACTIONS[step["uses"].partition("@")[0]](service, step.get("with", {}))
             continue
         values = {k: expanded(v, service.event) for k, v in step.get("env", {}).items()}
-        failed = failed or service.shell(step["run"], values)
+        code = service.shell(step["run"], values)
+        failed = failed or code
     assert steps.read_text() == service.summary
     return failed
 

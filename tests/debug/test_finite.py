@@ -48,7 +48,7 @@ def test_where_all_is_finite_nobody_is_named():
 
 def test_the_stage_that_observes_names_it():
     with pytest.raises(StageError, match="`b` makes infinity of finite numbers"):
-        statistics(LOGARITHM, fed(GOOD, BAD), {})
+        statistics(LOGARITHM, fed(GOOD, BAD))
 
 
 def test_blame_names_it():

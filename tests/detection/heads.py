@@ -103,11 +103,15 @@ def head(
     normalized: bool = False,
     any_size: bool = False,
     classes: int = CLASSES,
+    points: int = 0,
     **metadata: str,
 ) -> bytes:
-    """A model of one picture: `output0` [1, 4 + classes (+ coefficients), boxes], and `output1`."""
+    """A model of one picture: `output0` [1, 4 + classes (+ coefficients), boxes], and `output1`.
+
+    With `points` keypoints, 3 numbers each, in the place of coefficients."""
     made = Head()
     scales, coefficients = [], []
+    beside = COEFFICIENTS if masks else 3 * points
     for index, stride in enumerate(STRIDES):
         x = made.conv(f"p{index}", "images", 3, 8, stride, stride)
         x = made.add("Relu", f"r{index}", x)
@@ -116,8 +120,8 @@ def head(
         both = made.add("Concat", f"/Concat_{index}", box, score, axis=1)
         flat = made.integers(f"flat{index}", 1, -1, SIZES[index] ** 2)
         scales.append(made.add("Reshape", f"/Reshape_{index}", both, flat))
-        if masks:
-            coefficient = made.conv(f"/cv4.{index}/Conv", x, 8, COEFFICIENTS)
+        if beside:
+            coefficient = made.conv(f"/cv4.{index}/Conv", x, 8, beside)
             coefficients.append(made.add("Reshape", f"/cv4.{index}/Reshape", coefficient, flat))
     joined = made.add("Concat", "/Concat_3", *scales, axis=2)
     box = made.slice("/split_box", joined, 0, 4 * bins)
@@ -128,6 +132,10 @@ def head(
     if masks:
         parts.append(made.add("Concat", "/Concat_coefs", *coefficients, axis=2))
         made.proto()
+    elif points:
+        joined = made.add("Concat", "/Concat_points", *coefficients, axis=2)
+        strides = made.constant("point_strides", anchors()[1])
+        parts.append(made.add("Mul", "/keypoints", joined, strides))
     made.add("Concat", "output0", *parts, axis=1)
     return _model(made, ["output0", "output1"] if masks else ["output0"], metadata)
 
@@ -144,8 +152,12 @@ def _model(made: Head, outputs: list[str], metadata: dict[str, str]) -> bytes:
     return model.SerializeToString()
 
 
-def hint(masks: bool = True, strides: bool = False, classes: int = CLASSES) -> dict[str, Any]:
+def hint(
+    masks: bool = True, strides: bool = False, classes: int = CLASSES, points: int = 0
+) -> dict[str, Any]:
     ends = [("boxes", 0, 4), ("scores", 4, 4 + classes)]
+    if points:
+        ends.append(("keypoints", 4 + classes, 4 + classes + 3 * points))
     if masks:
         ends.append(("mask_coefs", 4 + classes, 4 + classes + COEFFICIENTS))
     found: dict[str, Any] = {

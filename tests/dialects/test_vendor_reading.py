@@ -113,6 +113,12 @@ def test_the_numbers_of_one_input_may_be_a_list(tool: str):
 
 
 @both
+@pytest.mark.parametrize("text", ["1X3X64X64", "1 x 3 x 64 x 64"])
+def test_a_shape_may_have_capitals_and_spaces(tool: str, text: str):
+    assert native(tool, input_shape=text) == native(tool, input_shape="1x3x64x64")
+
+
+@both
 @pytest.mark.parametrize("value", [[{"a": 1}], [["x"]], [True]])
 def test_a_list_of_no_texts_is_one_error(tool: str, value: Json):
     with pytest.raises(ProjectError, match=r"`input_name` must be a list of texts|input"):

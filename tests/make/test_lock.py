@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from npumake.cli.projects import selected
 from npumake.errors import LockError, Place
+from npumake.make.declarations import stages
 from npumake.make.lock import FORMAT, Lock, LockedArtifact, lock_in
+from workspaces import Workspace, add_report
 
 STAGES = ("recipe", "calibrated", "quantized", "compiled", "comparison")
 SHARED = ("original_float", "optimized_float", "samples", "statistics")
@@ -99,6 +102,14 @@ def test_another_text_is_one_error_at_its_line(data: str, what: str, line: int) 
     where = raised.value.where
     assert (where.line if isinstance(where, Place) else 0) == line
     assert "npumake lock" in raised.value.hint
+
+
+def test_an_artifact_that_joins_all_targets_is_not_locked(fresh: Workspace) -> None:
+    add_report(fresh)
+    (build,) = selected(fresh.root, [])
+    joining = {node.stage for node in build.plan.nodes if node.joins}
+    assert joining == {name for name, stage in stages(build.memory).items() if stage.joins}
+    assert Lock({}).allows(next(node for node in build.plan.nodes if node.joins), "0" * 64)
 
 
 # -- git -------------------------------------------------------------------------------------

@@ -50,7 +50,27 @@ def test_a_figure_that_is_not_published_leaves_the_latency_unknown():
     assert (found.on_board, found.moved_interval) == (None, None)
     assert found.at_least == pytest.approx(layers_of(PROGRAM, None)[0].macs / 5e12)
     assert any("its DDR bandwidth is not published" in said for said in found.assumptions)
-    assert "(compute only; " in latency_text(found.latency, found.at_least)
+    assert "compute bound only: " in latency_text(found.latency, found.at_least)
+
+
+def test_the_project_s_bandwidth_counts_where_none_is_published():
+    board = replace(BUNDLE, settings={**BUNDLE.settings, "ddr": 2.0})
+    known = replace(UNFITTED, cost=replace(UNFITTED.cost, ddr=2e9))
+    found = bundle_latency(board, UNFITTED)
+    assert not found.is_bound
+    assert found.milliseconds == bundle_latency(BUNDLE, known).milliseconds
+    estimate = estimate_bundle("m", board, UNFITTED)
+    assert estimate.latency == pytest.approx(found.milliseconds / 1e3)
+    assert "2 GB/s of DDR, as given" in estimate.assumptions
+    faster = estimate_bundle("m", board, UNFITTED, 4e9)  # --ddr outranks it
+    assert faster.latency < estimate.latency
+
+
+@pytest.mark.parametrize("ddr", ["fast", 0, -1, float("inf"), float("nan"), True, [1]])
+def test_a_bandwidth_that_is_none_is_an_error(ddr):
+    board = replace(BUNDLE, settings={**BUNDLE.settings, "ddr": ddr})
+    with pytest.raises(GraphError, match="not a number of GB/s"):
+        bundle_latency(board, UNFITTED)
 
 
 def test_without_a_bandwidth_computing_alone_is_a_lower_bound():

@@ -48,9 +48,10 @@ class Case(NamedTuple):
     split: str  # flat, scales, combined, or bare: no metadata at all
     classes: int = 3
     normalized: bool = True
+    points: int = 0  # keypoints, which that decoder leaves alone
 
     def __str__(self) -> str:
-        kind = "seg" if self.masks else "det"
+        kind = "seg" if self.masks else "pose" if self.points else "det"
         boxes = "unit" if self.normalized else "pixels"
         return f"{self.mode}-{kind}-{self.split}-{self.classes}-{boxes}"
 
@@ -60,14 +61,27 @@ EVERY = [
     Case(*case)
     for case in itertools.product(MODES, (False, True), SPLITS, (1, 2, 3, 4, 80), (True, False))
 ]
+EVERY += [
+    Case(mode, False, split, classes, normalized, 5)
+    for mode, split, classes, normalized in itertools.product(
+        MODES, SPLITS[:2], (1, 3), (True, False)
+    )
+]
 CASES = few(
-    EVERY, lambda case: case[3:] == (3, True) or case == ("int8", True, case.split, 1, False)
+    EVERY,
+    lambda case: (
+        case[3:5] == (3, True) or case == ("int8", True, case.split, 1, False, case.points)
+    ),
 )
 
 
 def bundle_of(case: Case, folder: Path) -> Path:
     """The bundle that the form makes of a head."""
-    shape: dict[str, Any] = {"masks": case.masks, "classes": case.classes}
+    shape: dict[str, Any] = {
+        "masks": case.masks,
+        "classes": case.classes,
+        "points": case.points,
+    }
     hints = [hint(strides=case.split == "scales", **shape)] if case.split in SPLITS[:2] else []
     metadata = {} if case.split == "bare" else {"edgefirst": props(split_hints=hints)}
     model = head(bins=BINS, normalized=case.normalized, **shape, **metadata)
@@ -157,3 +171,5 @@ def test_edgefirsts_decoder_finds_our_boxes(tmp_path: Path, case: Case) -> None:
     found = zip(boxes, classes, strict=True)
     assert all(is_best(arrays, metadata, box, kind) for box, kind in found)
     assert len(masks) == (len(boxes) if case.masks else 0)
+    if case.points:  # handed out, and typed as nothing that a decoder would take for classes
+        assert None in {output.type for output in metadata.outputs}

@@ -96,3 +96,35 @@ def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
     for order in (layers, dict(reversed(layers.items()))):
         wide = requested_types(graph(), Quantization(layers=order)).by_use.wide
         assert names(node for node, _ in wide) == "ce"
+
+
+LONG = "/model.22/cv2.0/cv2.0.2/Conv"
+
+
+@pytest.mark.parametrize("place", ["cpu", "npu", "layers", "types"])
+@pytest.mark.parametrize("name", ["d", "x", LONG, "Tanh(*)"])
+def test_an_optional_name_acts_where_the_model_has_it(name: str, place: str):
+    model = graph()
+    model.nodes("Conv")[0].name = LONG
+    value = {"layers": {name: LayerTypes(output="int16")}, "types": {name: "int16"}}
+    asked = {place: value.get(place, (name,))}
+    strict, optional = (Quantization(**asked, optional=names) for names in ((), (name,)))
+    assert requested_types(model, optional).notes == []
+    assert plan_precision(model, optional, NPU).notes == plan_precision(model, strict, NPU).notes
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("/model.22/cv2.0/cv2.0.3/Conv", f"; did you mean `{LONG}`?"),
+        ("nowhere", ""),
+        ("Softmax(*)", ""),
+    ],
+)
+def test_an_optional_name_that_the_model_lacks_is_told(name: str, hint: str):
+    model = graph()
+    model.nodes("Conv")[0].name = LONG
+    asked = Quantization(cpu=(name, "d"), optional=(name, "d"))
+    shown = name.removesuffix("(*)")
+    expected = f"the rule for `{shown}` has no effect: the model has no such node{hint}"
+    assert requested_types(model, asked).notes == [expected]

@@ -86,7 +86,7 @@ def test_the_verdict_stands_first_and_leads_to_the_guilty(tmp_path: Path) -> Non
     assert said[2].startswith("top1 drops by at most 10 (net:a); the worst output has a cosine of ")
     assert (current, chosen) == ("net:b", "b conv 0")
     assert (gates, lost) == ("1 of 1 not met", "10")
-    assert latency == "at least 2.50 µs (compute alone)"
+    assert latency == "compute bound only: 2.50 µs"
 
 
 def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_file_nobody_runs_is_refused_with_those_that_are(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(GraphError) as caught:
         Session(tmp_path / name)
-    assert caught.value.hint == "known: .hybrid, .onnx, .tflite, .vmfb"
+    assert caught.value.hint == "known: .hybrid, .onnx, .tflite, .vmfb, .zip"
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".hybrid"])

@@ -11,8 +11,10 @@ import pytest
 from PIL import Image
 
 from npumake import digest
+from npumake.custom.operators import NO_OPERATORS
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.errors import ProjectError
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.graph import Graph, parse_text
 from npumake.project.files import SourceFile, SourceFiles, pattern_files
 from npumake.project.sections import Calibration, Dataset, Evaluation, FileGlob, Files, Input
@@ -171,7 +173,7 @@ def flagged(graph: Graph, given: Set, folder: Path) -> str:
         fed = samples(graph, inputs, data, sources)
     except ProjectError as error:
         return error.what
-    known = statistics(graph, fed, sources)
+    known = statistics(graph, fed)
     notes = [*calibration_notes(_quantized(graph, known, calibration), known, fed, calibration)]
     if others is not None:
         labels = json.dumps({f"{index:03}.npy": 0 for index in range(len(others))}).encode()
@@ -184,7 +186,8 @@ def flagged(graph: Graph, given: Set, folder: Path) -> str:
             ),
         }
         asked = Evaluation(Dataset(FileGlob("*"), labels=path))
-        notes += calibration_fit(graph, graph, fed, known, inputs, data, asked, sources).notes
+        dataset = dataset_for(graph, inputs, data, asked, sources, NO_OPERATORS)
+        notes += calibration_fit(graph, fed, known, dataset, sources).notes
     return "; ".join(notes)
 
 

@@ -53,6 +53,7 @@ OUTPUT_POLICIES = ("secure-if-input-secure", "any")
 INPUTS, CALIBRATION = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
+DDR = "ddr"  # among the settings: GB/s of the board, from the section `cost`
 # Exceptions that zipfile, json and `unpacked` raise for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,

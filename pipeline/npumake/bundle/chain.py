@@ -48,6 +48,15 @@ def provenance_member(provenance: Mapping[str, Json]) -> dict[str, bytes]:
     return {MEMBER: digest.canonical(provenance)} if provenance else {}
 
 
+def links_of(chain: Json) -> dict[str, str]:
+    """(model or stage, SHA-256) of each link; empty for anything that is no chain."""
+    if not isinstance(chain, dict):
+        return {}
+    trained = chain.get(TRAINED)
+    links = {**(trained if isinstance(trained, dict) else {}), **chain}
+    return {str(name): link for name, link in links.items() if isinstance(link, str)}
+
+
 def chain_in(data: bytes, notes: Mapping[str, str]) -> Mapping[str, Json] | None:
     """The chain of a compiled file with these `notes` in its metadata; None where it has none."""
     try:

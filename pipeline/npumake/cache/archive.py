@@ -26,6 +26,7 @@ from npumake.cache.local import LocalStore
 from npumake.cache.publish import CHUNK_BYTES, opened, replacing
 from npumake.digest import canonical
 from npumake.errors import CacheError
+from npumake.lifetime.temporaries import sweep
 from npumake.progress import report
 
 HEADER, FORMAT = "npumake-cache", 1
@@ -49,6 +50,7 @@ def write_archive(path: Path, store: LocalStore, artifacts: Iterable[PackedEntry
     ordered = sorted(artifacts)
     count = sum(len(packed.envelopes) for packed in ordered)
     header = {"format": FORMAT, "records": count, "artifacts": len(ordered)}
+    sweep(path.parent)
     with replacing(path) as temporary:
         with temporary.open("xb") as file:
             _write_member(file, HEADER, canonical(header))

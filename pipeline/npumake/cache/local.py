@@ -49,7 +49,8 @@ class LocalStore:
         with source, scratch(path, path.parent) as temporary:
             actual, _ = copied(source, temporary)
             if actual == digest:
-                settle(temporary, path)
+                # Not flushed: where a power failure cuts it, it is fetched again.
+                settle(temporary, path, flush=False)
                 _mark_used(blob)
                 return True
         self._quarantine(blob, digest)
@@ -76,10 +77,12 @@ class LocalStore:
         return digest
 
     def adopt(self, temporary: Path, digest: str) -> None:
-        """Moves in a file with the bytes of `digest`, on the same file system. Raises
-        CacheError."""
+        """Moves in a file with the bytes of `digest`, on the same file system. Raises CacheError.
+
+        It is not flushed: where it came from, it comes from again.
+        """
         temporary.chmod(READ_ONLY)
-        settle(temporary, self.blob(digest))
+        settle(temporary, self.blob(digest), flush=False)
 
     def recall(self, key: str) -> Record | None:
         path = self._record(key)
@@ -97,12 +100,16 @@ class LocalStore:
         data = bytes_of(key, record)
         path = self._record(key)
         try:
-            with scratch(path, self.root / "scratch") as temporary:
-                temporary.write_bytes(data)
-                settle(temporary, path)
+            self.write(path, data)
             _mark_used(self.blob(record.digest))
         except UnwritableError as error:
             self.unstored.append(error.what)
+
+    def write(self, path: Path, data: bytes, flush: bool = True) -> None:
+        """Publishes a file of the store, by way of scratch/; `flush` as in `settle`."""
+        with scratch(path, self.root / "scratch") as temporary:
+            temporary.write_bytes(data)
+            settle(temporary, path, flush)
 
     def blob(self, digest: str) -> Path:
         """The path of a blob, present or not; not verified."""

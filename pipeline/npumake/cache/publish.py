@@ -26,15 +26,15 @@ _SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
     """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
 
-    If the block raises, `path` is unchanged. Raises CacheError on a full disk, UnwritableError
-    without write permission.
+    If the block raises, `path` is unchanged. `flush` as in `settle`. Raises CacheError on a full
+    disk, UnwritableError without write permission.
     """
     with scratch(path, path.parent) as temporary:
         yield temporary
-        settle(temporary, path)
+        settle(temporary, path, flush)
 
 
 @contextmanager
@@ -50,14 +50,18 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
         yield temporary
 
 
-def settle(temporary: Path, path: Path) -> None:
-    """Flushes `temporary` to the disk and renames it to `path`; its directory is made if needed."""
+def settle(temporary: Path, path: Path, flush: bool = True) -> None:
+    """Flushes `temporary` to the disk and renames it to `path`; its directory is made if needed.
+
+    Without `flush` a power failure may damage the file: for those that are verified on every read.
+    """
     with _writing(path):
-        descriptor = os.open(temporary, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if flush:
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(temporary, path)
 

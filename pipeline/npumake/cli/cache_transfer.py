@@ -55,14 +55,14 @@ def _obstacle(store: LayeredStore) -> str:
 
 
 def _current(builds: Sequence[Build]) -> Iterator[str]:
-    """The keys of current artifacts whose records were written here."""
+    """The keys of current artifacts whose records are here and trusted."""
     for build in builds:
         for node in build.plan.nodes:
             stamp = build.stamp(node)
             if stamp is None or not build.intact(node, stamp):
                 continue
             key = of_document(stamp.document)
-            if build.memory.near.recall(key) is not None:
+            if build.memory.recall_here(key) is not None:
                 yield key
 
 

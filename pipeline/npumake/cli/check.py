@@ -1,10 +1,13 @@
 """npumake check: the placement of each node on NPU or CPU, with the reasons
 
-MODEL is a file, or a project with its own inputs and targets. For rdk-x5 it also estimates latency
-and DDR bytes. --fix rewrites the model, with equal results, to bring nodes onto the NPU. It writes
-a new file of the same opset and checks that again.
+MODEL is a file, or a project with its own inputs and targets. Without --target a file is checked
+for every chip, and the exit code is 3 if none runs it. With --target it is 3 if a node runs neither
+on the NPU nor on the CPU. Open dimensions get usual sizes. For rdk-x5 it also estimates latency and
+DDR bytes. --fix rewrites the model, with equal results, to bring nodes onto the NPU. It writes a
+new file of the same opset and checks that again.
 
 example:
+  npumake check mobilenet.tflite                  # one line per chip
   npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
   npumake check projects/digits --target rdk-x3 --json
   npumake check mobilenet.onnx --target rdk-x3 --fix mobilenet.x3.onnx
@@ -14,11 +17,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape_argument(parser, "--input-shape")
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
+    format_argument(parser)
     parser.add_argument("--fix", metavar="OUT.onnx", type=Path, help="write a rewritten model")
 
 
@@ -49,6 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     checks = list((_of_project if arguments.model.is_dir() else _of_file)(arguments))
     if arguments.json:
         print(digest.text([check.document() for check in checks], indent=1))
+    elif not arguments.target and not arguments.model.is_dir():
+        _print_summary([check.checked for check in checks])
+        return 0
     else:
         for check in checks:
             _print(check)
@@ -62,6 +70,13 @@ class TargetCheck(NamedTuple):
     checked: ModelCheck
     estimate: Estimate | None
     why_none: str = ""
+
+    def noting(self, closed: str) -> TargetCheck:
+        """A copy that says which sizes stand for open dimensions, if any do."""
+        if not closed:
+            return self
+        notes = (f"open dimensions: {closed}", *self.checked.notes)
+        return self._replace(checked=replace(self.checked, notes=notes))
 
     def document(self) -> Json:
         from npumake.perf.documents import document
@@ -117,21 +132,23 @@ def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Raises PipelineError."""
     from npumake.cli.model_file import held_files
     from npumake.cli.vendors.project import shapes
-    from npumake.debug.model_check import prepared, rewritten
+    from npumake.debug.model_check import check_model, prepared, rewritten
     from npumake.targets.reader import known_targets, read_target
 
-    if not arguments.target:
-        raise ProjectError("which target?", "--target", did_you_mean("", known_targets()))
-    targets = [read_target(name) for name in arguments.target]
+    targets = [read_target(name) for name in arguments.target or known_targets()]
     input_shapes = {
         name: tuple(entry["shape"]) for name, entry in shapes(arguments.input_shape).items()
     }
     files = held_files(arguments.model, None)
     model, is_onnx = _read(files, input_shapes), arguments.model.suffix.lower() == ".onnx"
+    closed = _close(model, files, may_guess=not arguments.fix)
     graph = prepared(model, is_onnx)
     for target in targets:
+        if not arguments.target:
+            yield TargetCheck(check_model(graph, target), None).noting(closed)
+            continue
         check = _target_check(graph, target)
-        yield check
+        yield check.noting(closed)
         if arguments.fix:
             better = rewritten(model, target, is_onnx)
             _write(better, check.checked, arguments.fix, arguments.json)
@@ -139,9 +156,8 @@ def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
 
 
 def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The model with fixed input shapes. Raises one GraphError for all open inputs."""
+    """The model with the requested input shapes. Raises GraphError."""
     from npumake.frontends import RESHAPED, read_model, suffix_of
-    from npumake.graph import open_dimensions
 
     other = input_shapes if suffix_of(files.model.name) in RESHAPED else {}
     model = read_model(files.model.read(), files.model.name, files.weights, other)
@@ -155,11 +171,34 @@ def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Gra
             message = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
             raise GraphError(message, "--input-shape")
         model.set_input_shape(inputs[name], dims)
-    if opened := {name: text for name, v in inputs.items() if (text := open_dimensions(v))}:
-        message = ", ".join(f"`{name}` {text}" for name, text in opened.items())
-        hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
-        raise GraphError(f"inputs leave dimensions open: {message}", files.model.name, hint)
     return model
+
+
+def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
+    """Gives the open inputs usual sizes, and returns which. Raises one GraphError for all open
+    inputs if the model runs with none, and without `may_guess`."""
+    from npumake.cli.open_sizes import closed_inputs
+    from npumake.graph import open_dimensions
+    from npumake.recognition.sizes import preferred_sizes
+
+    values = {str(value.name): value for value in model.inputs}
+    opened = {name: text for name, value in values.items() if (text := open_dimensions(value))}
+    if not opened:
+        return ""
+    message = ", ".join(f"`{name}` {text}" for name, text in opened.items())
+    hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
+    refusal = GraphError(f"inputs leave dimensions open: {message}", files.model.name, hint)
+    if not may_guess:
+        raise refusal
+    try:
+        closed = closed_inputs(files, model, preferred_sizes(model))
+    except GraphError:
+        raise refusal from None
+    sizes = {each.name: each.shape for each in closed if each.name in opened}
+    for name, dims in sizes.items():
+        model.set_input_shape(values[name], dims)
+    texts = (f"`{name}` {opened[name]} as {'x'.join(map(str, d))}" for name, d in sizes.items())
+    return ", ".join(texts)
 
 
 def _fits(shape: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
@@ -192,6 +231,14 @@ def _print(check: TargetCheck) -> None:
         SCREEN.line(line)
     if check.why_none:
         SCREEN.line(f"not estimated: {check.why_none}")
+
+
+def _print_summary(checks: list[ModelCheck]) -> None:
+    """One line per target. Raises GraphError only if no target runs the model."""
+    from npumake.cli.tables import targets_table
+
+    SCREEN.table(targets_table(checks, SCREEN.width))
+    _refuse_unsupported([] if any(not check.unsupported for check in checks) else checks)
 
 
 def _estimate_lines(estimate: Estimate | None) -> Iterator[str]:

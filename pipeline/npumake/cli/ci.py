@@ -99,7 +99,9 @@ def _write(
     bases: dict[str, Base],
     code: int,
 ) -> None:
-    from npumake.cli.ci_files.collect import Run
+    if not any((arguments.junit, arguments.sarif, arguments.summary)):
+        return
+    from npumake.cli.ci_files.collect import Run  # NumPy and ONNX
 
     run = Run(touched, Reporter.outcomes, bases, projects - len(touched))
     if arguments.rebuild_base:

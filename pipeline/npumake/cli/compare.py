@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake import digest
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.terminal import printable
 from npumake.errors import GateError, ProjectError
 
@@ -55,6 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
+    format_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

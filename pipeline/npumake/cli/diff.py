@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.show_artifact import artifact_of
 from npumake.cli.terminal import printable, shortened
 
@@ -33,6 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="B", help="the same of the other build")
     parser.add_argument("--json", action="store_true", help="for machines: everything")
     wide_argument(parser)
+    format_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

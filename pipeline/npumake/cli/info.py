@@ -88,6 +88,7 @@ def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from npumake.bundle.archive import CALIBRATION, INPUTS
+    from npumake.bundle.chain import CHAIN, links_of
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
     from npumake.runtime.stripping import KEPT_NODES
@@ -96,8 +97,10 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key not in (DELETED, KEPT_NODES, INPUTS, CALIBRATION):
+        if key not in (DELETED, KEPT_NODES, INPUTS, CALIBRATION, CHAIN):
             yield f"{key:<24}: {value}"
+    for key, value in sorted(links_of(bundle.provenance.get(CHAIN)).items()):
+        yield f"{f'made from {key}':<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
     yield f"{'batch':<24}: {bundle.batch}"

@@ -7,6 +7,7 @@
 example:
   npumake list digits             # digits@p999 for a variant of it
   npumake list --json | jq '.[] | select(.status != "current")'
+  npumake list --scores --format markdown     # cosine and figures of each build
   npumake list --targets          # the chips there are
 """
 
@@ -19,9 +20,10 @@ from typing import Any
 
 from npumake import digest
 from npumake.cli.projects import places, selected
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.terminal import shortened
 from npumake.errors import ProjectError, did_you_mean
+from npumake.make.build import Build
 
 REASON = 24  # characters that a terminal keeps for the reason, and spaces
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
@@ -33,12 +35,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
+    format_argument(parser)
+    parser.add_argument("--scores", action="store_true", help="figures of each build instead")
     parser.add_argument("--targets", action="store_true", help="list the chips instead")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.targets:
         return _list_targets(arguments.json)
+    if arguments.scores:
+        return _list_scores(arguments)
     rows = [row for at, names in places(arguments.projects).items() for row in _rows(at, names)]
     if arguments.json:
         print(digest.text(rows, indent=1))
@@ -47,10 +53,31 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(directory: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+def _list_scores(arguments: argparse.Namespace) -> int:
+    from npumake.cli.scores import scores, scores_table
+
+    rows = [
+        row
+        for at, names in places(arguments.projects).items()
+        for build in _chosen(at, names)
+        for row in scores(build, set(names))
+    ]
+    if arguments.json:
+        print(digest.text(rows, indent=1))
+    else:
+        SCREEN.table(scores_table(rows, SCREEN.width))
+    return 0
+
+
+def _chosen(here: Path, names: list[str]) -> list[Build]:
+    """The builds of the named projects, or of their variants. Raises ProjectError."""
+    return selected(here, list(dict.fromkeys(name.partition("@")[0] for name in names)))
+
+
+def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
     """Raises ProjectError."""
     names = set(named)
-    for build in selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in named))):
+    for build in _chosen(here, named):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in sorted(names - groups):
             if name.startswith(f"{build.plan.project}@"):

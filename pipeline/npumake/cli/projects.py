@@ -113,13 +113,22 @@ def selected(directory: Path, names: list[str], paranoid: bool | None = None) ->
 
 
 def configuration_files(build: Build) -> tuple[Path, ...]:
-    """The YAML files of a planned project, those of its folder and those that it reads elsewhere.
-    Raises PipelineError."""
+    """The YAML files of a planned project: those of its folder, and those that it reads elsewhere,
+    as its plan remembers them. Raises PipelineError."""
+    directory = build.directory
+    beside = tuple(directory / name for name in _yaml_in(directory))
+    try:
+        data = (directory / STAMPS / "plan.json").read_bytes()
+        remembered = unsealed(_identity(directory), data)
+    except OSError:
+        remembered = None
+    if remembered is not None:
+        return (*beside, *(directory / name for name in remembered["files"]))
+    # The folder is read-only: nothing was remembered.
     from npumake.dialects.table import ALL_DIALECTS
     from npumake.project.reader import read_project
 
-    project = read_project(build.directory, ALL_DIALECTS)
-    beside = (build.directory / name for name in _yaml_in(build.directory))
+    project = read_project(directory, ALL_DIALECTS)
     return (*beside, *project.files, *_plugin_files(project))
 
 

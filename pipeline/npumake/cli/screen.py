@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH = 160  # of texts that go into a file or a pipe
-MIN_NAME_CHARACTERS = 12  # characters of a name on the narrowest terminal
+MIN_NAME_CHARACTERS = 12  # on the narrowest terminal
+FORMATS = ("text", "csv", "markdown")
 UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 
@@ -27,6 +28,13 @@ def wide_argument(parser: argparse.ArgumentParser) -> None:
     """--wide, of a verb that shows tables."""
     help_text = "show names whole, however narrow the terminal is"
     parser.add_argument("--wide", action="store_true", help=help_text)
+
+
+def format_argument(parser: argparse.ArgumentParser) -> None:
+    """--format, of a verb that shows tables."""
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="of tables: text, csv or markdown"
+    )
 
 
 @contextmanager
@@ -48,6 +56,7 @@ class Screen:
         self._stream_in_use: TextIO | None = None
         self._silenced: TextIO | None = None
         self.is_wide = False  # no column is shortened to the terminal's width
+        self.format = "text"  # of tables, one of FORMATS
 
     def use(self, stream: TextIO | None) -> None:
         """Writes to `stream` from now on; None means standard output."""
@@ -76,7 +85,7 @@ class Screen:
     @property
     def width(self) -> int | None:
         """The terminal's width in characters, or COLUMNS; None for files and pipes."""
-        if self.is_wide:
+        if self.is_wide or self.format != "text":
             return None
         columns = os.environ.get("COLUMNS", "")
         if columns.isdecimal() and int(columns):
@@ -90,8 +99,12 @@ class Screen:
     def table(self, table: Table) -> None:
         """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
         from npumake.cli.console import PrintedConsole
+        from npumake.cli.exported import EXPORTS
 
         with _for_any_reader():
+            if self.format != "text":
+                self._stream.write(EXPORTS[self.format](table))
+                return
             PrintedConsole(file=raw(self._stream), width=UNBOUNDED).print(table)
 
     def line(self, text: str, style: str = "") -> None:
@@ -112,13 +125,20 @@ class Screen:
         if not self._stream.isatty():
             return
         if self._live is None:
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
 
             self._live = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.fields[count]}"),
+                TimeRemainingColumn(),
                 console=self.console,
                 transient=True,
                 redirect_stdout=False,

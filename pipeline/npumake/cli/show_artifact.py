@@ -15,7 +15,7 @@ from pathlib import Path
 
 from npumake import digest
 from npumake.cli.projects import builds, place
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.terminal import value_text
 from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
+    format_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
         help_text = "a secure model is checked against it"
         parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)

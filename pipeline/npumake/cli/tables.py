@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
@@ -197,6 +198,40 @@ def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> 
     return draw_table([NODE, ON, SUBGRAPH, TYPE], lines, width)
 
 
+def targets_table(checks: Sequence[ModelCheck], width: int | None = None) -> Table:
+    """One line per target: where the nodes run, and the operators on its CPU with the reasons."""
+    columns = [
+        Column("Target"),
+        Column("NPU", "figure"),
+        Column("CPU", "figure"),
+        Column("Subgraphs", "figure", is_optional=True),
+        Column("Leaks", "figure", is_optional=True),
+        Column("On the CPU, because", "prose"),
+    ]
+    lines = [
+        Line(
+            (
+                check.target,
+                str(len(check.nodes) - check.on_cpu),
+                str(check.on_cpu),
+                str(len(check.subgraphs)),
+                str(len(check.leaks)),
+                cpu_reasons(check),
+            ),
+            "bold red" if check.unsupported else "yellow" if check.on_cpu else None,
+        )
+        for check in checks
+    ]
+    return draw_table(columns, lines, width)
+
+
+def cpu_reasons(check: ModelCheck) -> str:
+    """`Softmax 2: no integer kernel …; …`, the reasons of all nodes on the CPU by operator."""
+    counted = Counter((row.type, row.why) for row in check.nodes if row.subgraph is None)
+    refused = [f"{op} does not run" for op in check.unsupported]
+    return "; ".join((*refused, *(f"{op} x{n}: {why}" for (op, why), n in counted.items())))
+
+
 def artifact_table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> Table:
@@ -220,6 +255,8 @@ def placement_lines(check: ModelCheck) -> list[str]:
         if row.why:
             lines.append(f"{row.node} ({row.type}): {row.why}")
             lines += [f"    {limit}" for limit in row.beyond]
+    if check.leaks:
+        lines.append(f"float between NPU nodes: {', '.join(check.leaks)}")
     for op_type, names in check.unsupported.items():
         lines.append(f"not supported: {op_type}: {', '.join(names)}")
     return [*lines, *(f"note: {note}" for note in check.notes)]

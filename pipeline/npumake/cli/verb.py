@@ -24,6 +24,7 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     modules = {name: import_module(f"{__package__}.{table[name]}") for name in names}
     arguments = _parser(modules).parse_args(typed)
     SCREEN.is_wide = getattr(arguments, "wide", False)
+    SCREEN.format = getattr(arguments, "format", None) or "text"
     try:
         return int(modules[arguments.verb].run(arguments))
     except PipelineError as error:

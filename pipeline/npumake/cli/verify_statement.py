@@ -92,27 +92,21 @@ def _read(file: Path) -> bytes:
 
 def _check_chain(artifact: Path, statement: Statement) -> None:
     """Raises GateError where the chain inside the file is not that of the statement."""
-    from npumake.bundle.chain import TRAINED
+    from npumake.bundle.chain import MODEL_ROUTES, links_of
 
     chain = _chain(artifact)
     if chain is None:
         print("chain: none in the file; the statement has it")
         return
     stages = {name.rpartition("/")[2]: content for name, content in statement.artifacts.items()}
-    trained = {
-        file.name: file.digest for file in statement.files if file.route.startswith("model.")
-    }
-    for name, link in chain.items():
-        expected: Json = stages.get(name)
-        if name == TRAINED:
-            expected = {file: trained.get(file) for file in link}
-        if link != expected:
+    trained = {file.name: file.digest for file in statement.files if file.route in MODEL_ROUTES}
+    expected = {**trained, **stages}
+    links = links_of(chain)
+    for name, link in links.items():
+        if link != expected.get(name):
             message = f"`{name}` in the chain of the file is not that of the statement"
             raise GateError(message, str(artifact))
-    names = ", ".join(chain.get(TRAINED, {}))
-    print(
-        f"chain: {len(chain)} links down to {names or 'the trained model'}, as the statement says"
-    )
+    print(f"chain: {len(links)} links down to {', '.join(trained)}, as the statement says")
 
 
 def _chain(artifact: Path) -> Mapping[str, Json] | None:

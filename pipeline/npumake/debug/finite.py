@@ -10,8 +10,8 @@ import numpy as np
 from npumake.bundle.program import Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples
-from npumake.engine.float_session import float_session
 from npumake.engine.ort import Feeds
+from npumake.engine.partial.opened import of_tensors
 from npumake.engine.reference import ReferenceSession
 from npumake.graph import Graph, Node, array, is_float, origin, reads
 
@@ -44,12 +44,10 @@ def source_of_infinite(
     graph: Graph, samples: Samples, operators: Operators = NO_OPERATORS
 ) -> NonFiniteSource | None:
     """None if every value is finite. Raises GraphError."""
-    watched = graph.copy()
     float_values = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
-    watched.expose([str(value.name) for value in float_values])
-    session = float_session(watched, operators)
+    part = of_tensors(graph, [str(value.name) for value in float_values], operators)
     for name, feed in zip(samples.names, samples, strict=True):
-        values = dict(zip(session.output_names, session.run(None, feed), strict=True))
+        values = part.run(feed)
         wrong = {n: _kind_of(value) for n, value in values.items() if not np.isfinite(value).all()}
         for node in graph.nodes() if wrong else ():
             tensor = next((str(v.name) for v in node.outputs if v.name in wrong), "")

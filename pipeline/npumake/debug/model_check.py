@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 
 from npumake.custom.operators import NO_OPERATORS, require
 from npumake.debug.node_table import Entry, Listing
-from npumake.debug.placement_report import FLOAT, NodePlacement, node_placements, unsupported
+from npumake.debug.placement_report import (
+    FLOAT,
+    NodePlacement,
+    float_leaks,
+    node_placements,
+    unsupported,
+)
 from npumake.digest import Json, plain
 from npumake.graph import Graph, producer, upgraded
 from npumake.graph.domains import refuse_strange_inputs
@@ -33,7 +39,8 @@ from npumake.targets.target import Target
 @dataclass(frozen=True)
 class ModelCheck:
     """`network` is the prefix of the subgraphs' names; `nodes` are those of the graph, `rows` those
-    of the vendor's table; `unsupported` are node names by operator."""
+    of the vendor's table; `unsupported` are node names by operator, `leaks` nodes that compute in
+    float between nodes on the unit."""
 
     target: str
     network: str
@@ -41,6 +48,7 @@ class ModelCheck:
     unsupported: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
     rows: tuple[NodePlacement, ...]
+    leaks: tuple[str, ...] = ()
 
     @property
     def on_cpu(self) -> int:
@@ -67,6 +75,7 @@ class ModelCheck:
             "subgraphs": list(self.subgraphs),
             "nodes": [_row(row) for row in self.rows],
             "unsupported": plain(dict(self.unsupported)),
+            "leaks": list(self.leaks),
             "notes": list(self.notes),
         }
 
@@ -102,7 +111,8 @@ def check_model(
     notes = (*beyond_documented(graph, target), *requested, *_notes(rows, target))
     listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
     lacking = unsupported(graph, target)
-    return ModelCheck(target.name, _network(graph), rows, lacking, notes, listed)
+    leaks = float_leaks(graph, plan.unit)
+    return ModelCheck(target.name, _network(graph), rows, lacking, notes, listed, leaks)
 
 
 def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePlacement, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from npumake.engine.fusion import absorbed
 from npumake.engine.tflite_rules import computes
-from npumake.graph import Graph, Node, inside
+from npumake.graph import Graph, Node, inside, producer
 from npumake.quant.precision.placement import MOVE_OPERATORS, subgraphs
 from npumake.targets.limits import Beyond, beyond
 from npumake.targets.target import Target
@@ -85,6 +85,24 @@ def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
     if op_type in MOVE_OPERATORS:
         yield "it only moves data, and its input is not quantized on the unit"
     yield "it has no float output, or the project keeps it in float"
+
+
+def float_leaks(graph: Graph, chip: Collection[Node]) -> tuple[str, ...]:
+    """The nodes on the CPU between nodes on the unit: there the types leak to float, and back."""
+    on_chip = set(chip)
+    behind: set[Node] = set()
+    for node in graph.nodes():
+        makers = [maker for value in node.inputs if value and (maker := producer(value))]
+        if any(maker in on_chip or maker in behind for maker in makers):
+            behind.add(node)
+    before: set[Node] = set()
+    for node in reversed(graph.nodes()):
+        readers = [use.node for value in node.outputs for use in value.uses()]
+        if any(reader in on_chip or reader in before for reader in readers):
+            before.add(node)
+    leaking = (behind & before) - on_chip
+    clamps = {absorbed(node) for node in on_chip}
+    return tuple(str(n.name) for n in graph.nodes() if n in leaking and n not in clamps)
 
 
 def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:

@@ -10,8 +10,8 @@ import numpy as np
 from npumake.debug.calibration_nodes import CalibrationNode, without
 from npumake.debug.distributions import Bars, Boxes, bars, boxes, counted
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.engine.float_session import FloatSession, float_session
-from npumake.graph import Graph, Value, array
+from npumake.engine.partial.opened import of_tensors
+from npumake.graph import Value, array
 from npumake.kernels.histogram import Histogram, merged
 
 Panels = dict[str, dict[str, Bars]]
@@ -52,12 +52,12 @@ def weight(calibrated: Mapping[str, Value], node: CalibrationNode) -> np.ndarray
 
 
 def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
-    real = _watching(model, without(model.calibrated), node.tensor)
-    calibrated = _watching(model, model.calibrated.copy(), node.real)
+    real = of_tensors(without(model.calibrated), [node.tensor], model.operators)
+    calibrated = of_tensors(model.calibrated, [node.real], model.operators)
     totals: list[Histogram] = []
     for feed in model.samples:
-        (a,), (b,) = real.run(None, feed), calibrated.run(None, feed)
-        histograms = [counted(values) for values in (a, b, b - a)]
+        (a,), (b,) = real.run(feed).values(), calibrated.run(feed).values()
+        histograms = [counted(each) for each in (a, b, b - a)]
         totals = (
             [merged(*pair) for pair in zip(totals, histograms, strict=True)]
             if totals
@@ -71,12 +71,5 @@ def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
 
 
 def _tensor(model: ModelUnderTest, name: str) -> Iterator[np.ndarray]:
-    session = _watching(model, model.calibrated.copy(), name)
-    for feed in model.samples:
-        yield session.run(None, feed)[0]
-
-
-def _watching(model: ModelUnderTest, graph: Graph, name: str) -> FloatSession:
-    graph.expose([name])
-    graph.drop_unused()
-    return float_session(graph, model.operators)
+    part = of_tensors(model.calibrated, [name], model.operators)
+    return (part.run(feed)[name] for feed in model.samples)

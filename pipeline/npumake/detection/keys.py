@@ -82,7 +82,7 @@ KINDS: dict[str, Kind] = {
 # The keys with an effect; sections 2 to 5 of the schema have no others.
 ACTED_ON = (
     *("schema_version", "dataset", "dataset.classes", "input", "input.shape", "model"),
-    *("model.end2end", "nms", "split_hints", "outputs"),
+    *("model.end2end", "model.task", "nms", "split_hints", "outputs"),
 )
 
 _TRAINING = "a record of the training"

@@ -23,9 +23,9 @@ class ObservedSession:
     def __init__(
         self, graph: Graph, names: Sequence[str], operators: Operators = NO_OPERATORS
     ) -> None:
-        watched = graph.copy()
-        watched.expose(names)
-        self._session = float_session(watched, operators)
+        observed = graph.copy()
+        observed.expose(names)
+        self._session = float_session(observed, operators)
 
     def writer(self, arrays: Mapping[str, np.ndarray]) -> Write:
         """A function that runs the model on its feeds and writes each output into its array, for

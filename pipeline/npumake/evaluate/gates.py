@@ -95,7 +95,7 @@ def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
         hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is unknown", where, hint)
-    takes = "at least" if build.latency_is_bound else "an estimated"
+    takes = "at least" if build.latency_is_bound else "an estimated"  # a bound decides too
     time = f"{build.latency_ms:.4g} ms{_interval(build)}"
     message = f"a frame takes {takes} {time}; at most {max_ms:g} is allowed"
     return GateCondition(index, "latency", None, message, -max_ms, -build.latency_ms)

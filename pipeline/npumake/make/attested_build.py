@@ -55,10 +55,11 @@ class AttestedBuild:
 
     @cached_property
     def sections(self) -> dict[str, Json]:
-        """The YAML that the nodes read, by section. A target's overlay stands in later nodes."""
+        """The YAML that the nodes read, by section, without paths: files count by their content.
+        A target's overlay stands in later nodes."""
         sections: dict[str, Json] = {}
         for node in self.nodes:
-            sections |= node.params
+            sections |= self.stamps[node.name].document["params"]
         return {name: sections[name] for name in sorted(sections)}
 
     @cached_property

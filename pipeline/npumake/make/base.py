@@ -39,19 +39,24 @@ def base_of(build: Build, ref: str) -> Base:
         where = str(build.directory)
         raise ProjectError("not in a git repository", where, "--since compares with a commit")
     commit = _commit(root, ref)
-    return Base(commit, _changes(commit), _lock_at(build, commit))
+    changes = _changes(commit)
+    return Base(commit, changes, _lock_at(build, commit, changes))
 
 
 _commit = cache(commit_before)
 _changes = cache(Commit.changes)
 
 
-def _lock_at(build: Build, commit: Commit) -> Lock | None:
-    """An invalid lock file of the base is no matter of this change."""
-    data = commit.file(build.directory / LOCK_FILE)
+def _lock_at(build: Build, commit: Commit, changes: frozenset[str]) -> Lock | None:
+    """An invalid lock file of the base is no matter of this change. One that did not change is read
+    from here, without git."""
+    path = Path(os.path.realpath(build.directory)) / LOCK_FILE
+    if not commit.holds(path):
+        return None
     try:
+        data = commit.file(path) if str(path) in changes else path.read_bytes()
         return None if data is None else lock_in(data, f"{commit.name[:12]}:{LOCK_FILE}")
-    except LockError:
+    except (LockError, OSError):
         return None
 
 

@@ -71,9 +71,7 @@ class Build:
 
     def stamp(self, node: Node) -> Stamp | None:
         """The stamp; None when it is absent or damaged: the artifact is then made or fetched.
-
-        Read once until it is replaced, which changes its inode or time.
-        """
+        Read once until it is replaced, which changes its inode or time."""
         path = self._stamp_file(node)
         signature = signature_of(path)
         entry = self._stamps.get(node.name)
@@ -81,8 +79,9 @@ class Build:
             entry = self._stamps[node.name] = (signature, read_stamp(path, node))
         return entry[1]
 
-    def write_stamp(self, node: Node, document: NodeKey, artifact: str) -> None:
-        with replacing(Path(self._stamp_file(node))) as temporary:
+    def write_stamp(self, node: Node, document: NodeKey, artifact: str, flush: bool = True) -> None:
+        """`flush` as in npumake.cache.publish: a damaged stamp has a wrong seal."""
+        with replacing(Path(self._stamp_file(node)), flush) as temporary:
             temporary.write_bytes(stamp_bytes(node, Stamp(document, artifact)))
         self.memory.keep_closure(self.memory.code.closure(*node.modules))
 

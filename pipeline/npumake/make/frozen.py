@@ -62,6 +62,19 @@ def reasons_for(
         return (NOT_REPRODUCED,)
     record = build.memory.store.recall(locked.key)
     if record is None:
-        return ("its inputs differ; the cache has no record of the locked ones",)
+        return (f"one of these differs, and the cache does not know which: {_parts(document)}",)
     lines = differences(record.document, document, node.places, build.memory.closure)
     return lines[:MAX_REASONS]
+
+
+def _parts(document: NodeKey) -> str:
+    """What a key is made of, in words. Inputs are not named: they were held to the lock before."""
+    files = [name for names in document["sources"].values() for name in names]
+    tools = [f"{name} {version}" for name, version in document["tools"].items()]
+    parts = {
+        "YAML": [*document["params"]],
+        "files": files[:MAX_REASONS] + ["..."] * (len(files) > MAX_REASONS),
+        "tools": tools,
+    }
+    known = [f"{kind} ({', '.join(names)})" for kind, names in parts.items() if names]
+    return ", ".join([*known, "the code of npumake"])

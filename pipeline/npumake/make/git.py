@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from npumake.errors import ProjectError
@@ -42,13 +43,15 @@ class Commit:
 
     def file(self, path: Path) -> bytes | None:
         """The bytes of a file as they were; None where there was none. Raises ProjectError."""
-        name = os.path.relpath(os.path.realpath(path), self.root)
-        tree = _git(self.root, "ls-tree", "-z", self.name, "--", name)
-        entry = next(filter(None, tree.split(b"\0")), b"  ")
-        mode, kind, *names = entry.partition(b"\t")[0].split(b" ")
-        if kind != b"blob" or mode == LINK:
-            return None
-        return _git(self.root, "cat-file", "blob", names[0].decode())
+        name = _blobs(self).get(self._name(path))
+        return None if name is None else _git(self.root, "cat-file", "blob", name)
+
+    def holds(self, path: Path) -> bool:
+        """Whether there was a file, no link."""
+        return self._name(path) in _blobs(self)
+
+    def _name(self, path: Path) -> bytes:
+        return os.fsencode(os.path.relpath(os.path.realpath(path), self.root))
 
     def check_out(self, place: Path) -> None:
         """The files of the commit, in a new folder. Raises ProjectError."""
@@ -59,8 +62,21 @@ class Commit:
         _git(self.root, "worktree", "remove", "--force", str(place))
 
 
+@cache
+def _blobs(commit: Commit) -> Mapping[bytes, str]:
+    """The files of a commit, by path: the names of their contents."""
+    blobs = {}
+    tree = _git(commit.root, "ls-tree", "-r", "-z", "--full-tree", commit.name)
+    for entry in filter(None, tree.split(b"\0")):
+        facts, _, path = entry.partition(b"\t")
+        mode, kind, name = facts.split(b" ")
+        if kind == b"blob" and mode != LINK:
+            blobs[path] = name.decode()
+    return blobs
+
+
 def repository(directory: Path) -> Path | None:
-    """The top folder of the repository around `here`; None outside of any."""
+    """The top folder of the repository around `directory`; None outside of any."""
     for folder in (directory.resolve(), *directory.resolve().parents):
         if os.path.lexists(folder / ".git"):
             return folder

@@ -84,7 +84,7 @@ def _recalled(build: Build, node: Node, document: NodeKey, store: Store) -> bool
     refuse_unlocked(build, node, document, record.digest)
     if not store.fetch(record.digest, build.artifact(node)):
         return False
-    build.write_stamp(node, document, record.digest)
+    build.write_stamp(node, document, record.digest, flush=False)
     return True
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from npumake.cache.local import LocalStore
 from npumake.cache.locks import remove_free, turn
@@ -39,9 +39,6 @@ with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
 
 
-Missing: TypeAlias = Mapping[str, PipelineError]  # by target; the key `` is of all targets
-
-
 class BuildMemory:
     """The memory below `root`. `workspace` may configure a remote; without it there is none."""
 
@@ -53,7 +50,7 @@ class BuildMemory:
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
         self.builds: Sequence[Build] = ()  # all of this process
         self.restored: set[Path] = set()  # projects fetched from the remote
-        self.checked: dict[Path, Missing] = {}  # by project, before its first stage
+        self.checked: dict[Path, PipelineError | None] = {}  # by project: what it lacks
         if paranoid is None:
             setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
             paranoid = setting.lower() not in ("", "0", "false")
@@ -125,7 +122,7 @@ class BuildMemory:
 
     def sweep(self) -> None:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
-        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
+        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins"):
             sweep(self.root / folder)
         remove_free(self.root / "locks")
 

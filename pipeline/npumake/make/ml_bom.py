@@ -14,13 +14,14 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from npumake.bundle.chain import MODEL_ROUTES
 from npumake.digest import Json, canonical, of_document
 from npumake.make.attested_build import AttestedBuild, Dependency, MeasuredMetric
 from npumake.make.statement import tool_url
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 COMPILED_REF, NAMESPACE = "compiled", uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")  # URLs
-MODEL_ROUTES, DATA_SECTIONS = ("model.path", "model.weights"), ("data", "evaluation")
+DATA_SECTIONS = ("data", "evaluation")
 
 
 def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:

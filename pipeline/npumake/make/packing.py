@@ -9,10 +9,8 @@ from typing import NamedTuple
 from npumake.cache.archive import PackedEntry
 from npumake.cache.inventory import CacheEntry, inventory
 from npumake.cache.local import LocalStore
-from npumake.cache.publish import replacing
-from npumake.cache.remote.envelope import Envelope, packed, unpacked
+from npumake.cache.remote.envelope import Envelope, envelope_file, packed, unpacked
 from npumake.cache.remote.keys import SigningKey
-from npumake.cache.remote.layered import envelope_file
 from npumake.cache.remote.trust import TrustVerdict
 from npumake.cache.store import Record
 from npumake.cache.sweep import entries_in_use
@@ -99,8 +97,7 @@ def unpack(file: Path, near: LocalStore, workspace: Path, unsigned: bool) -> Arr
     def keep(key: str, data: bytes, record: Record) -> None:
         if policy.judge(key, data).record is None:
             near.remember(key, record)
-            return
-        with replacing(envelope_file(near.root, key)) as temporary:
-            temporary.write_bytes(data)
+        else:
+            near.write(envelope_file(near.root, key), data)
 
     return read_archive(file, near, judge, keep)

@@ -6,7 +6,7 @@ node is made, and its artifact compared with the digest of the statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +16,14 @@ from npumake.errors import GateError, PipelineError
 from npumake.make.build import Build
 from npumake.make.maker import make
 from npumake.make.memory import BuildMemory
-from npumake.make.node import Node, needed_by
+from npumake.make.node import Node, NodeKey, needed_by
 from npumake.make.stamp import Stamp
 from npumake.make.statement import Statement
 from npumake.make.why import differences
 from npumake.report.first_difference import first_difference
 
 MAX_LINES = 8  # of differences in an error
+Documents = Sequence[tuple[Node, NodeKey]]
 
 
 @dataclass(frozen=True)
@@ -58,31 +59,32 @@ def needed_nodes(build: Build, node: Node) -> list[Node]:
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
     """Raises GateError where the project is not what the statement was made from."""
-    lines = [*_section_lines(build, node, statement), *_file_lines(build, node, statement)]
+    documents = [(each, build.document(each, {})) for each in needed_nodes(build, node)]
+    lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
         rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
         message = "the project is not what the statement was made from"
         raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 
-def _section_lines(build: Build, node: Node, statement: Statement) -> Iterator[str]:
+def _section_lines(documents: Documents, node: Node, statement: Statement) -> Iterator[str]:
     sections: dict[str, Json] = {}
     places: dict[str, str] = {}
-    for needed_node in needed_nodes(build, node):
-        sections |= needed_node.params
-        places |= needed_node.places
+    for each, document in documents:
+        sections |= document["params"]
+        places |= each.places
     before = {"params": dict(statement.sections), "target": statement.target_document}
     after = {"params": sections, "target": node.target_document}
     yield from differences(before, after, places, lambda _: None)
 
 
-def _file_lines(build: Build, node: Node, statement: Statement) -> Iterator[str]:
+def _file_lines(documents: Documents, statement: Statement) -> Iterator[str]:
     before = {(file.route, file.name): file.digest for file in statement.files}
     after = {
-        (route, file.name): file.digest
-        for needed_node in needed_nodes(build, node)
-        for route, files in build.sources(needed_node).items()
-        for file in files
+        (route, name): content
+        for _, document in documents
+        for route, files in document["sources"].items()
+        for name, content in files.items()
     }
     for key in sorted({*before, *after}):
         if before.get(key) != after.get(key):

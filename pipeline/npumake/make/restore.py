@@ -1,13 +1,13 @@
 """Fetches the remote's artifacts of builds, in parallel, before the first stage runs.
 
 A key needs the digests of a node's inputs, not their bytes: records are queried from input to
-output, and artifacts arrive meanwhile. The rest is fetched when its node is made.
+output. The artifacts arrive meanwhile, and while the build copies those that are there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from npumake.cache.remote.layered import LayeredStore
 from npumake.digest import of_document
@@ -15,7 +15,7 @@ from npumake.errors import PipelineError
 from npumake.make.build import Build
 from npumake.make.node import Node, NodeKey
 
-THREADS = 8
+THREADS = 32  # they wait for the answers to small requests
 
 
 class _Project:
@@ -52,24 +52,19 @@ class _Project:
 
 
 def restore(builds: Sequence[Build], store: LayeredStore, selected: frozenset[str] | None) -> None:
-    """Fetches the remote's artifacts of the `selected` nodes, all by default, into the near store.
+    """Begins to fetch the remote's artifacts of the `selected` nodes, all by default.
 
     The projects go side by side, so that their latencies do not add up. Raises nothing: a node that
     cannot be planned fails when it is made.
     """
     projects = [_Project(build, selected) for build in builds]
-    with ThreadPoolExecutor(THREADS) as threads, ThreadPoolExecutor(THREADS) as downloads:
-        arriving: dict[str, Future[bool]] = {}
+    with ThreadPoolExecutor(THREADS) as threads:
         while wave := [(p, name, key) for p in projects for name, key in p.wave()]:
             records = threads.map(store.recall, [key for _, _, key in wave])
             for (project, name, _), record in zip(wave, records, strict=True):
-                if record is None:
-                    continue
-                project.digests[name] = record.digest
-                if record.digest not in arriving and not store.near.has(record.digest):
-                    arriving[record.digest] = downloads.submit(store.bring, record.digest)
-        for future in arriving.values():
-            future.result()
+                if record is not None:
+                    project.digests[name] = record.digest
+                    store.begin(record.digest)
 
 
 def _current_artifact(build: Build, node: Node, document: NodeKey) -> str | None:

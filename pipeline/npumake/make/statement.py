@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from npumake.digest import Json, canonical
@@ -132,9 +131,15 @@ def _read(document: Json, definition: Json) -> Statement:
     (subject,) = document["subject"]
     external, internal = definition["externalParameters"], definition["internalParameters"]
     byproducts = document["predicate"]["runDetails"]["byproducts"]
-    artifacts = {byproduct["name"]: byproduct["digest"]["sha256"] for byproduct in byproducts}
-    nodes: Mapping[str, Any] = internal["nodes"]
     resolved = definition["resolvedDependencies"]
+    files = (
+        Dependency(
+            str(each["annotations"]["route"]), str(each["name"]), str(each["digest"]["sha256"])
+        )
+        for each in resolved
+        if "digest" in each
+    )
+    tools = {str(e["name"]): str(e["annotations"]["version"]) for e in resolved if "uri" in e}
     return Statement(
         str(subject["name"]),
         str(subject["digest"]["sha256"]),
@@ -142,18 +147,8 @@ def _read(document: Json, definition: Json) -> Statement:
         str(external["target"]),
         dict(external["sections"]),
         internal["target"],
-        tuple(
-            Dependency(
-                byproduct["annotations"]["route"], byproduct["name"], byproduct["digest"]["sha256"]
-            )
-            for byproduct in resolved
-            if "digest" in byproduct
-        ),
-        {
-            byproduct["name"]: byproduct["annotations"]["version"]
-            for byproduct in resolved
-            if "uri" in byproduct
-        },
-        {name: str(node["code"]) for name, node in nodes.items()},
-        artifacts,
+        tuple(files),
+        tools,
+        {name: str(node["code"]) for name, node in internal["nodes"].items()},
+        {str(each["name"]): str(each["digest"]["sha256"]) for each in byproducts},
     )

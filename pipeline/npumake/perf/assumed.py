@@ -8,7 +8,8 @@ from npumake.bundle.program import Program
 from npumake.targets.cost import Cost
 
 UNKNOWN = "unknown"
-BOUND_BASIS = "compute only; its DDR bandwidth is not published"
+BOUND_BASIS = "its DDR bandwidth is not published"
+COMPUTE_BOUND = "compute bound only"
 
 
 def latency_text(
@@ -19,7 +20,7 @@ def latency_text(
 ) -> str:
     """Seconds as text in milliseconds, with the interval of a fitted estimate, or as a bound."""
     if latency is None:
-        return f"at least {1000 * at_least:.4g} ms ({BOUND_BASIS})" if at_least else UNKNOWN
+        return f"{COMPUTE_BOUND}: {1000 * at_least:.4g} ms ({BOUND_BASIS})" if at_least else UNKNOWN
     if interval is None:
         return f"{1000 * latency:.4g} ms"
     low, high = interval
@@ -56,9 +57,9 @@ def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> I
             yield "according to D-Robotics, two cores are about 1.5 times as fast as one"
     fitted = cost.fitted
     if cost.ddr is None:
-        yield "its DDR bandwidth is not published" + (
-            "; set it with --ddr" if fitted is None else f": {fitted.ddr / 1e9:.3g} GB/s is fitted"
-        )
+        how = "set it with --ddr, or in the project by `cost: {ddr: GB/s}`"
+        rate = None if fitted is None else f": {fitted.ddr / 1e9:.3g} GB/s is fitted"
+        yield "its DDR bandwidth is not published" + (rate or f"; {how}")
     else:
         yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if has_own_ddr else "")
     if cost.on_chip_bytes is None:

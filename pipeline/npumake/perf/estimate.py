@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from npumake.bundle.archive import Bundle
+from npumake.bundle.archive import DDR, Bundle
 from npumake.bundle.memory import MemoryPlan, planned, tensor_bytes
 from npumake.bundle.program import Program
 from npumake.engine.program_checks import validate
@@ -182,7 +182,8 @@ def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
 
 
 def _estimate(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
-    cost = target.cost if ddr is None else _with_ddr(target.cost, ddr)
+    ddr = ddr or board_ddr(bundle, name)
+    cost = with_ddr(target.cost, ddr)
     settings, program = bundle.settings, bundle.program
     cores = _setting(name, bundle, "core_num", 1)
     limit = _setting(name, bundle, "max_time_per_fc", 0)
@@ -202,7 +203,21 @@ def _estimate(name: str, bundle: Bundle, target: Target, ddr: float | None) -> E
     )
 
 
-def _with_ddr(cost: Cost, ddr: float) -> Cost:
+def board_ddr(bundle: Bundle, name: str = "") -> float | None:
+    """The DDR bandwidth that the project's `cost.ddr` gives, in bytes per second; None without it.
+    Raises GraphError unless it is a positive number."""
+    value = bundle.settings.get(DDR)
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not 0 < value < MAX_BYTES:
+        raise GraphError(f"`{DDR}` in its manifest is {value!r}, not a number of GB/s", name)
+    return float(value) * 1e9
+
+
+def with_ddr(cost: Cost, ddr: float | None) -> Cost:
+    """The figures with another DDR bandwidth, in bytes per second; None keeps the published."""
+    if ddr is None:
+        return cost
     fitted = None if cost.fitted is None else replace(cost.fitted, ddr=ddr)
     return replace(cost, ddr=ddr, fitted=fitted)
 

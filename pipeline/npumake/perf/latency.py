@@ -13,11 +13,13 @@ from npumake.bundle.archive import Bundle
 from npumake.perf.assumed import assumptions, latency_text
 from npumake.perf.estimate import (
     between,
+    board_ddr,
     nv12_inputs,
     parts_of,
     roof_of,
     summed,
     times_of,
+    with_ddr,
 )
 from npumake.perf.layers import layers_of
 from npumake.perf.vela import has_estimate, vela_of
@@ -49,7 +51,8 @@ def file_latency(data: bytes, target: Target) -> Latency | None:
 
 def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     """Fitted, or by the roofline; a lower bound if a rate is not published."""
-    cores, cost = bundle.settings.get("core_num", 1), target.cost
+    ddr = board_ddr(bundle)
+    cores, cost = bundle.settings.get("core_num", 1), with_ddr(target.cost, ddr)
     layers = layers_of(bundle.program, cost.on_chip_bytes, nv12_inputs(bundle))
     parts = parts_of(layers)
     whole = summed(time for part in parts for time in times_of(part, cost, cores))
@@ -57,7 +60,7 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     seconds = sum(map(roof.at_least, parts)) if whole is None else whole
     if not seconds:
         return None
-    rests_on = tuple(assumptions(bundle.program, cost, cores, has_own_ddr=False))
+    rests_on = tuple(assumptions(bundle.program, cost, cores, has_own_ddr=ddr is not None))
     beyond = cost.fitted is not None and cost.fitted.extrapolates(seconds)
     interval = between(1000.0 * seconds, cost.fitted)
     return Latency(1000.0 * seconds, whole is None, rests_on, interval, beyond)

@@ -10,6 +10,16 @@ from npumake.project.doc import Doc
 
 
 @dataclass(frozen=True)
+class BoardCost:
+    """Figures of the board, for the estimate of a `.hybrid`."""
+
+    ddr: Annotated[
+        float | None,
+        Doc("GB/s between the NPU and its DDR, for estimates; as `npumake perf --ddr`.", 0.001),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Compile:
     prefix: Annotated[
         str | None, Doc("Name of the compiled file; the project's name by default.")

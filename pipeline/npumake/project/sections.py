@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
+from npumake.project.compiling import BoardCost as BoardCost
 from npumake.project.compiling import ComparisonSettings as ComparisonSettings
 from npumake.project.compiling import Compile as Compile
 from npumake.project.doc import Doc as Doc
@@ -250,6 +251,9 @@ class Sections:
     compile: Annotated[Compile, Doc("Options of the compiled files.")] = field(
         default_factory=Compile
     )
+    cost: Annotated[
+        BoardCost | None, Doc("Figures of your board, which the vendor does not publish.")
+    ] = None
     comparison: Annotated[ComparisonSettings, Doc("How the compiled files are checked.")] = field(
         default_factory=ComparisonSettings
     )

@@ -140,7 +140,7 @@ def _latency_facts(latency: Latency | None) -> Facts:
     """A lower bound has its own name, so it is not compared with an estimate."""
     if latency is None:
         return {}
-    named = "milliseconds, at least" if latency.is_bound else "milliseconds"
+    named = "milliseconds, compute bound only" if latency.is_bound else "milliseconds"
     return {"latency": {named: float(f"{latency.milliseconds:.6g}")}}
 
 

@@ -21,7 +21,7 @@ from npumake.digest import Json
 from npumake.errors import PipelineError
 from npumake.frontends.tflite.flatbuffer import MalformedError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
-from npumake.graph import Graph, array
+from npumake.graph import array, parse
 from npumake.project.files import model_bytes, refuse_long
 
 Part = tuple[str, Any]  # a name and what is compared: an array, a text, a number
@@ -83,7 +83,7 @@ def _first_byte(before: Path, after: Path) -> str:
 
 
 def _graph_parts(path: Path) -> Iterator[Part]:
-    graph = Graph.load(path)
+    graph = parse(model_bytes(path), path.name)
     for node in graph.nodes():
         yield f"node `{node.name}`", node.op_type
         for value in node.inputs:

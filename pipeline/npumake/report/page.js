@@ -357,7 +357,7 @@ function latency(each) {
   if (!found) return null;
   const [low, high] = found.between_ms || [];
   const estimate = found.between_ms ? `${time(found.latency_ms)} (${time(low)} to ${time(high)})` : time(found.latency_ms);
-  return told(found.latency_ms, found.is_bound ? `at least ${time(found.latency_ms)} (compute alone)` : estimate);
+  return told(found.latency_ms, found.is_bound ? `compute bound only: ${time(found.latency_ms)}` : estimate);
 }
 
 function summary() {

@@ -23,13 +23,14 @@ from npumake.project.files import model_bytes
 from npumake.runtime.batched import Batched
 from npumake.runtime.iree import IreeSession
 from npumake.runtime.litert import LiteRtSession
+from npumake.runtime.openvino import OpenVinoSession
 
 with when_used("npumake.bundle.secure"):  # it brings the cryptography along
     from npumake.bundle import secure
 
 
 TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
-Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
+Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession | OpenVinoSession
 
 
 class Trust(NamedTuple):
@@ -89,10 +90,15 @@ def _vmfb(path: Path, trust: Trust) -> Engine:
     return IreeSession(path)
 
 
+def _openvino(path: Path, trust: Trust) -> Engine:
+    return OpenVinoSession(model_bytes(path), path.name, trust.threads or 1)
+
+
 ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
     ".onnx": _onnx,
     ".tflite": _tflite,
     ".vmfb": _vmfb,
+    ".zip": _openvino,
     Bundle.suffix: _bundle,
 }
 
@@ -101,8 +107,9 @@ class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
     `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in LiteRT's reference
-    kernels, `.vmfb` in IREE. The last two take and return images as NHWC. `threads` defaults to 1
-    for `.onnx`, where more may change the last bit of a sum, and to one per core for `.hybrid`.
+    kernels, `.vmfb` in IREE, `.zip` in OpenVINO. `.tflite` and `.vmfb` take and return images as
+    NHWC. `threads` defaults to one per core for `.hybrid`, else to 1: more may change the last bit
+    of a sum.
     `model` selects a model of a packed file. With `keys`, unsigned models are refused: the file
     must be a secure `.hybrid`, which is verified and decrypted in memory.
 

@@ -23,8 +23,9 @@ from typing import ClassVar, Self
 from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
-from npumake.bundle.archive import CALIBRATION, INPUTS, Bundle
+from npumake.bundle.archive import CALIBRATION, DDR, INPUTS, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
+from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
 from npumake.compilers.widths import hold_widths
 from npumake.custom.operators import NO_OPERATORS, Operators
@@ -33,7 +34,7 @@ from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
-from npumake.project.compiling import OWN_KEYS, Compile
+from npumake.project.compiling import OWN_KEYS, BoardCost, Compile
 from npumake.project.files import SourceFiles
 from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
@@ -69,7 +70,6 @@ class Compiled:
 def compiled(
     quantized: Graph,
     target: Target,
-    sources: SourceFiles,
     compile: Compile,
     security: Security,
     operators: Operators = NO_OPERATORS,
@@ -78,6 +78,8 @@ def compiled(
     handover: Handover | None = None,
     chain: Mapping[str, str] | None = None,
     model: ModelSection | None = None,
+    sources: SourceFiles | None = None,
+    cost: BoardCost | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
@@ -85,26 +87,37 @@ def compiled(
         return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside = members_beside(quantized, target, compile.task)
+    links = chain_of(sources or {}, chain or {})
     rules = policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(rules))
-        members = {**beside, **provenance_member(chain_of(sources, chain or {}))}
-        data = backends.built(program, quantized, target, members)
+        data = backends.built(program, quantized, target, beside | provenance_member(links))
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
-        **chain_of(sources, chain or {}),
+        **links,
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
         **_sections(inputs, calibration),
     }
     code = operators.used_by(quantized).sources
-    settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
-    data = _stripped(Bundle(*contents, settings=settings, security=rules), compile).to_bytes()
-    tensors = Bundle.from_bytes(data).program.tensors.items()
-    hold_widths({name: tensor.dtype for name, tensor in tensors}, program)
+    bundle = Bundle(*contents, settings=_settings(compile, cost), security=rules)
+    return _held(_stripped(bundle, compile), program)
+
+
+def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json]:
+    """What the file tells of its compilation, and of the board's memory."""
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
+    return settings if cost is None or cost.ddr is None else {**settings, DDR: cost.ddr}
+
+
+def _held(bundle: Bundle, program: Program) -> Compiled:
+    """The bundle's bytes, with the types of `program` in them. Raises StageError for others."""
+    data = bundle.to_bytes()
+    tensors = Bundle.from_bytes(data).program.tensors
+    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
 
 

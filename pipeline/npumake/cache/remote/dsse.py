@@ -62,18 +62,21 @@ def opened(data: bytes, policy: Policy) -> SignedDocument | None:
         envelope = json.loads(data)
         payload = base64.b64decode(envelope["payload"], validate=True)
         type = str(envelope["payloadType"])
-        signatures = [_parsed(entry) for entry in envelope["signatures"][:MAX_SIGNATURES]]
+        signatures = [*map(_parsed, envelope["signatures"][:MAX_SIGNATURES])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     content = pae(type, payload)
-    verdicts = [_judged(content, *entry, policy) for entry in signatures]
-    worst = TrustVerdict("unsigned")
+    verdicts = [_judged(content, *each, policy) for each in signatures if each is not None]
     verdicts.sort(key=lambda verdict: STANDINGS.index(verdict.standing))
-    return SignedDocument(payload, type, verdicts[0] if verdicts else worst)
+    return SignedDocument(payload, type, verdicts[0] if verdicts else TrustVerdict("unsigned"))
 
 
-def _parsed(signature: Json) -> tuple[bytes, bytes]:
-    return key_bytes(signature["keyid"]), base64.b64decode(signature["sig"], validate=True)
+def _parsed(signature: Json) -> tuple[bytes, bytes] | None:
+    """The signer and the signature; None for another tool's, of another kind of key."""
+    try:
+        return key_bytes(signature["keyid"]), base64.b64decode(signature["sig"], validate=True)
+    except (ValueError, KeyError, AttributeError):
+        return None
 
 
 def _judged(content: bytes, signer: bytes, signature: bytes, policy: Policy) -> TrustVerdict:

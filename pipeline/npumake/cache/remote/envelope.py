@@ -18,8 +18,9 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
-from npumake.cache.store import Record, is_sound
+from npumake.cache.store import Record, checked, is_sound
 from npumake.digest import Json, canonical, of_document
 
 PURPOSE = b"npumake record 1\n"
@@ -79,6 +80,11 @@ def unpacked(data: bytes) -> Envelope | None:
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         return None
     return envelope if is_sound(record) else None
+
+
+def envelope_file(root: Path, key: str) -> Path:
+    """Where the store at `root` has the trusted envelope of a key."""
+    return root / "signed" / checked(key)[:2] / key[2:]
 
 
 def key_text(raw: bytes) -> str:

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from npumake.cache.local import LocalStore
-from npumake.cache.publish import replacing
-from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES
+from npumake.cache.remote.ahead import Ahead
+from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES, envelope_file
 from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import pays
 from npumake.cache.remote.outbox import Outbox, Uploader
 from npumake.cache.remote.trust import Policy, TrustVerdict
-from npumake.cache.store import Record, checked
+from npumake.cache.store import Record
 from npumake.errors import CacheError
 
 
@@ -41,8 +41,12 @@ class LayeredStore:
     outbox: Outbox | None = None
     signing: SigningKey | None = None
     fetches_all: bool = False  # even what is faster to make
+    _ahead: Ahead = field(init=False)
     _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
     _arrived: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key, envelope; likewise
+
+    def __post_init__(self) -> None:
+        self._ahead = Ahead(self.bring)
 
     def has(self, digest: str) -> bool:
         return self.near.has(digest)
@@ -70,9 +74,14 @@ class LayeredStore:
         return record
 
     def fetch(self, digest: str, path: Path) -> bool:
-        return self.near.fetch(digest, path) or (
-            self.bring(digest) and self.near.fetch(digest, path)
-        )
+        if self.near.fetch(digest, path):
+            return True
+        return self.arrived(digest) and self.near.fetch(digest, path)
+
+    def arrived(self, digest: str) -> bool:
+        """Whether the near store has the blob now; waits for one that is on its way."""
+        begun = self._ahead.result(digest)
+        return self.bring(digest) if begun is None else begun
 
     def bring(self, digest: str) -> bool:
         """Whether the near store has the blob of a recalled record now: from the far store, if that
@@ -86,6 +95,11 @@ class LayeredStore:
             return False
         self._keep(digest)
         return True
+
+    def begin(self, digest: str) -> None:
+        """Starts to fetch the blob of a recalled record, which `fetch` then waits for."""
+        if not self.near.has(digest):
+            self._ahead.begin(digest)
 
     def uploader(self) -> Uploader | None:
         """The uploader of pending records, of this and earlier builds; None where nothing is
@@ -151,13 +165,8 @@ class LayeredStore:
         if digest not in self._arrived:
             return
         key, data = self._arrived.pop(digest)
-        with suppress(CacheError), replacing(self._envelope(key)) as temporary:
-            temporary.write_bytes(data)
+        with suppress(CacheError):
+            self.near.write(self._envelope(key), data, flush=False)
 
     def _envelope(self, key: str) -> Path:
         return envelope_file(self.near.root, key)
-
-
-def envelope_file(root: Path, key: str) -> Path:
-    """Where the store at `root` has the trusted envelope of a key."""
-    return root / "signed" / checked(key)[:2] / key[2:]

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import opened, replacing
-from npumake.cache.remote.envelope import packed
+from npumake.cache.remote.envelope import envelope_file, packed, unpacked
 from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import Ledger
@@ -134,11 +134,11 @@ class Uploader:
 
     def _upload(self, key: str) -> bool:
         """Whether the record is done with. Raises ProjectError where the key cannot be read."""
-        record = self._record(key)
-        if record is None:
+        signed = self._signed(key)
+        if signed is None:
             self.outbox.remove(key)
             return True
-        data = packed(self.signing.sign(key, record))
+        record, data = signed
         again = self.outbox.is_again(key)
 
         def call(deadline: Deadline) -> bool:
@@ -152,19 +152,21 @@ class Uploader:
         self.uploaded += 1
         return True
 
-    def _record(self, key: str) -> Record | None:
-        """The record; None where the near store has lost it."""
+    def _signed(self, key: str) -> tuple[Record, bytes] | None:
+        """The record and its envelope, that of another machine as it came; None where the near
+        store has lost it, or its artifact."""
         try:
             record = self.near.recall(key)
-        except CacheError:  # the file is not a mark
+            if record is not None:
+                data = packed(self.signing.sign(key, record))
+            else:
+                data = envelope_file(self.near.root, key).read_bytes()
+                envelope = unpacked(data)
+                record = envelope.record if envelope and envelope.key == key else None
+            is_whole = record and of_file(self.near.blob(record.digest)) == record.digest
+        except (CacheError, OSError):  # no mark, or nothing there
             return None
-        if record is None:
-            return None
-        try:
-            is_whole = of_file(self.near.blob(record.digest)) == record.digest
-        except OSError:
-            return None
-        return record if is_whole else None
+        return (record, data) if record and is_whole else None
 
     def _send_blob(self, record: Record, deadline: Deadline, again: bool) -> None:
         name, transport = f"cas/{record.digest}", self.far.transport

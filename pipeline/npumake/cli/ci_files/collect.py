@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from npumake.cli.ci_files.junit import junit_text
-from npumake.cli.ci_files.results import BUILT, HITS, ReportedNode, results_of
+from npumake.cli.ci_files.results import BUILT, CURRENT, HITS, ReportedNode, results_of
 from npumake.cli.ci_files.sarif import SarifResult, sarif_text
 from npumake.cli.ci_files.summary import ModelRow, Summary, summary_text
 from npumake.cli.projects import NamedBuild
@@ -146,9 +146,11 @@ class Run:
         """The recorded seconds of the nodes that were not made, where a record has them."""
         seconds = 0.0
         for node in build.plan.nodes:
-            stamp = build.stamp(node)
-            if stamp is not None and self._statuses[node.name] in HITS:
-                record = build.memory.near.recall(of_document(stamp.document))
+            stamp, status = build.stamp(node), self._statuses[node.name]
+            if stamp is not None and status in HITS:
+                # The remote is not asked: what was recalled from it is known here.
+                store = build.memory.near if status == CURRENT else build.memory.store
+                record = store.recall(of_document(stamp.document))
                 seconds += (record.seconds or 0.0) if record else 0.0
         return seconds
 

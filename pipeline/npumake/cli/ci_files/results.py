@@ -1,4 +1,4 @@
-"""NodeResult: what became of one node in a run of `npumake ci`."""
+"""ReportedNode: what became of one node in a run of `npumake ci`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from npumake.errors import PipelineError
 from npumake.make.build import Build
 
 NOT_RUN = "not run"
-HITS, BUILT, FAILED = ("current", "recalled"), "made", "failed"
+CURRENT, RECALLED, BUILT, FAILED = "current", "recalled", "made", "failed"
+HITS = (CURRENT, RECALLED)
 PROJECT = "project"  # the stage of a project that cannot be planned
 
 

@@ -19,6 +19,7 @@ from npumake.cli.terminal import printable
 from npumake.errors import PipelineError, Place
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+NOTE = "Note"
 # id: its level, and what it means; an error's id is its class
 RULES: Mapping[str, tuple[str, str]] = {
     "ProjectError": ("error", "The project's YAML, or a file it names, is invalid."),
@@ -29,7 +30,7 @@ RULES: Mapping[str, tuple[str, str]] = {
     "LockError": ("error", "An artifact is not the one of the lock file."),
     "Bug": ("error", "npumake failed."),
     "LargestError": ("warning", "A node loses much of an output's energy."),
-    "Note": ("note", "A remark on a target."),
+    NOTE: ("note", "A remark on a target."),
 }
 
 
@@ -94,9 +95,14 @@ def _entry(rule: str, node: str, text: str, location: dict[str, Any]) -> dict[st
         "level": RULES[rule][0],
         "message": {"text": printable(f"{node}: {text}")},
         "locations": [{**location, "logicalLocations": names}],
-        # The same finding in another run, whatever the line it has moved to.
-        "partialFingerprints": {"npumakeNode/v1": digest.of_document([rule, node])},
+        "partialFingerprints": {"npumakeNode/v1": _fingerprint(rule, node, text)},
     }
+
+
+def _fingerprint(rule: str, node: str, text: str) -> str:
+    """Names a finding in every run, whatever its line. A node has many notes, and one error, whose
+    figures change."""
+    return digest.of_document([rule, node, text if rule == NOTE else ""])
 
 
 def _location(error: PipelineError | None, root: Path) -> dict[str, Any]:

@@ -1,1 +1,6 @@
-"""Diagnosis: the node and the scale that an error comes from, found by rules over one model."""
+"""Diagnosis: the node and the scale that an error comes from, found by rules over one model.
+
+rules          RULES: what is looked for, each a function from a model to its findings
+examination    what the rules share: losses, fits of the ranges, the inferred method
+rank_causes    the findings in order, and the first one with a suggestion
+"""

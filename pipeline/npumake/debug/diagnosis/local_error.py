@@ -19,11 +19,12 @@ from npumake.data.samples import Feed, Samples
 from npumake.debug.compare import real_numbers
 from npumake.debug.twins import View, compared_nodes, views_of
 from npumake.engine.exact import ExactSession
-from npumake.engine.float_session import FloatSession, float_session
 from npumake.engine.fusion import absorbed, result
 from npumake.engine.lower import lowered
 from npumake.engine.parallel import side_by_side
-from npumake.graph import Graph, Node, origin, part
+from npumake.engine.partial.opened import of_nodes
+from npumake.engine.partial.part import Part
+from npumake.graph import Graph, Node, origin
 from npumake.kernels.measure import Alignment, alignments
 from npumake.quant.search.evaluator import holdout_samples
 from npumake.targets.target import Target
@@ -43,7 +44,7 @@ class _SingleNode(NamedTuple):
     """A float node as a model of its own, with the clamp that is fused into it."""
 
     tensor: str  # the tensor
-    session: FloatSession
+    part: Part
 
 
 def local_losses(
@@ -66,9 +67,7 @@ def local_losses(
     available = {*views, *exact.input_names}
     singles = {node: _single_node(optimized_float, node, operators) for node in nodes}
     singles = {
-        node: single
-        for node, single in singles.items()
-        if available.issuperset(single.session.input_names)
+        node: single for node, single in singles.items() if available.issuperset(single.part.reads)
     }
 
     def compared(index: int) -> list[Alignment]:
@@ -89,7 +88,7 @@ def _single_node(graph: Graph, node: Node, operators: Operators) -> _SingleNode:
     clamp = absorbed(node)
     nodes = [node] if clamp is None else [node, clamp]
     output = result(node)
-    return _SingleNode(str(output.name), float_session(part(graph, nodes, [output]), operators))
+    return _SingleNode(str(output.name), of_nodes(graph, nodes, [output], operators))
 
 
 def _origins(node: Node) -> tuple[str, ...]:
@@ -106,7 +105,6 @@ def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mappi
 
 
 def _against_float(single: _SingleNode, values: Mapping[str, np.ndarray]) -> Alignment:
-    feeds = {name: values[name] for name in single.session.input_names}
-    (meant,) = single.session.run(None, feeds)
+    (meant,) = single.part.run(values).values()
     (alignment,) = alignments(meant, [values[single.tensor].reshape(meant.shape)])
     return alignment

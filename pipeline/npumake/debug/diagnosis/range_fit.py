@@ -18,7 +18,7 @@ a node pools, moves or concatenates is not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from npumake.debug.finite import source_of_infinite
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.debug.tensor_stats import TensorStats, stats_of
 from npumake.debug.tensors import weight
-from npumake.engine.float_session import float_session
+from npumake.engine.ort import Feeds
 from npumake.engine.parallel import NUMPY, side_by_side
+from npumake.engine.partial.opened import of_tensors
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, is_float, producer
 from npumake.graph.qdq import QDQ_OPERATORS, grid_of, is_qdq
@@ -44,6 +45,9 @@ MIN_CLIPPED_NOISE = 0.5  # share of the noise
 MIN_EXCESS = 1 - 1 / WIDE_REACH**2  # share of the noise
 # Operators that may keep their input's grid; some formats require it.
 KEEPING = SAME_GRID_OPERATORS | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
+
+
+Kind = Literal["wide", "odd", "shifted", "clipped", ""]
 
 
 class Fit(NamedTuple):
@@ -91,6 +95,15 @@ class Fit(NamedTuple):
         return self.is_shifted or (self.odd != "" and self.is_exact)
 
     @property
+    def kind(self) -> Kind:
+        """What is wrong; empty if the grid fits."""
+        if self.is_wide:
+            return "wide"
+        if self.odd:
+            return "odd"
+        return "shifted" if self.is_shifted else "clipped" if self.is_clipped else ""
+
+    @property
     def cause(self) -> str:
         """A remark; empty if the grid fits."""
         if self.coarse is not None and self.reach < WIDE_REACH:
@@ -121,12 +134,10 @@ def fits(model: ModelUnderTest) -> dict[str, Fit]:
     }
     plain = without(model.calibrated)
     watched = [n for n in nodes if n.kind == "activation" and is_float(values[n.tensor])]
-    real = plain.copy()
-    real.expose(dict.fromkeys(node.tensor for node in watched))
-    session = float_session(real, model.operators)
+    part = of_tensors(plain, dict.fromkeys(n.tensor for n in watched), model.operators)
 
-    def sample_stats(feed: object) -> list[TensorStats]:
-        outputs = dict(zip(session.output_names, session.run(None, feed), strict=True))  # type: ignore[arg-type]
+    def sample_stats(feed: Feeds) -> list[TensorStats]:
+        outputs = part.run(feed)
         with NUMPY:
             return [stats_of(node, outputs[node.tensor]) for node in watched]
 

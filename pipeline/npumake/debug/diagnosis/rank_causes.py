@@ -1,15 +1,10 @@
 """Ranks the causes of an output error: which nodes, and what is wrong with their scales.
 
-    lost      noise of the worst output as a share of its energy, when one node alone is quantized;
-              errors inherited from other nodes do not count
-    saved     the part of `lost` that fitting grids would avoid (range_fit): for too wide a grid,
-              its own loss times its excess; for a clipping grid, measured without the clipping
-
-Faults come first, because no calibration method produces them: scales that contradict each other,
-then misfitting grids by the loss that they cause. A fault counts from VISIBLE_SHARE of the largest
-loss on; a scale that breaks the method of all others counts always (inferred_method). Clipping
-behind a clipped tensor is inherited. Clipping that a saturating activation hides is intended. The
-remaining nodes are sensitive without a fault; they need more bits.
+Every rule is applied (diagnosis.rules). Faults come first: scales that contradict each other, then
+misfitting grids by the loss that they cause (diagnosis.examination). A fault counts from
+VISIBLE_SHARE of the largest loss on; a scale that breaks the method of all others counts always
+(inferred_method). Clipping behind a clipped tensor is inherited. The remaining nodes are sensitive
+without a fault; they need more bits.
 """
 
 from __future__ import annotations
@@ -18,30 +13,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
-from npumake.debug.calibration_nodes import CalibrationNode, without
+from npumake.debug.calibration_nodes import without
 from npumake.debug.compared import Comparison, WorstNode, rounded
 from npumake.debug.diagnosis.bias_scale_checks import bias_scale_contradictions
-from npumake.debug.diagnosis.inferred_method import InferredMethod, infer_method, odd_weights
-from npumake.debug.diagnosis.range_fit import Fit, fits
-from npumake.debug.diagnosis.scale_consistency import (
-    scale_checks,
-    unused_negative_codes,
-    with_explicit_clamps,
-)
+from npumake.debug.diagnosis.examination import Examination, Misfit
+from npumake.debug.diagnosis.rules import Finding, findings
+from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.diagnosis.suggestions import CalibrationInputs, remedied
-from npumake.debug.diagnosis.wrong_scales import wrong_scales
-from npumake.debug.probing import Probing, Sums
-from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
+from npumake.debug.sensitivity import ModelUnderTest, sensitivities
 from npumake.graph import Graph, Node, Value, origin, reads
 from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels.measure import worst
-from npumake.quant.calibration.activation_aware_ranges import (
-    Interval,
-    clipping_errors,
-    saturating_tensors,
-)
+from npumake.quant.calibration.activation_aware_ranges import saturating_tensors
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.brought_grids import LOAD
 
@@ -60,112 +43,71 @@ class RankedCause(NamedTuple):
     is_fault: bool = False
 
 
-class _Misfit(NamedTuple):
-    """A regular node, one of its calibration nodes by `name`, and the fit of that one's grid."""
-
-    node: str
-    name: str
-    fit: Fit
-
-
 def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
     """Every quantized node: contradicting scales first, then faults, then by loss; ties in graph
     order. Raises GraphError."""
     if not model.nodes:
         return []
-    factors, model = wrong_scales(model), with_explicit_clamps(model)
-    every = fits(model)
-    every |= {name: every[name]._replace(clipped=0.0) for name in _harmless_clipping(model, every)}
-    method = infer_method(model, every, _before_clipping(model, every))
-    every |= {} if method is None else _odd(every, method)
-    every |= {n: every[n]._replace(odd="max", is_exact=True) for n in odd_weights(every)}
-    groups = groups_of(model, "node")
-    losses = {name: _loss(sums) for name, sums in sensitivities(model, groups).items()}
-    best = _worst(_saved(model, groups, losses, {n: fit for n, fit in every.items() if fit.cause}))
-    shows = VISIBLE_SHARE * max(losses.values(), default=0.0)
-    noticed = {name: max(shows, _by_readers(model, of, losses)) for name, (_, of) in best.items()}
-    faults = {
-        name: of
-        for name, (saved, of) in best.items()
-        if of.fit.is_certain or (of.fit.is_fault and saved > noticed[name])
-    }
-    remarks = _contradicted(model, factors)
-    clipped = {name: of.fit.reach for name, of in faults.items() if of.fit.is_clipped}
-    inherited = _inherited(
-        model.calibrated, clipped, NEARLY_AS_CLIPPED if method is None else math.inf
-    )
+    examined = Examination(model)
+    found = findings(examined)
+    best = _worst(finding.misfit for finding in found if finding.misfit is not None)
+    contradictions: dict[str, Finding] = {}  # of several of one node, the first rule's
+    for finding in found:
+        if finding.misfit is None:
+            contradictions.setdefault(finding.node, finding)
+    faults = _faults(examined, best)
     causes = [
-        RankedCause(
-            name,
-            loss,
-            best[name][0] if name in best else 0.0,
-            remarks.get(name) or (best[name][1].fit.cause if name in best else ""),
-            name in best and best[name][1].fit.is_clipped,
-            name in remarks or (name in faults and name not in inherited),
-        )
-        for name, loss in losses.items()
+        _cause(name, lost, contradictions.get(name), best.get(name), name in faults)
+        for name, lost in examined.losses.items()
     ]
-    return sorted(causes, key=lambda s: (s.node not in remarks, not s.is_fault, _rank(s)))
+    return sorted(causes, key=lambda c: (c.node not in contradictions, not c.is_fault, _rank(c)))
 
 
-def _harmless_clipping(model: ModelUnderTest, every: Mapping[str, Fit]) -> list[str]:
-    """The calibration nodes whose clipping a saturating activation hides: no tensor behind it
-    changes by a step of its own grid."""
-    activations = {node.tensor: node for node in model.nodes if node.kind == "activation"}
-    ends = {
-        tensor: (_interval(every[node.name].fresh), _interval(node))
-        for tensor, node in activations.items()
-        if node.name in every and every[node.name].is_clipped and node.axis is None
+def _cause(
+    node: str, lost: float, contradiction: Finding | None, misfit: Misfit | None, is_fault: bool
+) -> RankedCause:
+    cause = "" if misfit is None else misfit.fit.cause
+    return RankedCause(
+        node,
+        lost,
+        0.0 if misfit is None else max(misfit.saved, 0.0),
+        cause if contradiction is None else contradiction.cause,
+        misfit is not None and misfit.fit.is_clipped,
+        contradiction is not None or is_fault,
+    )
+
+
+def _faults(examined: Examination, best: Mapping[str, Misfit]) -> set[str]:
+    """The nodes with a fault of their own: certain, or visible and not inherited."""
+    model, losses = examined.model, examined.losses
+    shows = VISIBLE_SHARE * max(losses.values(), default=0.0)
+    faults = {
+        name: misfit.fit
+        for name, misfit in best.items()
+        if misfit.fit.is_certain
+        or (misfit.fit.is_fault and misfit.saved > max(shows, _by_readers(model, misfit, losses)))
     }
-    return [
-        activations[tensor].name
-        for tensor, behind in clipping_errors(without(model.calibrated), ends).items()
-        if all(
-            name in activations and by < np.min(activations[name].scale)
-            for name, by in behind.items()
-        )
-    ]
+    clipped = {name: fit.reach for name, fit in faults.items() if fit.is_clipped}
+    nearly = NEARLY_AS_CLIPPED if examined.method is None else math.inf
+    return faults.keys() - _inherited(model.calibrated, clipped, nearly)
 
 
-def _interval(node: CalibrationNode) -> Interval:
-    low, high = node.limits
-    return float(np.min(low)), float(np.max(high))
-
-
-def _before_clipping(model: ModelUnderTest, every: Mapping[str, Fit]) -> list[str]:
-    """The calibration nodes before the first wrongly clipped one; behind it, values differ from
-    those of the calibration."""
-    names: list[str] = []
-    for node in model.nodes:
-        fit = every.get(node.name)
-        if fit is not None and fit.is_clipped and fit.is_fault:
-            break
-        names += [node.name] if fit is not None else []
-    return names
-
-
-def _odd(every: Mapping[str, Fit], infer_method: InferredMethod) -> dict[str, Fit]:
-    return {
-        name: every[name]._replace(
-            fresh=infer_method.fresh[name], odd=infer_method.method, is_exact=infer_method.is_exact
-        )
-        for name in infer_method.odd
-    }
-
-
-def _worst(misfits: Iterable[tuple[_Misfit, float]]) -> dict[str, tuple[float, _Misfit]]:
+def _worst(misfits: Iterable[Misfit]) -> dict[str, Misfit]:
     """Node -> its most expensive misfit, faults first. A certain fault may cost nothing."""
-    best: dict[str, tuple[float, _Misfit]] = {}
-    for misfit, saved in misfits:
+    best: dict[str, Misfit] = {}
+    for misfit in misfits:
         before = best.get(misfit.node)
-        if saved <= 0.0 and not misfit.fit.is_certain:
+        if misfit.saved <= 0.0 and not misfit.fit.is_certain:
             continue
-        if before is None or (before[1].fit.is_fault, before[0]) < (misfit.fit.is_fault, saved):
-            best[misfit.node] = max(saved, 0.0), misfit
+        if before is None or (before.fit.is_fault, max(before.saved, 0.0)) < (
+            misfit.fit.is_fault,
+            misfit.saved,
+        ):
+            best[misfit.node] = misfit
     return best
 
 
-def _by_readers(model: ModelUnderTest, misfit: _Misfit, losses: Mapping[str, float]) -> float:
+def _by_readers(model: ModelUnderTest, misfit: Misfit, losses: Mapping[str, float]) -> float:
     """The loss of the tensor's readers, if it is clipped in front of a saturating activation;
     below a step of theirs, clipping is intended (quant.calibration.activation_aware_ranges)."""
     if not misfit.fit.is_clipped or misfit.fit.is_shifted:
@@ -191,21 +133,6 @@ def _readers(value: Value) -> Iterator[Node]:
 
 def _rank(cause: RankedCause) -> float:
     return -(cause.saved if cause.is_fault and cause.saved else cause.lost)
-
-
-def _contradicted(model: ModelUnderTest, factors: Mapping[str, float]) -> dict[str, str]:
-    """Node -> remark, for nodes whose scales contradict the rest of the model. A tensor with a
-    wrong scale counts for the node that produces it, not for its readers."""
-    wrong = [node for node in model.nodes if node.name in factors]
-    read = {name for node in wrong for name, _ in node.reads}
-    by_bias = bias_scale_contradictions(model.calibrated, model.nodes)
-    remark = "the scale of its output is {:.4g} times the one that its readers were quantized for"
-    remarks = {
-        name: remark.format(1 / factors[node.name]) for node in wrong for name in node.owners
-    }
-    if scale_checks(model.calibrated, model.nodes):
-        remarks = unused_negative_codes(model.calibrated, model.nodes) | remarks
-    return {name: text for name, text in by_bias.items() if name not in read} | remarks
 
 
 def _inherited(graph: Graph, clipped: Mapping[str, float], nearly: float) -> set[str]:
@@ -259,41 +186,3 @@ def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: Calibratio
         every = {"": tuple(node.name for node in model.nodes)}
         cosines += [sums.cosine for sums in sensitivities(model, every)[""]]
     return not worst(cosines) >= BROKEN_COSINE
-
-
-def _loss(sums: Sums) -> float:
-    """Noise over energy of the worst output."""
-    return max(
-        agreement.squared / agreement.aa if agreement.aa else float(agreement.squared > 0.0)
-        for agreement in sums
-    )
-
-
-def _saved(
-    model: ModelUnderTest,
-    groups: Mapping[str, tuple[str, ...]],
-    losses: Mapping[str, float],
-    misfits: Mapping[str, Fit],
-) -> Iterator[tuple[_Misfit, float]]:
-    """Each misfit, and the loss that a fitting grid would avoid."""
-    all_misfits = [
-        _Misfit(node, name, misfits[name])
-        for node, group in groups.items()
-        for name in group
-        if name in misfits
-    ]
-    wide = [misfit for misfit in all_misfits if misfit.fit.is_wide]
-    alone = sensitivities(model, {misfit.name: (misfit.name,) for misfit in wide})
-    for misfit in wide:
-        yield misfit, min(_loss(alone[misfit.name]) * misfit.fit.excess, losses[misfit.node])
-    clipped = [misfit for misfit in all_misfits if not misfit.fit.is_wide]
-    if not clipped:
-        return
-    by_name = {misfit.name: misfit for misfit in model.nodes}
-    places = [
-        [misfit.fit.fresh if n == misfit.name else by_name[n] for n in groups[misfit.node]]
-        for misfit in clipped
-    ]
-    probing = Probing(model.calibrated, places, model.probed, model.operators)
-    for number, sums in probing.sums(model.at_once):
-        yield clipped[number], losses[clipped[number].node] - _loss(sums)

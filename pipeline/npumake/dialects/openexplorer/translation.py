@@ -115,10 +115,11 @@ def native_document(
 
 
 def dimensions(vendor: VendorYaml, key: str, text: str) -> list[int]:
-    """`1x3x224x224` → [1, 3, 224, 224]. Raises ProjectError."""
-    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
+    """`1x3x224x224`, or `1 X 3 X 224 X 224`, → [1, 3, 224, 224]. Raises ProjectError."""
+    sides = re.split(r"\s*[xX]\s*", text)
+    if not all(re.fullmatch(r"[1-9][0-9]{0,8}", side) for side in sides):
         raise vendor.error(key, f"`{text}` is no shape", "write it as 1x3x224x224")
-    return [int(side) for side in text.split("x")]
+    return [int(side) for side in sides]
 
 
 def numbers(vendor: VendorYaml, key: str, text: str) -> Json:

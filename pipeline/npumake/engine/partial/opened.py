@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,14 @@ def of_nodes(
 ) -> Part:
     """The part of these nodes, in order, as the graph is now. Raises GraphError."""
     return as_part(float_session(part(graph, nodes, outputs), operators)) if outputs else EMPTY
+
+
+def of_tensors(graph: Graph, names: Iterable[str], operators: Operators) -> Part:
+    """The part from the graph's inputs to these tensors. Raises GraphError."""
+    watched = graph.copy()
+    watched.expose(names)
+    watched.drop_unused()
+    return as_part(float_session(watched, operators))
 
 
 def of_serialized(

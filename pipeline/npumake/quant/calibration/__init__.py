@@ -2,8 +2,9 @@
 
     observe                  the pass over the samples
     statistics               histograms and extremes, as an artifact
-    buffer_layout, subsampling, observer_buffer    how tensors are fetched
-    histogram_observer, minmax_observer            how they are counted
+    buffer_layout            how the tensors of a sample lie in one array
+    minmax_observer          exact extremes of channels and tensors
+    histogram_observer       histograms, of a subsample (subsampling)
     derived_statistics       statistics that follow from another tensor's
     thresholds               thresholds by method
     ranges                   the range of each tensor

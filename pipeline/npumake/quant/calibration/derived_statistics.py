@@ -1,11 +1,11 @@
-"""Derived statistics: of tensors whose values follow from a watched tensor.
+"""Derived statistics: of tensors whose values follow from a observed tensor.
 
     Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A watched tensor keeps
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A observed tensor keeps
 onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
-tensors are not watched. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
+tensors are not observed. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 
 The extremes of f over an interval [l, h] are those at its ends and at the one turning point t that
 such a function may have, where l <= t <= h.
@@ -74,7 +74,7 @@ Turns = list[tuple[float, float]]  # turning points (x, y) of a function
 
 
 class DerivedStatistics(NamedTuple):
-    """The statistics of one tensor, watched or derived."""
+    """The statistics of one tensor, observed or derived."""
 
     tensor: Histogram
     samples: Extremes
@@ -134,7 +134,7 @@ def _unmoved(value: Value) -> Value:
 def with_derived(
     statistics: Statistics, derived: Mapping[str, Derivation], names: Collection[str]
 ) -> Statistics:
-    """The statistics of all `names`, in that order, from those of the watched tensors."""
+    """The statistics of all `names`, in that order, from those of the observed tensors."""
     entries = {
         name: DerivedStatistics(tensor, statistics.samples[name], statistics.channels.get(name))
         for name, tensor in statistics.tensors.items()

@@ -29,6 +29,7 @@ from npumake.quant.calibration.buffer_layout import (
 )
 from npumake.quant.calibration.derived_statistics import derivations, with_derived
 from npumake.quant.calibration.histogram_observer import HistogramObserver, ThreadObserver
+from npumake.quant.calibration.minmax_observer import MinMaxObserver
 from npumake.quant.calibration.softmax_inputs import MAX_WATCHED_VALUE, with_peak_probes
 from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.precision.placement import observed_tensors
@@ -132,14 +133,20 @@ def _observed(
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
     shared_out([observing(observer) for observer in observers], numbered)
-    extremes = observers[0].extremes
     for observer in observers:
         observer.count()
-    for observer in observers[1:]:
-        extremes.merge(observer.extremes)
+    extremes, *others = (observer.extremes for observer in observers)
+    for other in others:
+        extremes.merge(other)
+    return _statistics(layout, extremes, histograms)
+
+
+def _statistics(
+    layout: BufferLayout, extremes: MinMaxObserver, histograms: HistogramObserver
+) -> Statistics:
     if not extremes.samples:
         return Statistics({})
     low, high = extremes.by_sample()
     samples = {t.name: Extremes(low[:, n], high[:, n]) for n, t in enumerate(layout.tensors)}
-    tensors, numbers = histograms.histograms(extremes), tuple(sorted(extremes.samples))
-    return Statistics(tensors, extremes.by_channel(), samples, numbers)
+    numbers = tuple(sorted(extremes.samples))
+    return Statistics(histograms.histograms(extremes), extremes.by_channel(), samples, numbers)

@@ -29,10 +29,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.engine.float_session import float_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
 from npumake.engine.partial.cut import steps_at
+from npumake.engine.partial.opened import of_tensors
 from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes, per_axis
@@ -93,15 +93,11 @@ def _means(
     graph: Graph, named: Mapping[LinearLayer, str], walk: LayerWalk, operators: Operators
 ) -> dict[LinearLayer, dict[int, np.ndarray]]:
     """E[y] per channel by layer and sample number."""
-    names = list(named.values())
-    watched = graph.copy()
-    watched.expose(names)
-    watched.drop_unused()
-    session = float_session(watched, operators)
+    part = of_tensors(graph, named.values(), operators)
 
     def measured(feed: Feeds) -> list[np.ndarray]:
-        outputs = session.run(names, feed)
-        return [_mean(layer, y) for layer, y in zip(named, outputs, strict=True)]
+        outputs = part.run(feed)
+        return [_mean(layer, outputs[name]) for layer, name in named.items()]
 
     means_of: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
     means = side_by_side(measured, walk.feeds(walk.chosen))

@@ -22,9 +22,9 @@ from types import MappingProxyType
 import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.engine.float_session import float_session
 from npumake.engine.ort import Feeds
 from npumake.engine.parallel import side_by_side
+from npumake.engine.partial.opened import of_tensors
 from npumake.engine.partial.walk import Series
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes
@@ -119,17 +119,14 @@ def _measured(
     """max |x| per channel of each tensor over the feeds, along its axis."""
     if not axes:
         return {}
-    watched = graph.copy()
-    watched.expose(axes)
-    session = float_session(watched, operators)
+    part = of_tensors(graph, axes, operators)
 
     def measured(feed: Feeds) -> dict[str, np.ndarray]:
-        outputs = zip(session.output_names, session.run(None, feed), strict=True)
-        return {name: _peak(values, axes[name]) for name, values in outputs}
+        return {name: _peak(values, axes[name]) for name, values in part.run(feed).items()}
 
     peaks = {name: np.zeros(1) for name in axes}
-    for part in side_by_side(measured, feeds):
-        peaks = {name: np.maximum(peak, part[name]) for name, peak in peaks.items()}
+    for each in side_by_side(measured, feeds):
+        peaks = {name: np.maximum(peak, each[name]) for name, peak in peaks.items()}
     return peaks
 
 

@@ -13,9 +13,10 @@ from typing import TypeVar
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
 from npumake.project.sections import Quantization
-from npumake.quant.precision.selectors import select_nodes
+from npumake.quant.precision.selectors import OF_OPERATOR, is_of_nodes, named_part, select_nodes
 
 T = TypeVar("T")
+MAX_HINTS = 8  # names; similar ones take long to find
 CLOSE = 0.9  # similarity of names, of which those of one model have much in common
 MISSING = "the rule for `{}` has no effect: the model has no such node"
 
@@ -36,19 +37,21 @@ def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantizat
         cpu=tuple(name for name in quantization.cpu if name not in absent),
         npu=tuple(name for name in quantization.npu if name not in absent),
     )
-    return remaining, [_missing_note(graph, name) for name in absent]
+    return remaining, [_missing_note(graph, name, len(absent) <= MAX_HINTS) for name in absent]
 
 
-def _missing_note(graph: Graph, name: str) -> str:
+def _missing_note(graph: Graph, name: str, with_hint: bool) -> str:
     """A note; of a single node with the name that may be meant."""
-    if name.endswith("(*)"):
-        return MISSING.format(name.removesuffix("(*)"))
+    if name.endswith(OF_OPERATOR) or not with_hint:
+        return MISSING.format(name.removesuffix(OF_OPERATOR))
     names = [str(node.name) for node in graph.nodes()]
     near = difflib.get_close_matches(name, names, n=1, cutoff=CLOSE)
     return MISSING.format(name) + (f"; did you mean `{near[0]}`?" if near else "")
 
 
 def _is_there(graph: Graph, name: str) -> bool:
+    if is_of_nodes(name) and not name.endswith(OF_OPERATOR):
+        return named_part(graph, name) is not None  # far faster than an error with its hint
     try:
         selected = select_nodes(graph, name, Route("quantization.optional"))
     except ProjectError:

@@ -130,17 +130,23 @@ def _mask_makers(graph: Graph) -> tuple[Node, ...]:
     return tuple(node for node in graph.nodes() if node in makers)
 
 
-def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
+def named_part(graph: Graph, name: str) -> SelectedNodes | None:
+    """What the name of a node, tensor, number or layer selects; None where that is nothing."""
     if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
         return SelectedNodes(nodes)
     value = graph.values().get(name)
     if value is not None and value.is_graph_input():
         return SelectedNodes((), (value,))
     maker = None if value is None else producer(value)
-    if maker is None:
+    return None if maker is None else SelectedNodes((maker,))
+
+
+def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
+    selected = named_part(graph, name)
+    if selected is None:
         _refuse_inner(graph, name, route)
         raise ProjectError(f"the optimized model has no node `{name}`", route, _hint(graph, name))
-    return SelectedNodes((maker,))
+    return selected
 
 
 def _hint(graph: Graph, name: str) -> str:
