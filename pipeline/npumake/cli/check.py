@@ -194,7 +194,7 @@ def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
         closed = closed_inputs(files, model, preferred_sizes(model))
     except GraphError:
         raise refusal from None
-    sizes = {each.name: each.shape for each in closed if each.name in opened}
+    sizes = {entry.name: entry.shape for entry in closed if entry.name in opened}
     for name, dims in sizes.items():
         model.set_input_shape(values[name], dims)
     texts = (f"`{name}` {opened[name]} as {'x'.join(map(str, d))}" for name, d in sizes.items())

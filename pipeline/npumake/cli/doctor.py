@@ -89,7 +89,7 @@ def memory() -> dict[str, int]:
 
 def _cache() -> dict[str, Any]:
     folder = cache_directory(Path.cwd())
-    around = next((each for each in (folder, *folder.parents) if each.is_dir()), folder)
+    around = next((entry for entry in (folder, *folder.parents) if entry.is_dir()), folder)
     files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
     return {
         "folder": str(folder),
@@ -100,8 +100,8 @@ def _cache() -> dict[str, Any]:
 
 
 def _package(name: str) -> dict[str, str]:
-    found = installed_version(name)
-    return {"name": name, "version": found, "install": "" if found else install_line(name)}
+    installed = installed_version(name)
+    return {"name": name, "version": installed, "install": "" if installed else install_line(name)}
 
 
 def _interpreter(name: str) -> dict[str, Any]:
@@ -150,10 +150,10 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for package in report["packages"]:
         yield f"{package['name']:<28} {package['version'] or 'missing: ' + package['install']}"
     for row in report["interpreters"]:
-        told = ", ".join(f"{n} {v}" for n, v in row["versions"].items())
+        versions = ", ".join(f"{n} {v}" for n, v in row["versions"].items())
         named = "names no interpreter with it" if row["interpreter"] else "is not set"
         needs = " ".join(row["needs"])
-        yield f"{needs:<28} {told or 'missing: ' + row['variable'] + ' ' + named}"
+        yield f"{needs:<28} {versions or 'missing: ' + row['variable'] + ' ' + named}"
     for command, path in report["commands"].items():
         yield f"{command:<28} {path or 'not on PATH; `npumake handover` writes what it needs'}"
     yield ""

@@ -69,15 +69,15 @@ def _list_scores(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(here: Path, names: list[str]) -> list[Build]:
+def _chosen(directory: Path, names: list[str]) -> list[Build]:
     """The builds of the named projects, or of their variants. Raises ProjectError."""
-    return selected(here, list(dict.fromkeys(name.partition("@")[0] for name in names)))
+    return selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in names)))
 
 
-def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(directory: Path, named: list[str]) -> Iterator[dict[str, Any]]:
     """Raises ProjectError."""
     names = set(named)
-    for build in _chosen(here, named):
+    for build in _chosen(directory, named):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in sorted(names - groups):
             if name.startswith(f"{build.plan.project}@"):

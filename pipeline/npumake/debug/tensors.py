@@ -57,7 +57,7 @@ def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
     totals: list[Histogram] = []
     for feed in model.samples:
         (a,), (b,) = real.run(feed).values(), calibrated.run(feed).values()
-        histograms = [counted(each) for each in (a, b, b - a)]
+        histograms = [counted(entry) for entry in (a, b, b - a)]
         totals = (
             [merged(*pair) for pair in zip(totals, histograms, strict=True)]
             if totals

@@ -76,5 +76,5 @@ def _parts(document: NodeKey) -> str:
         "files": files[:MAX_REASONS] + ["..."] * (len(files) > MAX_REASONS),
         "tools": tools,
     }
-    known = [f"{kind} ({', '.join(names)})" for kind, names in parts.items() if names]
-    return ", ".join([*known, "the code of npumake"])
+    listing = [f"{kind} ({', '.join(names)})" for kind, names in parts.items() if names]
+    return ", ".join([*listing, "the code of npumake"])

@@ -59,7 +59,9 @@ def needed_nodes(build: Build, node: Node) -> list[Node]:
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
     """Raises GateError where the project is not what the statement was made from."""
-    documents = [(each, build.document(each, {})) for each in needed_nodes(build, node)]
+    documents = [
+        (needed_node, build.document(needed_node, {})) for needed_node in needed_nodes(build, node)
+    ]
     lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
         rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
@@ -70,9 +72,9 @@ def hold_project(build: Build, node: Node, statement: Statement) -> None:
 def _section_lines(documents: Documents, node: Node, statement: Statement) -> Iterator[str]:
     sections: dict[str, Json] = {}
     places: dict[str, str] = {}
-    for each, document in documents:
+    for entry, document in documents:
         sections |= document["params"]
-        places |= each.places
+        places |= entry.places
     before = {"params": dict(statement.sections), "target": statement.target_document}
     after = {"params": sections, "target": node.target_document}
     yield from differences(before, after, places, lambda _: None)

@@ -134,10 +134,10 @@ def _read(document: Json, definition: Json) -> Statement:
     resolved = definition["resolvedDependencies"]
     files = (
         Dependency(
-            str(each["annotations"]["route"]), str(each["name"]), str(each["digest"]["sha256"])
+            str(entry["annotations"]["route"]), str(entry["name"]), str(entry["digest"]["sha256"])
         )
-        for each in resolved
-        if "digest" in each
+        for entry in resolved
+        if "digest" in entry
     )
     tools = {str(e["name"]): str(e["annotations"]["version"]) for e in resolved if "uri" in e}
     return Statement(
@@ -150,5 +150,5 @@ def _read(document: Json, definition: Json) -> Statement:
         tuple(files),
         tools,
         {name: str(node["code"]) for name, node in internal["nodes"].items()},
-        {str(each["name"]): str(each["digest"]["sha256"]) for each in byproducts},
+        {str(entry["name"]): str(entry["digest"]["sha256"]) for entry in byproducts},
     )

@@ -104,7 +104,7 @@ def compiled(
     code = operators.used_by(quantized).sources
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=_settings(compile, cost), security=rules)
-    return _held(_stripped(bundle, compile), program)
+    return _with_planned_widths(_stripped(bundle, compile), program)
 
 
 def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json]:
@@ -113,7 +113,7 @@ def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json
     return settings if cost is None or cost.ddr is None else {**settings, DDR: cost.ddr}
 
 
-def _held(bundle: Bundle, program: Program) -> Compiled:
+def _with_planned_widths(bundle: Bundle, program: Program) -> Compiled:
     """The bundle's bytes, with the types of `program` in them. Raises StageError for others."""
     data = bundle.to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors

@@ -66,7 +66,9 @@ def opened(data: bytes, policy: Policy) -> SignedDocument | None:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     content = pae(type, payload)
-    verdicts = [_judged(content, *each, policy) for each in signatures if each is not None]
+    verdicts = [
+        _judged(content, *signature, policy) for signature in signatures if signature is not None
+    ]
     verdicts.sort(key=lambda verdict: STANDINGS.index(verdict.standing))
     return SignedDocument(payload, type, verdicts[0] if verdicts else TrustVerdict("unsigned"))
 

@@ -49,10 +49,10 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
     if not model.nodes:
         return []
     examined = Examination(model)
-    found = findings(examined)
-    best = _worst(finding.misfit for finding in found if finding.misfit is not None)
+    model_findings = findings(examined)
+    best = _worst(finding.misfit for finding in model_findings if finding.misfit is not None)
     contradictions: dict[str, Finding] = {}  # of several of one node, the first rule's
-    for finding in found:
+    for finding in model_findings:
         if finding.misfit is None:
             contradictions.setdefault(finding.node, finding)
     faults = _faults(examined, best)

@@ -125,8 +125,8 @@ def _measured(
         return {name: _peak(values, axes[name]) for name, values in part.run(feed).items()}
 
     peaks = {name: np.zeros(1) for name in axes}
-    for each in side_by_side(measured, feeds):
-        peaks = {name: np.maximum(peak, each[name]) for name, peak in peaks.items()}
+    for entry in side_by_side(measured, feeds):
+        peaks = {name: np.maximum(peak, entry[name]) for name, peak in peaks.items()}
     return peaks
 
 
