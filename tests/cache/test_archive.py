@@ -15,7 +15,7 @@ from npumake.cache import unpacking
 from npumake.cache.archive import PackedEntry, write_archive
 from npumake.cache.local import LocalStore
 from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES, Envelope, packed, unpacked
-from npumake.cache.remote.trust import Policy, Verdict
+from npumake.cache.remote.trust import Policy, TrustVerdict
 from npumake.cache.store import Record
 from npumake.cache.unpacking import Arrivals, read_archive
 from npumake.digest import of_bytes, of_document
@@ -58,15 +58,15 @@ def archive(store: LocalStore, tmp_path: Path) -> Path:
     return tmp_path / "archive.tar"
 
 
-def accept(key: str, data: bytes) -> Verdict:
+def accept(key: str, data: bytes) -> TrustVerdict:
     envelope = unpacked(data)
     if envelope is None or envelope.key != key:
-        return Verdict("damaged")
-    return Verdict("trusted", record=envelope.record)
+        return TrustVerdict("damaged")
+    return TrustVerdict("trusted", record=envelope.record)
 
 
 def unpack(
-    path: Path, root: Path, judge: Callable[[str, bytes], Verdict] = accept
+    path: Path, root: Path, judge: Callable[[str, bytes], TrustVerdict] = accept
 ) -> tuple[LocalStore, Arrivals]:
     there = LocalStore(root / "to")
     return there, read_archive(
