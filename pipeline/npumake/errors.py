@@ -98,8 +98,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     short = list(_short(ordered))
     if len(short) == len(ordered):
         return "known: " + ", ".join(ordered)
-    some = sorted(_short(difflib.get_close_matches(name, ordered, n=MAX_NAMES, cutoff=0.0)))
-    return f"known: {', '.join(some)} and {len(ordered) - len(some)} more"
+    similar = sorted(_short(difflib.get_close_matches(name, ordered, n=MAX_NAMES, cutoff=0.0)))
+    return f"known: {', '.join(similar)} and {len(ordered) - len(similar)} more"
 
 
 def _short(names: Sequence[str]) -> Iterator[str]:

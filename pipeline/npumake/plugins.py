@@ -95,8 +95,10 @@ def plugin(group: str, name: str) -> Plugin | None:
     """
     plugins = _installed(group, tuple(sys.path)).get(name, ())
     if len(plugins) > 1:
-        both = " and ".join(f"`{each.distribution}`" for each in plugins)
-        raise ProjectError(f"{both} both add `{name}` to {group}", hint="uninstall one of them")
+        duplicates = " and ".join(f"`{candidate.distribution}`" for candidate in plugins)
+        raise ProjectError(
+            f"{duplicates} both add `{name}` to {group}", hint="uninstall one of them"
+        )
     return plugins[0] if plugins else None
 
 

@@ -29,20 +29,20 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+def track(items: Iterable[T], task: str, total: int) -> Iterator[T]:
     listener = _listener.get()
-    for done, item in enumerate(items):
+    for completed, item in enumerate(items):
         if listener:
-            listener(what, done, total)
+            listener(task, completed, total)
         yield item
     if listener:
-        listener(what, total, total)
+        listener(task, total, total)
 
 
-def report(what: str, done: int, total: int) -> None:
+def report(task: str, completed: int, total: int) -> None:
     """Reports one step of a computation without an iterable."""
     if listener := _listener.get():
-        listener(what, done, total)
+        listener(task, completed, total)
 
 
 @contextmanager

@@ -60,6 +60,6 @@ def test_a_secure_model_that_is_not_there(keys: Keys, tmp_path: Path) -> None:
 
 def test_no_pack_is_made_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     size = len(packs.pack({"a": BUNDLE}))
-    monkeypatch.setattr(packs, "LARGEST", size - 1)
+    monkeypatch.setattr(packs, "MAX_ZIP_BYTES", size - 1)
     with pytest.raises(GraphError, match=f"a pack of {size:,} bytes; it may have {size - 1:,}"):
         packs.pack({"a": BUNDLE})

@@ -51,7 +51,7 @@ def test_what_lives_together_shares_no_byte(program):
 @settings(max_examples=200)
 def test_the_peak_is_between_the_largest_live_set_and_everything_in_a_row(program):
     memory = planned(program)
-    assert memory.least <= memory.peak <= sum(block.size for block in blocks_of(program))
+    assert memory.live_peak <= memory.peak <= sum(block.size for block in blocks_of(program))
     assert all(offset % ALIGNMENT == 0 for offset in memory.offsets.values())
 
 
@@ -69,7 +69,7 @@ def test_a_chain_of_tables_runs_in_one_place():
 
 def test_a_chain_of_convolutions_needs_two_places():
     memory = planned(chain("conv", "conv", "conv"))
-    assert (memory.peak, memory.least) == (512, 512)
+    assert (memory.peak, memory.live_peak) == (512, 512)
 
 
 def test_an_operand_that_is_read_again_keeps_its_place():

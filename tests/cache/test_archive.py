@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from npumake.cache import unpacking
-from npumake.cache.archive import Packed, write_archive
+from npumake.cache.archive import PackedEntry, write_archive
 from npumake.cache.local import LocalStore
 from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES, Envelope, packed, unpacked
-from npumake.cache.remote.trust import Policy, Verdict
+from npumake.cache.remote.trust import Policy, TrustVerdict
 from npumake.cache.store import Record
 from npumake.cache.unpacking import Arrivals, read_archive
 from npumake.digest import of_bytes, of_document
@@ -41,7 +41,7 @@ def unsigned(key: str, record: Record) -> bytes:
 
 def contents(
     store: LocalStore, root: Path, envelope: Callable[[str, Record], bytes]
-) -> list[Packed]:
+) -> list[PackedEntry]:
     by_digest: dict[str, list[tuple[str, bytes]]] = {}
     for name, data in DATA.items():
         (root / "artifact").write_bytes(data)
@@ -49,7 +49,7 @@ def contents(
         store.put(root / "artifact")
         by_digest.setdefault(record.digest, []).append((key, envelope(key, record)))
     sizes = {of_bytes(data): len(data) for data in DATA.values()}
-    return [Packed(d, sizes[d], tuple(found)) for d, found in by_digest.items()]
+    return [PackedEntry(d, sizes[d], tuple(found)) for d, found in by_digest.items()]
 
 
 @pytest.fixture
@@ -58,15 +58,15 @@ def archive(store: LocalStore, tmp_path: Path) -> Path:
     return tmp_path / "archive.tar"
 
 
-def accept(key: str, data: bytes) -> Verdict:
+def accept(key: str, data: bytes) -> TrustVerdict:
     envelope = unpacked(data)
     if envelope is None or envelope.key != key:
-        return Verdict("damaged")
-    return Verdict("trusted", record=envelope.record)
+        return TrustVerdict("damaged")
+    return TrustVerdict("trusted", record=envelope.record)
 
 
 def unpack(
-    path: Path, root: Path, judge: Callable[[str, bytes], Verdict] = accept
+    path: Path, root: Path, judge: Callable[[str, bytes], TrustVerdict] = accept
 ) -> tuple[LocalStore, Arrivals]:
     there = LocalStore(root / "to")
     return there, read_archive(
@@ -140,7 +140,7 @@ def test_a_record_that_was_signed_for_another_key_is_refused(
     other, _ = record_of("b", DATA["b"])
     (tmp_path / "artifact").write_bytes(DATA["c"])
     store.put(tmp_path / "artifact")
-    forged = [Packed(record.digest, record.size, ((other, packed(writer.sign(key, record))),))]
+    forged = [PackedEntry(record.digest, record.size, ((other, packed(writer.sign(key, record))),))]
     write_archive(tmp_path / "forged.tar", store, forged)
     _, arrivals = unpack(
         tmp_path / "forged.tar", tmp_path, Policy(lambda: {writer.public: "ci"}).judge

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npumake.cache.inventory import Entry, Inventory, StoredFile, inventory
+from npumake.cache.inventory import CacheEntry, Inventory, StoredFile, inventory
 from npumake.cache.local import LocalStore
 from npumake.cache.locks import locked
 from npumake.cache.store import Record
@@ -192,7 +192,7 @@ def test_no_record_that_stays_loses_its_artifact(data: st.DataObject) -> None:
         for d in sorted(here)
     }
     entries = tuple(
-        Entry(StoredFile("record", f"records/{n}", 1, 0), str(n), digest)
+        CacheEntry(StoredFile("record", f"records/{n}", 1, 0), str(n), digest)
         for n, (digest, _) in enumerate(drawn)
     )
     used = [str(n) for n, (_, is_used) in enumerate(drawn) if is_used]

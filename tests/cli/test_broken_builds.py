@@ -99,7 +99,7 @@ def test_noise_beyond_an_answer_that_is_all_but_zero_has_no_share() -> None:
     """A detector that sees nothing answers next to nothing."""
     loud = WorstNode("conv", 2e8, (), "8 bits are too few here", "")
     (worst,) = guilty_lines(compared(outputs=2, worst_node=loud))
-    assert worst.startswith("worst node: conv alone adds noise of more than the answer's energy:")
+    assert worst.startswith("worst node: conv alone adds noise of more than the output's energy:")
 
 
 def test_a_model_that_brings_its_scales_is_advised_neither() -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from npumake import digest
-from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.bundle.archive import CALIBRATION, INPUTS, Bundle
 from npumake.cli.main import main
 from npumake.cli.vendors.project import build
 from npumake.data.snapshot import read_snapshot
@@ -109,7 +109,7 @@ def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path
         assert main(["build"]) == 0
         bundle = Bundle.load(folder / f"out/digits.{target}.hybrid")
         # The tool has defaults of its own, and its dialect spells the inputs out.
-        origin = {k: v for k, v in bundle.provenance.items() if k not in (FED, CALIBRATED)}
+        origin = {k: v for k, v in bundle.provenance.items() if k not in (INPUTS, CALIBRATION)}
         made.append(replace(bundle, settings={}, provenance=origin).to_bytes())
     assert made[0] == made[1]
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from npumake.cli.columns import Column, Line, drawn
+from npumake.cli.columns import Column, Line, draw_table
 from npumake.cli.tables import comparison_table
 from npumake.cli.terminal import shortened
 from npumake.debug.compared import Comparison, Distance, NodeRow, OutputRow
@@ -66,7 +66,7 @@ def printed(table: Table) -> list[str]:
 def test_a_table_is_never_wider_than_it_may_be(character: str, length: int) -> None:
     name = character * length
     for width in range(60, 400, 7):
-        lines = printed(drawn(COLUMNS, cells(name), width, "title", cells(name)[:1]))
+        lines = printed(draw_table(COLUMNS, cells(name), width, "title", cells(name)[:1]))
         assert max(map(cell_len, lines)) <= width
         text = "\n".join(lines)
         assert text.count("-0.123456") == text.count("BPU") == 2
@@ -74,13 +74,13 @@ def test_a_table_is_never_wider_than_it_may_be(character: str, length: int) -> N
 
 
 def test_what_still_does_not_fit_is_left_to_the_terminal() -> None:
-    text = "\n".join(printed(drawn(COLUMNS, cells("n" * 99), 1)))
+    text = "\n".join(printed(draw_table(COLUMNS, cells("n" * 99), 1)))
     assert "-0.123456" in text
     assert "id(7)" not in text
 
 
 def test_without_a_width_nothing_is_shortened() -> None:
-    assert "n" * 5000 in "\n".join(printed(drawn(COLUMNS, cells("n" * 5000))))
+    assert "n" * 5000 in "\n".join(printed(draw_table(COLUMNS, cells("n" * 5000))))
 
 
 @pytest.mark.parametrize("most", [1, 5, 11, 12, 30])

@@ -54,7 +54,7 @@ def interpreter(folder: Path, monkeypatch: pytest.MonkeyPatch, target: str, act:
             release="1.0",
             script=adapter.script,
             takes=adapter.takes,
-            told=dict(chip.told),
+            told=dict(chip.backend_options),
             act=act,
         )
     )
@@ -69,7 +69,7 @@ def test_the_script_of_a_target_is_run_with_its_model_and_what_it_is_told(
     adapter = ADAPTERS[read_target(target).backend]
     act = f"for name in {adapter.makes!r}: open(name, 'w').write(name)"
     interpreter(tmp_path, monkeypatch, target, act)
-    made = adapted(adapter, b"model", read_target(target).told)
+    made = adapted(adapter, b"model", read_target(target).backend_options)
     assert made == {name: name.encode() for name in adapter.makes}
     assert versions(adapter) == dict.fromkeys(adapter.distributions, "1.0")
     assert (SCRIPTS / adapter.script).is_file()
@@ -89,7 +89,7 @@ def test_the_script_of_a_target_is_run_with_its_model_and_what_it_is_told(
 def test_its_failure_is_ours_with_its_last_words(tmp_path, monkeypatch, act, words):
     interpreter(tmp_path, monkeypatch, "rk3588", act)
     with pytest.raises(StageError) as caught:
-        adapted(ADAPTERS["rknn"], b"model", read_target("rk3588").told)
+        adapted(ADAPTERS["rknn"], b"model", read_target("rk3588").backend_options)
     assert caught.value.what == words
 
 
@@ -112,7 +112,7 @@ def test_an_interpreter_that_answers_something_else_has_not_what_is_needed(tmp_p
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
 def test_a_script_imports_nothing_of_ours(script):
-    assert parsed(script.read_text()).ours == ()
+    assert parsed(script.read_text()).own_modules == ()
 
 
 def test_every_script_is_an_adapter_s():

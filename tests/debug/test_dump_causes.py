@@ -10,7 +10,7 @@ import pytest
 from npumake.bundle.program import Instruction, Tensor
 from npumake.debug.dumps.causes import CAUSES, causes
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
-from npumake.debug.dumps.reading import CODES, GRID, LAST, REAL, DumpReading
+from npumake.debug.dumps.reading import CODES, GRID, REAL, TO_CHANNELS_LAST, DumpReading
 
 IMAGE, WIDE, VECTOR = (1, 16, 12, 14), (1, 24, 8, 8), (1, 64)
 SHAPES = (IMAGE, WIDE, VECTOR)
@@ -104,9 +104,9 @@ def test_an_order_of_axes_is_a_layout(case, order):
 @pytest.mark.parametrize("case", IMAGES)
 def test_a_layout_is_named_in_a_file_that_is_channels_last(case):
     ours = tensor(case[0], *case[1])
-    shape = tuple(case[0][axis] for axis in LAST[4])
-    theirs = ours.reshape(shape).transpose(np.argsort(LAST[4]))
-    found = first(evidence(ours, theirs, case, order=LAST[4]))
+    shape = tuple(case[0][axis] for axis in TO_CHANNELS_LAST[4])
+    theirs = ours.reshape(shape).transpose(np.argsort(TO_CHANNELS_LAST[4]))
+    found = first(evidence(ours, theirs, case, order=TO_CHANNELS_LAST[4]))
     assert (found.kind, found.figures["order"], found.figures["expected"]) == (
         "layout",
         "NCHW",

@@ -59,7 +59,7 @@ def test_grids_that_no_method_chose_are_explained_by_none():
 def reaches_little_more(examined: ModelUnderTest) -> str:
     """The calibration node that kl cuts off deepest: four times that is hardly too wide."""
     as_max = of(by("max", "repvgg"))
-    inner = [one for one in examined.nodes if one.name in as_max.ratios and not one.answers]
+    inner = [one for one in examined.nodes if one.name in as_max.ratios and not one.output_indices]
     depth = {one.name: float(one.scale / as_max.fresh[one.name].scale) for one in inner}
     deepest = min(depth, key=lambda name: depth[name])
     assert 4 * depth[deepest] < WIDE_REACH

@@ -41,7 +41,7 @@ def test_what_breaks_a_limit_is_told_with_value_limit_and_change():
     assert (row.on, row.why) == ("CPU", "beyond a documented limit")
     (limit,) = row.beyond
     assert limit.breach.limit == "1 <= kernel_h <= 7"
-    assert limit.breach.found == (("kernel_h", 8),)
+    assert limit.breach.facts == (("kernel_h", 8),)
     assert limit.change == "average in two steps, or over the whole image"
 
 

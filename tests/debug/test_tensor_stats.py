@@ -33,7 +33,7 @@ def test_blocks_add_up(one, shape, reach):
     found = stats_of(one, values)
     np.testing.assert_array_equal(found.low, channels.min(axis=1))
     np.testing.assert_array_equal(found.high, channels.max(axis=1))
-    np.testing.assert_allclose(found.lost, (lost**2).sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found.squared_error, (lost**2).sum(axis=1), rtol=1e-6)
     np.testing.assert_allclose(found.clipped, ((channels - inside) ** 2).sum(axis=1), rtol=1e-9)
     half = np.reshape(one.scale, (-1, 1)) / 2
     np.testing.assert_array_equal(found.outside, (np.abs(channels - inside) > half).sum(axis=1))

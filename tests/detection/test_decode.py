@@ -34,7 +34,7 @@ def ten_lines(rows: np.ndarray, rules: Rules) -> list[tuple[int, float]]:
                 break
         else:
             kept.append((score, kind, box))
-    return [(kind, score) for score, kind, _ in kept[: rules.most]]
+    return [(kind, score) for score, kind, _ in kept[: rules.max_boxes]]
 
 
 def rows(count: int = 80) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dialect_cases import document
-from npumake.dialects.advice import ADVICE, words_of
+from npumake.dialects.advice import ADVICE, wording_of
 from npumake.dialects.synaptics.dialect import translate
 from npumake.dialects.synaptics.keys import METHODS
 from npumake.dialects.table import DIALECTS
@@ -16,7 +16,7 @@ from npumake.digest import Json
 from npumake.project.sections import Calibration
 
 ONNX = {"model": {"path": "net.onnx"}, "targets": ["sl1680"]}
-SYNAP = words_of("synap")
+SYNAP = wording_of("synap")
 OWN = {"quantization": {"data_type": "uint8", "dataset": "random"}}
 
 
@@ -101,4 +101,4 @@ def test_a_search_is_advised_once():
 )
 def test_a_text_speaks_of_the_metafile(ours: str, theirs: str):
     assert theirs in SYNAP.text(ours)
-    assert words_of(None).text(ours) == ours
+    assert wording_of(None).text(ours) == ours

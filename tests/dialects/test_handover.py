@@ -11,7 +11,7 @@ import yaml
 
 from npumake.data.formats import InputSpec
 from npumake.data.input_samples import ModelInput
-from npumake.dialects.handover import HandoverRequest, Tool
+from npumake.dialects.handover import ClosedTool, HandoverRequest
 from npumake.dialects.table import DIALECTS
 from npumake.dialects.tools import TOOLS
 from npumake.digest import Json, plain
@@ -40,7 +40,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> HandoverR
     return HandoverRequest(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
 
 
-def tool_of(chip: str) -> tuple[Tool, Dialect]:
+def tool_of(chip: str) -> tuple[ClosedTool, Dialect]:
     tool = TOOLS[read_target(chip).vendor]
     return tool, DIALECTS[tool.dialect]()
 
@@ -89,7 +89,7 @@ INPUTS: dict[str, tuple[tuple[str, ...], Json, tuple[int, ...]]] = {
 def test_an_input_comes_back_as_it_was(chip: str, name: str):
     _, said, shape = INPUTS[name]
     given = asked(chip, {"inputs": {"image": said}}, {"image": shape})
-    found = read_back(chip, tool_of(chip)[0].written(given).document)
+    found = read_back(chip, tool_of(chip)[0].render(given).document)
     back = sections_of(
         parse_document(
             yaml.safe_dump({**found, "model": MODEL, "targets": [chip]}).encode(),
@@ -142,7 +142,7 @@ SECTIONS: dict[str, tuple[str, Json, Json]] = {
 def test_a_section_comes_back_as_it_was(name: str):
     chip, own, more = SECTIONS[name]
     given = asked(chip, own, {"x": (1, 1, 8, 8)})
-    back = read_back(chip, tool_of(chip)[0].written(given).document)
+    back = read_back(chip, tool_of(chip)[0].render(given).document)
     for section, keys in {**own, **more}.items():
         for key, value in keys.items():
             assert back[section][key] == value, (section, key, back)
@@ -151,7 +151,7 @@ def test_a_section_comes_back_as_it_was(name: str):
 def test_several_inputs_are_lists_in_the_order_of_the_model():
     own = {"inputs": {"b": {"type": "bgr", "mean": 3.0}, "a": {"type": "gray"}}}
     given = asked("rdk-x5", own, {"b": SHAPE, "a": (1, 1, 8, 8)})
-    found = tool_of("rdk-x5")[0].written(given).document["input_parameters"]
+    found = tool_of("rdk-x5")[0].render(given).document["input_parameters"]
     assert found["input_name"] == "b;a"
     assert found["norm_type"] == "data_mean;no_preprocess"
     assert found["mean_value"] == "3.0;None"
@@ -172,7 +172,7 @@ def test_what_a_tool_cannot_be_told_is_an_error_in_the_yaml(name: str):
     chip, said, shape, words = WRONG[name]
     given = asked(chip, {"inputs": {"x": said}}, {"x": shape})
     with pytest.raises(ProjectError, match=words) as caught:
-        tool_of(chip)[0].written(given)
+        tool_of(chip)[0].render(given)
     assert str(caught.value.where).startswith("inputs.x.")
 
 
@@ -181,7 +181,7 @@ def test_what_has_no_word_is_told():
         "calibration": {"method": "mse"},
         "quantization": {"cpu": ["Add(*)"], "types": {"x": "int16"}, "equalize": True},
     }
-    told = tool_of("rdk-x5")[0].written(asked("rdk-x5", own, {"x": (1, 4)})).left_out
+    told = tool_of("rdk-x5")[0].render(asked("rdk-x5", own, {"x": (1, 4)})).omissions
     assert told == (
         "calibration.method: mse; the tool searches on its own",
         "the pattern `Add(*)`",
@@ -192,7 +192,7 @@ def test_what_has_no_word_is_told():
 
 def test_the_form_of_ara2_is_cut_and_smart_where_the_project_is():
     own = {"quantization": {"types": {"BOXES": "int16"}}, "inputs": {"x": {"scale": 1 / 255}}}
-    document = tool_of("ara240")[0].written(asked("ara240", own, {"x": SHAPE})).document
+    document = tool_of("ara240")[0].render(asked("ara240", own, {"x": SHAPE})).document
     assert plain(document) == {"model": "model.onnx", "int16_mode": "int16_smart"}
     types = {"BOXES": "int16", "MASKS": "int16"}
     assert read_back("ara240", document)["quantization"] == {"types": types}
@@ -245,7 +245,7 @@ LISTED: dict[str, tuple[str, Json, tuple[str, ...]]] = {
 def test_what_a_calibration_says_and_no_key_does_is_listed(name: str):
     chip, own, expected = LISTED[name]
     whole = asked(chip, own, {"x": SHAPE})
-    found = tool_of(chip)[0].written(whole).left_out
-    usual = tool_of(chip)[0].written(asked(chip, {"inputs": own.get("inputs", {})}, {"x": SHAPE}))
+    found = tool_of(chip)[0].render(whole).omissions
+    usual = tool_of(chip)[0].render(asked(chip, {"inputs": own.get("inputs", {})}, {"x": SHAPE}))
     assert tuple(what for what in found if what in expected) == expected
-    assert set(found) - set(expected) <= set(usual.left_out)
+    assert set(found) - set(expected) <= set(usual.omissions)

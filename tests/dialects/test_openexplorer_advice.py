@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
-from npumake.dialects.advice import words_of
+from npumake.dialects.advice import wording_of
 from npumake.dialects.table import DIALECTS
 from npumake.digest import Json
 from npumake.graph import Graph, parse_text
@@ -60,7 +60,7 @@ def test_a_node_is_promoted_as_it_was_tried(tool: str, to: Any, name: str, own: 
     graph, target = chain(), read_target(TARGETS[tool])
     before = said(tool, own)
     asked = promoted(graph, target, before, [name], to)
-    line = words_of(tool).line("quantization", section(asked), section(before))
+    line = wording_of(tool).line("quantization", section(asked), section(before))
     after = said(tool, own | yaml.safe_load(line.join("{}")))
     tried, told = (plan_precision(graph, each, target) for each in (asked, after))
     assert (told.reads, told.makes, told.chip) == (tried.reads, tried.makes, tried.chip)
@@ -71,7 +71,7 @@ def test_a_node_is_promoted_as_it_was_tried(tool: str, to: Any, name: str, own: 
 @pytest.mark.parametrize("own", [{}, {"max_percentile": 0.9999}, {"calibration_type": "default"}])
 def test_a_method_is_a_calibration_type(tool: str, method: str, own: dict[str, Any]):
     before = native(tool, own)["calibration"]["method"]
-    line = words_of(tool).line("calibration", {"method": method}, {"method": before})
+    line = wording_of(tool).line("calibration", {"method": method}, {"method": before})
     found = native(tool, own | (yaml.safe_load(line.join("{}")) or {}))
     assert found["calibration"]["method"] == method
 
@@ -90,18 +90,18 @@ def test_a_method_is_a_calibration_type(tool: str, method: str, own: dict[str, A
     ],
 )
 def test_what_the_file_cannot_say_is_not_advised(tool: str, section: str, asked: Json):
-    assert words_of(tool).line(section, asked, {}) == ""
+    assert wording_of(tool).line(section, asked, {}) == ""
 
 
 @both
 def test_a_search_is_a_calibration_type(tool: str):
-    line = yaml.safe_load(words_of(tool).search(Calibration("max")))
+    line = yaml.safe_load(wording_of(tool).search(Calibration("max")))
     assert native(tool, line)["calibration"]["method"] == "modelwise"
-    assert words_of(tool).search(Calibration("modelwise")) == ""
+    assert wording_of(tool).search(Calibration("modelwise")) == ""
 
 
 @both
 def test_the_preprocessing_has_the_name_of_the_tool(tool: str):
-    line = words_of(tool).line("quantization", {"cpu": ["preprocess_data"]}, {})
+    line = wording_of(tool).line("quantization", {"cpu": ["preprocess_data"]}, {})
     assert yaml.safe_load(line) == {"run_on_cpu": "HZ_PREPROCESS_FOR_data"}
     assert said(tool, yaml.safe_load(line)).cpu == ("preprocess_data",)

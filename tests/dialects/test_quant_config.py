@@ -186,7 +186,7 @@ def test_what_has_another_effect_here_is_told():
     said = [note.what for note in notes(document(text(config))) if "ignored: it" not in note.what]
     assert [what.partition(":")[0] for what in said if "working_dir" not in what] == [
         "`similarity` is ignored",
-        "`dual-int16` is int16",
+        "`dual-int16` becomes int16",
         "`num_bin`",
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
-from npumake.dialects.horizon.keys import KIN, MARCHES
+from npumake.dialects.horizon.keys import MARCHES, PLANNED_AS
 from npumake.dialects.table import DIALECTS
 from npumake.digest import Json
 from npumake.errors import ProjectError
@@ -245,9 +245,9 @@ def test_sums_are_asked_of_nothing_and_that_is_told(config: Json):
 @pytest.mark.parametrize("march", MARCHES)
 def test_every_march_is_planned_and_of_a_name_alone_that_is_told(march: str):
     cores = {"core_num": 1, "max_l2m_size": None}
-    assert native("hb_compile", march=march, **cores)["targets"] == [KIN.get(march, march)]
+    assert native("hb_compile", march=march, **cores)["targets"] == [PLANNED_AS.get(march, march)]
     said = any(f"`{march}`" in what for what in notes("hb_compile", march=march))
-    assert said == (march in KIN)
+    assert said == (march in PLANNED_AS)
 
 
 @both

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from npumake.dialects.advice import ADVICE, words_of
+from npumake.dialects.advice import ADVICE, wording_of
 from workspaces import REPO
 
 # How a text names a key of our own YAML.
@@ -72,7 +72,7 @@ def test_the_sources_hold_texts_about_our_keys():
 @pytest.mark.parametrize("dialect", sorted(ADVICE.keys() - ARA2))
 @pytest.mark.parametrize("text", about_our_keys())
 def test_a_text_about_our_keys_is_respelled(dialect: str, text: str):
-    said = words_of(dialect).text(text)
+    said = wording_of(dialect).text(text)
     assert said != text
     # A metafile has keys of these two names, too.
     theirs = r"under `(?:inputs|quantization):`" if dialect == "synap" else "$^"
@@ -81,4 +81,4 @@ def test_a_text_about_our_keys_is_respelled(dialect: str, text: str):
 
 @pytest.mark.parametrize("text", about_our_keys())
 def test_a_project_of_ours_keeps_its_words(text: str):
-    assert words_of(None).text(text) == text
+    assert wording_of(None).text(text) == text

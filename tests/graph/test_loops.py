@@ -8,7 +8,7 @@ import pytest
 from npumake.engine.ort import OrtSession
 from npumake.errors import GraphError
 from npumake.graph import parse_text
-from npumake.graph.loops import MAX_TURNS, ending
+from npumake.graph.loops import MAX_LOOP_ITERATIONS, ending
 
 HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 MOST = "at most 1,048,576 turns are run"
@@ -74,7 +74,7 @@ def test_a_loop_inside_a_branch_is_bounded_too():
 
 def test_the_last_turn_that_is_allowed_is_run():
     data = model("", "go", "n = Cast<to = 7>(t) more = Less(n, all)")
-    assert run(data, 1.0) == MAX_TURNS
+    assert run(data, 1.0) == MAX_LOOP_ITERATIONS
 
 
 @pytest.mark.parametrize("data", [b"", b"Loop", b"\x08\x09 no Loop of a model"])

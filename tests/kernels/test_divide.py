@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npumake.kernels.divide import BEYOND, MAX_EPSILON, MAX_ROW, divide, isqrt, normalized
+from npumake.kernels.divide import (
+    MAX_EPSILON,
+    MAX_ROW_ELEMENTS,
+    SATURATING_QUOTIENT,
+    divide,
+    isqrt,
+    normalized,
+)
 from npumake.kernels.rounding import fixed_point
 
 codes = st.integers(-65535, 65535)
@@ -39,7 +46,7 @@ def test_half_is_a_tie(rule):
 
 def test_by_zero_is_beyond_the_grid_and_zero_by_zero_is_zero():
     made = divide(np.array([3, 0, -3]), np.array(0), fixed_point(1.0), "half_even")
-    assert made.tolist() == [BEYOND, 0, -BEYOND]
+    assert made.tolist() == [SATURATING_QUOTIENT, 0, -SATURATING_QUOTIENT]
 
 
 @settings(max_examples=300)
@@ -61,7 +68,7 @@ def oracle(row, epsilon):
 rows = st.one_of(
     st.lists(codes, min_size=1, max_size=40),
     st.lists(st.integers(-255, 255), min_size=1, max_size=40),
-    st.tuples(codes, codes, st.just(MAX_ROW // 2)).map(lambda t: [t[0], t[1]] * t[2]),
+    st.tuples(codes, codes, st.just(MAX_ROW_ELEMENTS // 2)).map(lambda t: [t[0], t[1]] * t[2]),
 )
 epsilons = st.sampled_from([0, 1, 1000, 1 << 40, MAX_EPSILON])
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from npumake.kernels.histogram import BINS, FINEST, Histogram, histogram, merged
+from npumake.kernels.histogram import BINS, MIN_EXPONENT, Histogram, histogram, merged
 
 quick = settings(max_examples=80)
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -45,7 +45,7 @@ def test_the_exponent_is_the_smallest_that_holds_the_largest(x):
     h = histogram(x)
     largest = float(np.abs(x.astype(np.float64)).max())
     assert largest < BINS * 2.0**h.exponent
-    assert h.exponent == FINEST or largest >= BINS * 2.0 ** (h.exponent - 1)
+    assert h.exponent == MIN_EXPONENT or largest >= BINS * 2.0 ** (h.exponent - 1)
     assert (h.low, h.high) == (x.min(), x.max())
 
 
@@ -60,7 +60,7 @@ def test_many_blocks_are_one_histogram():
 def test_negative_zero_is_zero():
     zeros = np.zeros(2, np.float32)
     assert as_bytes(histogram(-zeros)) == as_bytes(histogram(zeros))
-    assert histogram(-zeros).exponent == FINEST
+    assert histogram(-zeros).exponent == MIN_EXPONENT
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from npumake.kernels.random_like import DEVIATION_TOLERANCE, MANY, MEAN_TOLERANCE, random_like
+from npumake.kernels.random_like import (
+    DEVIATION_TOLERANCE,
+    MEAN_TOLERANCE,
+    MIN_MATCHED_VALUES,
+    random_like,
+)
 
 RNG = np.random.default_rng(7)
 ARRAYS = {
@@ -18,7 +23,7 @@ ARRAYS = {
     "sparse": RNG.normal(size=4096) * (RNG.random(4096) < 0.1),
     "two peaks": np.concatenate([RNG.normal(-5, 0.1, 900), RNG.normal(5, 0.1, 100)]),
     "negative": -RNG.gamma(2.0, 1.0, 777),
-    "few": RNG.normal(size=MANY),
+    "few": RNG.normal(size=MIN_MATCHED_VALUES),
 }
 TYPES = ["float32", "float64", "float16"]
 

@@ -58,7 +58,7 @@ def test_a_damaged_memo_is_read_anew(tmp_path: Path, damage: Callable[[bytes, st
     memory, file = BuildMemory(tmp_path), tmp_path / "stages.json"
     stages(memory)
     whole = file.read_bytes()
-    file.write_bytes(damage(whole, memory.code.everything))
+    file.write_bytes(damage(whole, memory.code.package_digest))
     assert file.read_bytes() != whole
     assert stages(memory) == every_stage()
     assert file.read_bytes() == whole
@@ -68,7 +68,7 @@ def test_a_memo_of_other_code_is_read_anew(tmp_path: Path, monkeypatch: pytest.M
     stages(BuildMemory(tmp_path))
     before = (tmp_path / "stages.json").read_bytes()
     other = BuildMemory(tmp_path)
-    monkeypatch.setitem(other.code.__dict__, "everything", "0" * 64)
+    monkeypatch.setitem(other.code.__dict__, "package_digest", "0" * 64)
     assert stages(other) == every_stage()
     assert (tmp_path / "stages.json").read_bytes() != before
 

@@ -28,8 +28,8 @@ def trials(here: Workspace, target: str = "rdk-x5") -> Trials:
 def test_the_second_search_measures_nothing_and_finds_the_same(here: Workspace) -> None:
     first, second = trials(here), trials(here)
     assert choose_promotions(first, WISH) == choose_promotions(second, WISH)
-    assert (first.recalled, second.made) == (0, 0)
-    assert first.made == second.recalled > len(first.candidates)
+    assert (first.recalled, second.measured) == (0, 0)
+    assert first.measured == second.recalled > len(first.candidates)
 
 
 def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
@@ -40,22 +40,22 @@ def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
     begun, whole = trials(here), trials(here)
     with pytest.raises(KeyboardInterrupt), listening(interrupt):
         choose_promotions(begun, WISH)
-    assert begun.made == 2 + 4  # nothing promoted, everything, then one node after the other
+    assert begun.measured == 2 + 4  # nothing promoted, everything, then one node after the other
     choose_promotions(whole, WISH)
-    assert whole.recalled == begun.made
+    assert whole.recalled == begun.measured
     again = trials(here)
     choose_promotions(again, WISH)
-    assert again.recalled == begun.made + whole.made
+    assert again.recalled == begun.measured + whole.measured
 
 
 def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) -> None:
     first, second = trials(here), trials(here)
     choose_promotions(first, WISH)
     choose_promotions(second, Objective(0.9998, most_nodes=30))
-    assert second.made == 0
+    assert second.measured == 0
     third = trials(here)
     assert choose_promotions(third, Objective(1.0, "agreement")).suffices
-    assert (third.made, third.recalled) == (0, 1)
+    assert (third.measured, third.recalled) == (0, 1)
 
 
 def test_another_target_and_another_calibration_use_none_of_them(here: Workspace) -> None:

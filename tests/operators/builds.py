@@ -126,7 +126,9 @@ class Model:
 
     def _graph(self, target: Target, width: Width) -> Graph:
         """`quantized`, once for targets that ask for the same."""
-        alike = replace(target, name="", vendor="", backend="hybrid", told={}, vela=None, iree=None)
+        alike = replace(
+            target, name="", vendor="", backend="hybrid", backend_options={}, vela=None, iree=None
+        )
         if target.rounding != TWICE:
             alike = replace(alike, rounding="half_even")
         for known, wide, graph in self._quantized:

@@ -53,4 +53,4 @@ def test_vela_counts_the_same_products():
 @pytest.mark.parametrize("name", FILES)
 def test_the_memory_plan_is_the_least_there_can_be(name):
     memory = planned(program(name))
-    assert memory.peak == memory.least
+    assert memory.peak == memory.live_peak

@@ -65,11 +65,13 @@ def _selected(opened: Build, targets: Sequence[str] | None) -> list[Node]:
     nodes = opened.plan.nodes
     if targets is None:
         return list(nodes)
-    known = {node.target for node in nodes if node.target}
+    target_names = {node.target for node in nodes if node.target}
     for target in targets:
-        if target not in known:
+        if target not in target_names:
             raise ProjectError(
-                f"the project has no target `{target}`", "targets", did_you_mean(target, known)
+                f"the project has no target `{target}`",
+                "targets",
+                did_you_mean(target, target_names),
             )
     inputs = {node.name: _waits_for(node) for node in nodes}
     needed = needed_by((node.name for node in nodes if node.target in targets), inputs)

@@ -33,19 +33,19 @@ def compare(before: Session | str | Path, after: Session | str | Path, samples: 
     Raises GraphError for a file that cannot run, for samples that do not fit, and for outputs that
     cannot be paired.
     """
-    first, second = (_opened(each) for each in (before, after))
+    first, second = (_opened(entry) for entry in (before, after))
     feeds = feeds_of(samples, first.get_inputs())
     if not feeds:
         raise GraphError("there are no samples to compare on")
     pairs = _paired(first.output_names, second.output_names, "output")
     inputs = _paired(first.input_names, second.input_names, "input")
-    ours: dict[str, list[np.ndarray]] = {name: [] for name in pairs}
-    theirs: dict[str, list[np.ndarray]] = {name: [] for name in pairs}
+    first_outputs: dict[str, list[np.ndarray]] = {name: [] for name in pairs}
+    second_outputs: dict[str, list[np.ndarray]] = {name: [] for name in pairs}
     for feed in feeds:
         renamed = {inputs[name]: array for name, array in feed.items()}
-        _keep(ours, zip(pairs, first.run(list(pairs), feed), strict=True))
-        _keep(theirs, zip(pairs, second.run(list(pairs.values()), renamed), strict=True))
-    rows = [_row(name, ours[name], theirs[name]) for name in pairs]
+        _keep(first_outputs, zip(pairs, first.run(list(pairs), feed), strict=True))
+        _keep(second_outputs, zip(pairs, second.run(list(pairs.values()), renamed), strict=True))
+    rows = [_row(name, first_outputs[name], second_outputs[name]) for name in pairs]
     return table_of(f"{len(feeds)} samples", rows, COLUMNS)
 
 
@@ -58,18 +58,18 @@ def _keep(arrays: dict[str, list[np.ndarray]], run: Iterable[tuple[str, np.ndarr
         arrays[name].append(np.asarray(array, np.float64).ravel())
 
 
-def _paired(ours: tuple[str, ...], theirs: tuple[str, ...], kind: str) -> dict[str, str]:
-    if set(ours) == set(theirs):
-        return {name: name for name in ours}
-    if len(ours) != len(theirs):
-        what = f"one has {len(ours)} {kind}s, the other {len(theirs)}"
-        raise GraphError(what, hint=f"{', '.join(ours)}; {', '.join(theirs)}")
-    return dict(zip(ours, theirs, strict=True))
+def _paired(first: tuple[str, ...], second: tuple[str, ...], kind: str) -> dict[str, str]:
+    if set(first) == set(second):
+        return {name: name for name in first}
+    if len(first) != len(second):
+        message = f"one has {len(first)} {kind}s, the other {len(second)}"
+        raise GraphError(message, hint=f"{', '.join(first)}; {', '.join(second)}")
+    return dict(zip(first, second, strict=True))
 
 
-def _row(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> Mapping[str, Cell]:
+def _row(name: str, first: list[np.ndarray], second: list[np.ndarray]) -> Mapping[str, Cell]:
     """Raises GraphError for outputs of different sizes."""
-    before, after = np.concatenate(ours), np.concatenate(theirs)
+    before, after = np.concatenate(first), np.concatenate(second)
     if before.shape != after.shape:
         raise GraphError(f"output `{name}` has {before.size} numbers here and {after.size} there")
     sums = measure.agreement(before, after)

@@ -32,8 +32,8 @@ def feeds_of(samples: SampleSet, inputs: Sequence[Port]) -> list[dict[str, Array
 def _transposed(samples: Mapping[str, Array]) -> list[dict[str, Array]]:
     sizes = {name: len(array) for name, array in samples.items()}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise GraphError("the inputs have different numbers of samples", "samples", told)
+        listing = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise GraphError("the inputs have different numbers of samples", "samples", listing)
     count = next(iter(sizes.values()), 0)
     return [{name: array[index] for name, array in samples.items()} for index in range(count)]
 
@@ -45,8 +45,8 @@ def _named(row: object, inputs: Mapping[str, Port], index: int) -> Iterable[tupl
             raise GraphError(f"sample {index} is one array, for {len(inputs)} inputs", hint=hint)
         return [(next(iter(inputs)), np.asarray(row))]
     if set(row) != set(inputs):
-        what = f"sample {index} holds {', '.join(map(str, row))}"
-        raise GraphError(what, "samples", f"the inputs are {', '.join(inputs)}")
+        message = f"sample {index} holds {', '.join(map(str, row))}"
+        raise GraphError(message, "samples", f"the inputs are {', '.join(inputs)}")
     return [(name, np.asarray(row[name])) for name in inputs]
 
 
@@ -60,6 +60,6 @@ def _shaped(array: Array, port: Port, index: int) -> Array:
         for size, length in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        what = f"sample {index} of `{port.name}` is {list(array.shape)}, not {list(shape)}"
-        raise GraphError(what, "samples")
+        message = f"sample {index} of `{port.name}` is {list(array.shape)}, not {list(shape)}"
+        raise GraphError(message, "samples")
     return array

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from npumake.errors import ProjectError
 
 Cell: TypeAlias = str | int | float | None
-DIGITS = 6  # significant ones of a figure, where a table is shown
+DIGITS = 6  # significant ones of a figure, of a printed table
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
         return pandas.DataFrame(list(self.rows), columns=list(self.columns))
 
     def __str__(self) -> str:
-        lines = [self.columns, *(tuple(map(shown, row)) for row in self.rows)]
+        lines = [self.columns, *(tuple(map(cell_text, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = (
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -75,7 +75,7 @@ class Table:
         """How Jupyter shows it."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(shown(cell))}</td>" for cell in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(cell_text(cell))}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
         caption = f"<caption>{html.escape(self.title)}</caption>"
@@ -88,7 +88,7 @@ def table_of(title: str, rows: Sequence[Mapping[str, Cell]], columns: tuple[str,
     return Table(title, columns, cells)
 
 
-def shown(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.{DIGITS}g}" if isinstance(cell, float) else str(cell)

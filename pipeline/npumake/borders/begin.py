@@ -12,7 +12,7 @@ from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.graph import Graph, Node, Value, feed_at, producer
 from npumake.graph.qdq import QDQ_OPERATORS
 
-FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
+TO_NCHW = (0, 3, 1, 2)  # NHWC -> NCHW
 # Operators with NCHW outputs, and operators that keep the layout behind them.
 SPATIAL = frozenset({"AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "MaxPool", "Resize"})
 FOLLOWING = frozenset({"Clip", "Relu", *QDQ_OPERATORS})
@@ -44,9 +44,9 @@ def begin_at(
             raise ProjectError(f"the shape of `{name}` is not known", route, "write its `shape`")
         turned = is_nhwc and _is_turned(value, shape, own_shape)
         if own_shape is not None and not turned and own_shape[1:] != shape[1:]:
-            what = f"shape {list(shape)} does not fit `{name}`, which is {list(own_shape)}"
-            raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
-        feed_at(graph, value, name, shape, FIRST if turned else None)
+            message = f"shape {list(shape)} does not fit `{name}`, which is {list(own_shape)}"
+            raise ProjectError(message, Route(f"inputs.{name}.shape"), "write the shape it has")
+        feed_at(graph, value, name, shape, TO_NCHW if turned else None)
     graph.drop_unused()
     for value in needed_before:
         if not value.uses():
@@ -79,7 +79,7 @@ def _is_turned(value: Value, shape: Shape, own_shape: Shape | None) -> bool:
         return False
     if own_shape[1:] == shape[1:]:
         return len(set(shape[1:])) == 1 and _is_picture(producer(value))
-    return own_shape[1:] == tuple(shape[axis] for axis in FIRST)[1:]
+    return own_shape[1:] == tuple(shape[axis] for axis in TO_NCHW)[1:]
 
 
 def _is_picture(node: Node | None) -> bool:

@@ -29,9 +29,11 @@ def end_at(graph: Graph, names: Sequence[str]) -> None:
     for index, name in enumerate(names):
         ends = [computed[name]] if name in computed else _results(nodes, name)
         if not ends or any(end in outputs for end in ends):
-            what = "is an output already" if ends else "is neither a node nor a tensor it computes"
+            message = (
+                "is an output already" if ends else "is neither a node nor a tensor it computes"
+            )
             hint = "" if ends else did_you_mean(name, {*computed, *nodes})
-            raise ProjectError(f"`{name}` {what}", Route(f"model.outputs.{index}"), hint)
+            raise ProjectError(f"`{name}` {message}", Route(f"model.outputs.{index}"), hint)
         outputs += ends
     needed_before = [value for value in graph.inputs if value.uses()]
     graph.expose(str(value.name) for value in outputs)

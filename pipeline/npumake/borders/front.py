@@ -36,7 +36,7 @@ class Front:
     def resize(self, value: Value, sizes: Sequence[int], mode: str, name: str) -> Value:
         """Resizes to `sizes`: `linear` between pixel centres, `nearest` repeats pixels."""
         target = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
-        nothing = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
+        empty = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
         how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         attributes = how if mode == "nearest" else {}
-        return self.add("Resize", [value, nothing, nothing, target], name, mode=mode, **attributes)
+        return self.add("Resize", [value, empty, empty, target], name, mode=mode, **attributes)

@@ -42,7 +42,7 @@ def _unusual(
     names = tuple(names)
     for name in strangers(declared, names):
         hint = did_you_mean(name, names)
-        what = f"the model has no {role.removesuffix('s')} `{name}`"
-        raise ProjectError(what, Route(f"security.{role}.{name}"), hint)
+        message = f"the model has no {role.removesuffix('s')} `{name}`"
+        raise ProjectError(message, Route(f"security.{role}.{name}"), hint)
     by_name = {name: declared[key] for name, key in entries(declared, names).items()}
     return {name: policy for name, policy in by_name.items() if policy != usual}

@@ -66,8 +66,8 @@ def _refuse_name_clash(graph: Graph, feeding: Feeding, name: str) -> None:
     values = graph.values()
     for called in feeding.inputs(name):
         if called != name and called in values:
-            what = f"the model already has a tensor `{called}`, the name of a plane"
-            raise ProjectError(what, Route(f"inputs.{name}.preprocess"))
+            message = f"the model already has a tensor `{called}`, the name of a plane"
+            raise ProjectError(message, Route(f"inputs.{name}.preprocess"))
 
 
 def plane_shape(feeding: Feeding, plane: Plane) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ SEAL = "seal.json"  # marks a file with one signed bundle
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
 # Keys of the provenance: how the inputs are fed, and how the ranges were calibrated.
-FED, CALIBRATED = "inputs", "calibration"
+INPUTS, CALIBRATION = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 DDR = "ddr"  # among the settings: GB/s of the board, from the section `cost`
@@ -120,8 +120,8 @@ class Bundle:
             members = _members(file, content())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
-                what = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
-                raise GraphError(what, name, "build it again from its project")
+                message = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
+                raise GraphError(message, name, "build it again from its project")
             models = {name: data for name, data in members.items() if name.startswith(CPU)}
             written = Packed(_document(members["program.json"]), members[WEIGHTS], models)
             program = unpacked(written)
@@ -155,19 +155,19 @@ class Bundle:
                 try:
                     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
                 except OSError as error:
-                    what = f"the file cannot be mapped into memory: {error.strerror}"
-                    raise GraphError(what, path.name) from error
+                    message = f"the file cannot be mapped into memory: {error.strerror}"
+                    raise GraphError(message, path.name) from error
 
             return cls._read(file, mapped, path.name)
 
 
-def whole(path: Path, most: int) -> bytes:
+def whole(path: Path, max_bytes: int) -> bytes:
     """The bytes of a file of bundles. Raises GraphError for no file, and for one of more than
-    `most` bytes before it is read."""
+    `max_bytes` before it is read."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
-    if (size := path.stat().st_size) > most:
-        raise GraphError(f"a file of {size:,} bytes; it may have {most:,}", str(path))
+    if (size := path.stat().st_size) > max_bytes:
+        raise GraphError(f"a file of {size:,} bytes; it may have {max_bytes:,}", str(path))
     return path.read_bytes()
 
 

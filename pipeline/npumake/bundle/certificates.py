@@ -128,8 +128,8 @@ def _objection(model: x509.Certificate, vendor: x509.Certificate, at: datetime) 
                 name = extension.oid.dotted_string
                 return f"the {role} certificate has a critical extension not known here, {name}"
     if not _issued(model, vendor):
-        whose = f"`{called(model.subject)}`, whose certificate `{called(vendor.subject)}`"
-        return f"it is signed by {whose} did not issue"
+        owner = f"`{called(model.subject)}`, whose certificate `{called(vendor.subject)}`"
+        return f"it is signed by {owner} did not issue"
     if not _is_authority(vendor):
         return f"`{called(vendor.subject)}` may not issue certificates"
     return "" if _may_sign(model) else f"`{called(model.subject)}` may not sign models"

@@ -9,9 +9,9 @@ with one exception:
 
 Such tensors form one block. Each block goes into the smallest gap that fits among the blocks live
 at the same time. Two orders are tried, largest first and first computed first; the plan with the
-lower peak wins. `least` is the lower bound: the largest sum of live blocks. Constants lie in the
-weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management for
-Deep Neural Net Inference", 2020.
+lower peak wins. `live_peak` is the lower bound: the largest sum of live blocks. Constants lie in
+the weights. Source: greedy by size, best fit, of Pisarchyk and Lee, "Efficient Memory Management
+for Deep Neural Net Inference", 2020.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MemoryPlan:
 
     offsets: Mapping[str, int]
     peak: int
-    least: int
+    live_peak: int
 
 
 @dataclass
@@ -57,10 +57,10 @@ class TensorBlock:
 def planned(program: Program) -> MemoryPlan:
     """The plan; it does not depend on the machine."""
     blocks = blocks_of(program)
-    least = max(live_bytes(blocks, len(program.instructions)))
+    live_peak = max(live_bytes(blocks, len(program.instructions)))
     if len(blocks) > MAX_BLOCKS:
-        return _memory(_in_a_row(blocks), least)
-    plans = [_memory(_packed(sorted(blocks, key=order)), least) for order in ORDERS]
+        return _memory(_in_a_row(blocks), live_peak)
+    plans = [_memory(_packed(sorted(blocks, key=order)), live_peak) for order in ORDERS]
     return min(plans, key=lambda plan: plan.peak)
 
 
@@ -107,8 +107,8 @@ def live_bytes(blocks: list[TensorBlock], steps: int) -> list[int]:
         change[block.first + 1] += block.size
         change[block.last + 2] -= block.size
     total, totals = 0, []
-    for more in change[:-1]:
-        total += more
+    for added in change[:-1]:
+        total += added
         totals.append(total)
     return totals
 
@@ -146,10 +146,10 @@ def _by_time(block: TensorBlock) -> tuple[int, int, list[str]]:
 ORDERS = (_by_size, _by_time)
 
 
-def _memory(placements: list[tuple[int, TensorBlock]], least: int) -> MemoryPlan:
+def _memory(placements: list[tuple[int, TensorBlock]], lower_bound: int) -> MemoryPlan:
     offsets = {name: start for start, block in placements for name in block.names}
     peak = max((start + block.size for start, block in placements), default=0)
-    return MemoryPlan({name: offsets[name] for name in sorted(offsets)}, peak, least)
+    return MemoryPlan({name: offsets[name] for name in sorted(offsets)}, peak, lower_bound)
 
 
 def _packed(order: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:

@@ -19,7 +19,7 @@ from npumake.errors import GraphError, did_you_mean
 
 FORMAT = "npumake-pack"
 VERSION = 1
-LARGEST = (1 << 32) - 1  # bytes of a pack: those of a ZIP without 64-bit sizes
+MAX_ZIP_BYTES = (1 << 32) - 1  # bytes of a pack: those of a ZIP without 64-bit sizes
 
 
 def pack(models: Mapping[str, bytes]) -> bytes:
@@ -36,10 +36,10 @@ def pack(models: Mapping[str, bytes]) -> bytes:
         "models": list(models),
         "sha256": {name: digest.of_bytes(data) for name, data in models.items()},
     }
-    made = zipped({PACK: digest.canonical(document), **members})
-    if len(made) > LARGEST:
-        raise GraphError(f"a pack of {len(made):,} bytes; it may have {LARGEST:,}")
-    return made
+    archive = zipped({PACK: digest.canonical(document), **members})
+    if len(archive) > MAX_ZIP_BYTES:
+        raise GraphError(f"a pack of {len(archive):,} bytes; it may have {MAX_ZIP_BYTES:,}")
+    return archive
 
 
 def is_packed(file: BinaryIO) -> bool:
@@ -81,7 +81,11 @@ def bundles(path: Path) -> dict[str, Bundle]:
     with path.open("rb") as file:
         packed = is_packed(file)
     try:
-        return unpack(whole(path, LARGEST), path.name) if packed else {path.stem: Bundle.load(path)}
+        return (
+            unpack(whole(path, MAX_ZIP_BYTES), path.name)
+            if packed
+            else {path.stem: Bundle.load(path)}
+        )
     except GraphError as error:
         if path.suffix != Bundle.suffix:
             error.hint = error.hint or f"a bundle is a {Bundle.suffix}, this is a {path.suffix}"
@@ -103,9 +107,9 @@ def chosen(path: Path, name: str | None) -> Bundle:
     if name is None and len(models) == 1:
         return next(iter(models.values()))
     if name not in models:
-        what = "a packed model, and none of its models is named" if name is None else ""
+        message = "a packed model, and none of its models is named" if name is None else ""
         hint = did_you_mean(name or "", models)
-        raise GraphError(what or f"no model `{name}`", path.name, hint)
+        raise GraphError(message or f"no model `{name}`", path.name, hint)
     return models[name]
 
 

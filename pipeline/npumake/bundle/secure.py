@@ -98,8 +98,8 @@ class Signer:
         certificate = _certificate(model_certificate)
         key = private_key_from(_bytes(signature_key), str(signature_key))
         if key.public_key() != certificate.public_key():
-            what = "the signature key is not that of the model certificate"
-            raise ProjectError(what, str(signature_key))
+            message = "the signature key is not that of the model certificate"
+            raise ProjectError(message, str(signature_key))
         return cls(certificate, key)
 
 
@@ -235,10 +235,10 @@ def _members(data: bytes) -> dict[str, bytes]:
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def _refuse_swollen(entries: Iterable[zipfile.ZipInfo], most: int) -> None:
+def _refuse_swollen(entries: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ValueError("its members are compressed")
-    if sum(entry.file_size for entry in entries) > most:
+    if sum(entry.file_size for entry in entries) > max_bytes:
         raise ValueError("its members overlap")
 
 
@@ -253,15 +253,15 @@ def _encryption_key(file: str | Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        what = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
-        raise ProjectError(what, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
+        message = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
+        raise ProjectError(message, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
     return key
 
 
-def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
-    """The file's first `most` bytes; keys and certificates are small. Raises ProjectError."""
+def _bytes(file: str | Path, max_bytes: int = 1 << 16) -> bytes:
+    """The file's first `max_bytes` bytes; keys and certificates are small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
-            return stream.read(most)
+            return stream.read(max_bytes)
     except OSError as error:
         raise ProjectError(f"cannot read it: {error.strerror}", str(file)) from None

@@ -34,7 +34,7 @@ BLOCK_BYTES = tarfile.BLOCKSIZE
 MEMBER = re.compile(r"(?P<kind>ac|cas)/(?P<name>[0-9a-f]{64})")
 
 
-class Packed(NamedTuple):
+class PackedEntry(NamedTuple):
     """One artifact: its digest, its size in bytes, and its envelopes by key."""
 
     digest: str
@@ -42,7 +42,7 @@ class Packed(NamedTuple):
     envelopes: tuple[tuple[str, bytes], ...]
 
 
-def write_archive(path: Path, store: LocalStore, artifacts: Iterable[Packed]) -> int:
+def write_archive(path: Path, store: LocalStore, artifacts: Iterable[PackedEntry]) -> int:
     """Writes the archive, whole or not at all; returns its size in bytes.
 
     Raises CacheError where the store has lost an artifact, or holds a damaged one.
@@ -54,8 +54,8 @@ def write_archive(path: Path, store: LocalStore, artifacts: Iterable[Packed]) ->
     with replacing(path) as temporary:
         with temporary.open("xb") as file:
             _write_member(file, HEADER, canonical(header))
-            for done, packed in enumerate(ordered):
-                report("packing", done, len(ordered))
+            for number, packed in enumerate(ordered):
+                report("packing", number, len(ordered))
                 for key, data in sorted(packed.envelopes):
                     _write_member(file, f"ac/{key}", data)
                 _write_blob(file, store, packed)
@@ -76,7 +76,7 @@ def _begin(file: BinaryIO, name: str, size: int) -> None:
     file.write(info.tobuf(tarfile.GNU_FORMAT))
 
 
-def _write_blob(file: BinaryIO, store: LocalStore, packed: Packed) -> None:
+def _write_blob(file: BinaryIO, store: LocalStore, packed: PackedEntry) -> None:
     _begin(file, f"cas/{packed.digest}", packed.size)
     hashed, size = sha256(), 0
     try:

@@ -39,7 +39,7 @@ class StoredFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A record or an envelope, without its document; `digest` is empty where it is damaged."""
 
     file: StoredFile
@@ -57,7 +57,7 @@ class Inventory:
     """The contents of the store at one time; blobs by digest."""
 
     blobs: Mapping[str, StoredFile]
-    entries: tuple[Entry, ...]
+    entries: tuple[CacheEntry, ...]
     others: tuple[StoredFile, ...]
 
     @property
@@ -66,7 +66,7 @@ class Inventory:
         yield from (entry.file for entry in self.entries)
         yield from self.others
 
-    def used_ns(self, entry: Entry) -> int:
+    def used_ns(self, entry: CacheEntry) -> int:
         """When its artifact was used last; the time of the record itself without a blob."""
         return self.blobs.get(entry.digest, entry.file).mtime_ns
 
@@ -95,7 +95,7 @@ def read_entry(path: Path, kind: Kind, key: str) -> Record | None:
     return envelope.record if envelope is not None and envelope.key == key else None
 
 
-def _entry(root: Path, file: StoredFile) -> Entry | None:
+def _entry(root: Path, file: StoredFile) -> CacheEntry | None:
     """The entry; None where the file has vanished or may not be read."""
     key = key_of(file)
     try:
@@ -103,11 +103,11 @@ def _entry(root: Path, file: StoredFile) -> Entry | None:
     except OSError:
         return None
     if record is None or not isinstance(record.document, dict):
-        return Entry(file, key)
+        return CacheEntry(file, key)
     document = record.document
     inputs = document.get("inputs")
     inputs = inputs if isinstance(inputs, dict) else {}
-    return Entry(
+    return CacheEntry(
         file,
         key,
         record.digest,

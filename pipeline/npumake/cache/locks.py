@@ -63,14 +63,14 @@ def turn(path: Path, wait: Callable[[], None], silence: float = SILENCE_S) -> It
     if lock is None:
         yield
         return
-    done = threading.Event()
+    released = threading.Event()
     with lock:
-        renewal = threading.Thread(target=_renew, args=(lock.fileno(), done), daemon=True)
+        renewal = threading.Thread(target=_renew, args=(lock.fileno(), released), daemon=True)
         renewal.start()
         try:
             yield
         finally:
-            done.set()
+            released.set()
             renewal.join()
             with suppress(OSError):
                 path.unlink()
@@ -112,7 +112,7 @@ def _awaited(path: Path, wait: Callable[[], None], silence: float) -> BufferedWr
         time.sleep(POLL_S)
 
 
-def _renew(descriptor: int, done: threading.Event) -> None:
-    while not done.wait(RENEWAL_S):
+def _renew(descriptor: int, released: threading.Event) -> None:
+    while not released.wait(RENEWAL_S):
         with suppress(OSError):
             os.utime(descriptor)

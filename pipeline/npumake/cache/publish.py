@@ -75,10 +75,10 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        ours = only is None or str(error.filename) == str(only)
+        is_own = only is None or str(error.filename) == str(only)
         if error.errno in _FULL:
             cure = "free some space"
-        elif error.errno in _SHUT and ours:
+        elif error.errno in _SHUT and is_own:
             cure = "make its directory writable"
         else:
             raise

@@ -73,7 +73,7 @@ class FileDigests:
         self._paranoid = paranoid
         # Files under the table's grandparent (the checkout) keep their entry when it moves.
         self._base = os.path.join(os.path.abspath(table.parent.parent), "")
-        self._known = _read_table(table)
+        self._signatures = _read_table(table)
         self._fresh: dict[str, list[object]] = {}
 
     def of(self, path: Path | str) -> str:
@@ -86,12 +86,12 @@ class FileDigests:
         if not os.path.isabs(name):
             name = os.path.abspath(name)
         key = name.removeprefix(self._base)
-        remembered = self._known.get(key)
+        remembered = self._signatures.get(key)
         if remembered and not self._paranoid and tuple(remembered[:4]) == signature_of(name):
             return str(remembered[4])
         signature, digest, since = _hashed(Path(name))
         if is_settled(signature.ctime_ns, since):
-            self._known[key] = self._fresh[key] = [*signature, digest]
+            self._signatures[key] = self._fresh[key] = [*signature, digest]
         return digest
 
     def save(self) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from npumake.cache.inventory import Entry, Inventory, StoredFile, key_of
+from npumake.cache.inventory import CacheEntry, Inventory, StoredFile, key_of
 from npumake.cache.locks import locked
 from npumake.lifetime.temporaries import owned, temporary_name
 
@@ -60,11 +60,11 @@ class SweepPlan:
         return sum(removal.file.size for removal in self.removals)
 
 
-def entries_in_use(contents: Inventory, keys: Collection[str]) -> list[Entry]:
+def entries_in_use(contents: Inventory, keys: Collection[str]) -> list[CacheEntry]:
     """The entries of `keys`, and those of results that belong to their artifacts."""
     digests = {entry.digest for entry in contents.entries if entry.key in keys}
 
-    def is_in_use(entry: Entry) -> bool:
+    def is_in_use(entry: CacheEntry) -> bool:
         names = DERIVED.get(entry.stage)
         is_derived = names and all(entry.inputs.get(name) in digests for name in names)
         return entry.key in keys or bool(is_derived)
@@ -85,8 +85,10 @@ def planned_sweep(
     removals = [*_unreadable(contents, {entry.digest for entry in used}, now_ns)]
     excess = None if max_bytes is None else total - _size(removals) - max_bytes
     removals += _unused(contents, {entry.file for entry in used}, excess)
-    gone = {removal.file for removal in removals}
-    codes = {entry.code for entry in contents.entries if entry.file not in gone} | marks.codes
+    removed_files = {removal.file for removal in removals}
+    codes = {
+        entry.code for entry in contents.entries if entry.file not in removed_files
+    } | marks.codes
     removals += [
         Removal(file, "unused")
         for file in contents.others
@@ -140,18 +142,18 @@ def _size(removals: Collection[Removal]) -> int:
 def swept(root: Path, plan: SweepPlan) -> list[Removal]:
     """Removes the planned files of the store at `root` that are unchanged; returns them."""
     (root / "scratch").mkdir(parents=True, exist_ok=True)
-    done = []
-    kept: set[str] = set()  # artifacts that an entry still names
+    removals = []
+    remaining: set[str] = set()  # artifacts that an entry still names
     for removal in plan.removals:
         file = removal.file
-        if file.kind == "blob" and removal.digest in kept:
+        if file.kind == "blob" and removal.digest in remaining:
             continue
         remove = _remove_partial if file.kind == "partial" else _remove_unchanged
         if remove(root, file):
-            done.append(removal)
+            removals.append(removal)
         else:
-            kept.add(removal.digest)
-    return done
+            remaining.add(removal.digest)
+    return removals
 
 
 def _remove_unchanged(root: Path, file: StoredFile) -> bool:

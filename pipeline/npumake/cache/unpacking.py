@@ -15,7 +15,7 @@ from npumake.cache.archive import BLOCK_BYTES, FORMAT, HEADER, MEMBER
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import CHUNK_BYTES, opened, scratch
 from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES
-from npumake.cache.remote.trust import Verdict
+from npumake.cache.remote.trust import TrustVerdict
 from npumake.cache.store import Record
 from npumake.errors import CacheError
 from npumake.progress import report
@@ -23,7 +23,7 @@ from npumake.progress import report
 MAX_HEADER_BYTES = 4096
 MAX_PENDING_BYTES = 64 << 20  # of the envelopes of one artifact
 
-JudgeEnvelope = Callable[[str, bytes], Verdict]  # of a key
+JudgeEnvelope = Callable[[str, bytes], TrustVerdict]  # of a key
 KeepEnvelope = Callable[[str, bytes, Record], None]  # its artifact is stored
 
 
@@ -67,12 +67,12 @@ def read_archive(
             numbers[member.kind] += 1
             if member.kind == "ac":
                 pending += _accepted(reader, member, judge, arrivals)
-                if sum(len(each.data) for each in pending) > MAX_PENDING_BYTES:
+                if sum(len(entry.data) for entry in pending) > MAX_PENDING_BYTES:
                     raise reader.damaged("it has too many records of one artifact")
                 continue
             _store(reader, member, store, pending)
-            for each in pending:
-                keep(*each)
+            for entry in pending:
+                keep(*entry)
             arrivals.records += len(pending)
             arrivals.artifacts += bool(pending)
             arrivals.size += member.size if pending else 0
@@ -108,7 +108,7 @@ def _accepted(
 
 def _store(reader: _Reader, member: Member, store: LocalStore, pending: list[_Accepted]) -> None:
     """Stores an artifact, verified. One whose records were all refused is skipped."""
-    named = {(each.record.digest, each.record.size) for each in pending}
+    named = {(entry.record.digest, entry.record.size) for entry in pending}
     if not named:
         return
     if named != {(member.name, member.size)}:
@@ -143,10 +143,10 @@ class _Reader:
             raise CacheError("not an archive of npumake cache export", str(self._path))
         try:
             header = json.loads(self.read(info.size))
-            known, numbers = header["format"], [header["records"], header["artifacts"]]
+            format_version, numbers = header["format"], [header["records"], header["artifacts"]]
         except (ValueError, TypeError, KeyError, RecursionError):
             raise self.damaged("its header is no JSON") from None
-        if known != FORMAT:
+        if format_version != FORMAT:
             hint = f"this version reads format {FORMAT}"
             raise CacheError("an archive of another version", str(self._path), hint)
         self._skip_padding(info.size)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from npumake.cache.inventory import Entry, Inventory, StoredFile, key_of
+from npumake.cache.inventory import CacheEntry, Inventory, StoredFile, key_of
 from npumake.cache.local import LocalStore
 from npumake.cache.pins import pinned
 from npumake.cache.remote.envelope import payload, unpacked
@@ -29,16 +29,16 @@ def damages(store: LocalStore, contents: Inventory) -> Iterator[Damage]:
     entries = {entry.file: entry for entry in contents.entries}
     for file in track(files, "verifying", len(files)):
         try:
-            what = _damage(store, file, entries.get(file))
+            message = _damage(store, file, entries.get(file))
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
-            what = f"cannot be read: {(error.strerror or 'error').lower()}"
-        if what:
-            yield Damage(file, what)
+            message = f"cannot be read: {(error.strerror or 'error').lower()}"
+        if message:
+            yield Damage(file, message)
 
 
-def _damage(store: LocalStore, file: StoredFile, entry: Entry | None) -> str:
+def _damage(store: LocalStore, file: StoredFile, entry: CacheEntry | None) -> str:
     """What is wrong with a file; empty where nothing is. Raises OSError."""
     path = store.root / file.name
     if file.kind in ("blob", "closure"):
@@ -59,7 +59,7 @@ def _damage(store: LocalStore, file: StoredFile, entry: Entry | None) -> str:
     return _artifact_damage(store, entry)
 
 
-def _artifact_damage(store: LocalStore, entry: Entry) -> str:
+def _artifact_damage(store: LocalStore, entry: CacheEntry) -> str:
     try:
         size = os.stat(store.blob(entry.digest)).st_size
     except FileNotFoundError:

@@ -71,8 +71,8 @@ def _compiled(names: list[str]) -> Iterator[tuple[Build, Node]]:
     """The named compiled files. Raises ProjectError."""
     from npumake.make.attested_build import compiled_nodes
 
-    for here, called in places(names).items():
-        builds = selected(here, list(dict.fromkeys(_project(name) for name in called)))
+    for directory, called in places(names).items():
+        builds = selected(directory, list(dict.fromkeys(_project(name) for name in called)))
         nodes = {node.name: (build, node) for build in builds for node in compiled_nodes(build)}
         chosen = [name for name in nodes if not called or _is_named(name, called)]
         for name in called:

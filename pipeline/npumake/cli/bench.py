@@ -45,14 +45,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model_file", "--model-file", type=Path, dest="file", metavar="MODEL")
     names = ("-m", "--model_name", "--model-name")
     parser.add_argument(*names, dest="name", metavar="NAME", help="one of a packed model")
-    for name, default, what in (
+    for name, default, help_text in (
         ("frame_count", 200, "frames to run, 200"),
         ("perf_time", 0, "minutes to run instead; 0: go by the frames"),
         ("thread_num", 1, "frames at a time, 1 to 8"),
         ("core_id", 0, "without effect: which core of the chip"),
     ):
         spellings = (f"--{name}", f"--{name.replace('_', '-')}")
-        parser.add_argument(*spellings, type=int, default=default, metavar="N", help=what)
+        parser.add_argument(*spellings, type=int, default=default, metavar="N", help=help_text)
     spellings = ("--profile_path", "--profile-path")
     parser.add_argument(*spellings, type=Path, metavar="DIR", help="profiler.log, profiler.csv")
     parser.add_argument("--profiling", action="store_true", help="SyNAP's table of the layers")

@@ -83,14 +83,14 @@ def prepare(arguments: argparse.Namespace) -> None:
 def run_builds(
     entries: Sequence[NamedBuild],
     names: Sequence[str],
-    here: Path,
+    directory: Path,
     jobs: int,
     console: TextIO,
     options: Sequence[str] = (),
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
     error. `options` are doit's."""
-    config = {**configuration(), "dep_file": dep_file(here), "outfile": console}
+    config = {**configuration(), "dep_file": dep_file(directory), "outfile": console}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(entries)}
     with redirect_stdout(console):
         code = run_doit(members, [*options, *(["-n", str(jobs)] if jobs else []), *names])
@@ -117,19 +117,19 @@ def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list
     """The projects to build. Raises PipelineError for an unknown name, and for a named node of a
     project that cannot be built. doit matches names with a `*`."""
     entries = []
-    for here, names in at.items():
+    for top, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
-        projects = [directory.name for directory in project_directories(here)]
-        if not projects and os.path.lexists(here / "project.yaml"):
-            raise ProjectError("no project here", str(here), "its project.yaml is no plain file")
+        projects = [directory.name for directory in project_directories(top)]
+        if not projects and os.path.lexists(top / "project.yaml"):
+            raise ProjectError("no project here", str(top), "its project.yaml is no plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
-        for project, each in map(held_to_lock, builds(here)) if is_frozen else builds(here):
+        for project, variant in map(held_to_lock, builds(top)) if is_frozen else builds(top):
             inside = {name for name in chosen if chosen[name] == project != name}
-            _refuse_unknown(inside, each)
-            entries.append((project, each))
+            _refuse_unknown(inside, variant)
+            entries.append((project, variant))
     return entries
 
 

@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _build(name: str) -> Build:
     """Raises PipelineError for an unknown project, and for one that cannot be planned."""
-    here, called = place(name)
-    (build,) = selected(here, [re.split("[:@]", called, maxsplit=1)[0]])
+    directory, called = place(name)
+    (build,) = selected(directory, [re.split("[:@]", called, maxsplit=1)[0]])
     return build
 
 
@@ -124,8 +124,8 @@ def _check(folder: Path, packed: Reproduction) -> None:
     for source in {source for node in plan.nodes for source in node.sources}:
         named = [name for name, _ in source_files(directory, source)]
         if named != [file.name for file in packed.files[source.route]]:
-            what = f"`{source.pattern}` would name other files in the bundle"
-            raise ProjectError(what, source.route, "write it as a path from the project")
+            message = f"`{source.pattern}` would name other files in the bundle"
+            raise ProjectError(message, source.route, "write it as a path from the project")
 
 
 def _write_documents(folder: Path, packed: Reproduction) -> None:
@@ -134,7 +134,7 @@ def _write_documents(folder: Path, packed: Reproduction) -> None:
         "python": sys.version,
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "packages": {each.name: each.version for each in distributions()},
+        "packages": {distribution.name: distribution.version for distribution in distributions()},
         "environment": environment,
     }
     text = digest.text(versions, indent=1, sort_keys=True)
@@ -164,13 +164,13 @@ def _logged(folder: Path, project: Path) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
     )
     text = ran.stdout.decode("utf-8", "replace")
-    for private, shown in (
+    for private, label in (
         (f"{folder}/", ""),
         (str(Path(npumake.__file__).parents[1]), "PYTHON"),
         (sys.prefix, "PYTHON"),
         (str(Path.home()), "~"),
     ):
-        text = text.replace(private, shown) if len(private) > 1 else text
+        text = text.replace(private, label) if len(private) > 1 else text
     return ran.returncode, f"$ {BUILD}\n{text}exit code {ran.returncode}\n"
 
 

@@ -48,8 +48,8 @@ def list_entries(arguments: argparse.Namespace) -> int:
         return 0
     for row in rows:
         key, used = row["key"][:SHORT_KEY], time.strftime("%Y-%m-%d", time.gmtime(row["used"]))
-        whose = ", ".join(filter(None, [row["in_use_by"], "" if row["is_here"] else "missing"]))
-        line = f"{key}  {used}  {size_text(row['size']):>11}  {row['stage']:<16}  {whose}"
+        owners = ", ".join(filter(None, [row["in_use_by"], "" if row["is_here"] else "missing"]))
+        line = f"{key}  {used}  {size_text(row['size']):>11}  {row['stage']:<16}  {owners}"
         SCREEN.line(line.rstrip())
     return 0
 
@@ -115,18 +115,18 @@ def verify(arguments: argparse.Namespace) -> int:
     SCREEN.begin("verifying")
     try:
         with listening(SCREEN.progress):
-            found = list(damages(store, contents))
+            problems = list(damages(store, contents))
     finally:
         SCREEN.end()
     files = sum(1 for _ in contents.files)
     if arguments.json:
-        rows = [{"file": d.file.name, "kind": d.file.kind, "damage": d.what} for d in found]
+        rows = [{"file": d.file.name, "kind": d.file.kind, "damage": d.what} for d in problems]
         print(digest.text({"files": files, "damages": rows}, indent=1))
     else:
-        for damage in found:
+        for damage in problems:
             SCREEN.line(f"damaged  {damage.file.name}: {damage.what}", "red")
-        SCREEN.line(f"{files} files, {len(found)} damaged")
-    return CacheError.exit_code if found else 0
+        SCREEN.line(f"{files} files, {len(problems)} damaged")
+    return CacheError.exit_code if problems else 0
 
 
 def marks_if_any(contents: Inventory, store: LocalStore) -> Marks:

@@ -28,9 +28,9 @@ def workspace_marks(usable: Iterable[Build], contents: Inventory, store: LocalSt
     keys: dict[str, str] = {}
     codes: set[str] = set()
     for build in usable:
-        found = keys_in(build, contents)
-        keys |= found.names
-        codes |= found.codes
+        build_keys = keys_in(build, contents)
+        keys |= build_keys.names
+        codes |= build_keys.codes
         build.memory.save()
     for name in pin_names(store.root):
         keys = {**{key: f"pin {name}" for key in pinned(store.root, name)}, **keys}
@@ -55,9 +55,9 @@ def ref_marks(ref: str, contents: Inventory, store: LocalStore) -> tuple[Marks, 
         for _, build in read_builds(project_directories(copy), memory):
             if isinstance(build, PipelineError):
                 raise build
-            found = keys_in(build, contents)
-            keys |= {key: f"{name} at {ref}" for key, name in found.names.items()}
-            unknown += found.unknown
+            build_keys = keys_in(build, contents)
+            keys |= {key: f"{name} at {ref}" for key, name in build_keys.names.items()}
+            unknown += build_keys.unknown
     return Marks(keys), unknown
 
 

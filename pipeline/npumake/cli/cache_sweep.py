@@ -39,12 +39,12 @@ def sweep(arguments: argparse.Namespace) -> int:
     contents = inventory(store)  # first: what is used from now on stays
     marks = _marks(arguments, contents, store)
     plan = planned_sweep(contents, marks, time.time_ns(), arguments.max_size)
-    done = plan.removals if arguments.dry_run else swept(store.root, plan)
-    _print(plan, done, arguments)
+    removals = plan.removals if arguments.dry_run else swept(store.root, plan)
+    _print(plan, removals, arguments)
     excess = 0 if arguments.max_size is None else plan.total - plan.freed - arguments.max_size
     if excess > 0:
-        what = f"what is in use is {size_text(excess)} larger than --max-size"
-        raise CacheError(what, hint="npumake cache du tells by whom; npumake cache unpin")
+        message = f"what is in use is {size_text(excess)} larger than --max-size"
+        raise CacheError(message, hint="npumake cache du tells by whom; npumake cache unpin")
     return 0
 
 
@@ -60,31 +60,33 @@ def _marks(arguments: argparse.Namespace, contents: Inventory, store: LocalStore
     marks = workspace_marks(usable, contents, store)
     keys = dict(marks.keys)
     for ref in arguments.ref:
-        found, unknown = ref_marks(ref, contents, store)
-        keys = {**found.keys, **keys}
+        ref_keys, unknown = ref_marks(ref, contents, store)
+        keys = {**ref_keys.keys, **keys}
         if unknown and not arguments.json:
-            some = ", ".join(unknown[:3])
-            note = f"note: {len(unknown)} nodes at {ref} have nothing in the cache: {some} ..."
+            shown_names = ", ".join(unknown[:3])
+            note = (
+                f"note: {len(unknown)} nodes at {ref} have nothing in the cache: {shown_names} ..."
+            )
             SCREEN.line(note, "yellow")
     return Marks(keys, marks.codes)
 
 
-def _print(plan: SweepPlan, done: Sequence[Removal], arguments: argparse.Namespace) -> None:
-    freed = sum(removal.file.size for removal in done)
+def _print(plan: SweepPlan, removals: Sequence[Removal], arguments: argparse.Namespace) -> None:
+    freed = sum(removal.file.size for removal in removals)
     if arguments.json:
         rows = [
             {"file": r.file.name, "kind": r.file.kind, "size": r.file.size, "reason": r.reason}
-            for r in done
+            for r in removals
         ]
         document = {"removed": rows, "freed": freed, "left": plan.total - freed}
         print(digest.text({**document, "dry_run": arguments.dry_run}, indent=1))
         return
     verb = "would remove" if arguments.dry_run else "removed"
-    for removal in done:
+    for removal in removals:
         size = size_text(removal.file.size)
         SCREEN.line(f"{verb}  {size:>11}  {removal.file.name}  {removal.reason}")
     left = size_text(plan.total - freed)
-    SCREEN.line(f"{verb} {len(done)} files, {size_text(freed)}; {left} are left")
+    SCREEN.line(f"{verb} {len(removals)} files, {size_text(freed)}; {left} are left")
 
 
 def pin(arguments: argparse.Namespace) -> int:
@@ -92,11 +94,11 @@ def pin(arguments: argparse.Namespace) -> int:
     builds = selected(workspace(Path.cwd()), arguments.projects)
     store = LocalStore(builds[0].memory.root)
     contents = inventory(store)
-    here = {entry.key for entry in contents.entries if entry.digest in contents.blobs}
+    local_keys = {entry.key for entry in contents.entries if entry.digest in contents.blobs}
     keys: dict[str, str] = {}
     for build in builds:
-        wanted = keys_in(build, contents).wanted
-        keys |= {key: name for name, key in wanted.items() if key in here}
+        wanted_keys = keys_in(build, contents).by_node
+        keys |= {key: name for name, key in wanted_keys.items() if key in local_keys}
     if not keys:
         raise CacheError("no artifact of these projects is in the cache", hint="npumake build")
     write_pin(store.root, arguments.name, keys)

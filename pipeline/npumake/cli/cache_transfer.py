@@ -113,8 +113,10 @@ def export(arguments: argparse.Namespace) -> int:
     records = sum(len(packed.envelopes) for packed in packing.artifacts)
     SCREEN.line(f"{records} artifacts in {arguments.file}, {size_text(size)}, {signed}")
     if packing.absent:
-        some = ", ".join(packing.absent[:3])
-        note = f"note: {len(packing.absent)} are not in the cache: {some}; npumake build first"
+        shown_names = ", ".join(packing.absent[:3])
+        note = (
+            f"note: {len(packing.absent)} are not in the cache: {shown_names}; npumake build first"
+        )
         SCREEN.line(note, "yellow")
     return 0
 
@@ -122,13 +124,13 @@ def export(arguments: argparse.Namespace) -> int:
 def import_(arguments: argparse.Namespace) -> int:
     from npumake.make.packing import unpack
 
-    here = workspace(Path.cwd())
-    memory = BuildMemory(cache_directory(here), workspace=here)
+    directory = workspace(Path.cwd())
+    memory = BuildMemory(cache_directory(directory), workspace=directory)
     memory.sweep()
     SCREEN.begin("unpacking")
     try:
         with listening(SCREEN.progress):
-            arrivals = unpack(arguments.file, memory.near, here, arguments.unsigned)
+            arrivals = unpack(arguments.file, memory.near, directory, arguments.unsigned)
     finally:
         SCREEN.end()
     SCREEN.line(f"{arrivals.records} artifacts imported, {size_text(arrivals.size)}")

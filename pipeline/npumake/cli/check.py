@@ -103,7 +103,7 @@ def _target_check(
 def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     """Checks a project with the placement of its build. Raises PipelineError."""
     from npumake.cli.vendors.project import build
-    from npumake.dialects.advice import words_of
+    from npumake.dialects.advice import wording_of
     from npumake.graph import Graph
     from npumake.project.reader import built
     from npumake.project.sections import Quantization
@@ -114,17 +114,17 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     with SCREEN.hushed():
         project_build = build(arguments.model, lambda node: node.stage == "optimized_float")
     nodes = {node.name: node for node in project_build.plan.nodes}
-    ours = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
-    targets = arguments.target or [str(node.target) for node in ours]
-    by_target = {node.target: node for node in ours}
+    calibrated_nodes = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
+    targets = arguments.target or [str(node.target) for node in calibrated_nodes]
+    by_target = {node.target: node for node in calibrated_nodes}
     for name in targets:
-        node = by_target.get(name, ours[0])
+        node = by_target.get(name, calibrated_nodes[0])
         optimized = nodes[node.inputs["optimized_float"]]
         graph = Graph.load(project_build.artifact(optimized))
         inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
         quantization = node.params["quantization"] if name in by_target else {}
         check = _target_check(graph, read_target(name), built(Quantization, quantization), inputs)
-        words = words_of(project_build.vendor_dialect)
+        words = wording_of(project_build.vendor_dialect)
         yield check._replace(checked=check.checked.in_words(words.text))
 
 
@@ -168,8 +168,8 @@ def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Gra
             raise GraphError(f"the model has no input `{name}`", "--input-shape", hint)
         declared = inputs[name].shape
         if declared is not None and not _fits(tuple(declared), dims):
-            what = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
-            raise GraphError(what, "--input-shape")
+            message = f"shape {list(dims)} does not fit input `{name}`, which is {list(declared)}"
+            raise GraphError(message, "--input-shape")
         model.set_input_shape(inputs[name], dims)
     return model
 
@@ -185,16 +185,16 @@ def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
     opened = {name: text for name, value in values.items() if (text := open_dimensions(value))}
     if not opened:
         return ""
-    what = ", ".join(f"`{name}` {text}" for name, text in opened.items())
+    message = ", ".join(f"`{name}` {text}" for name, text in opened.items())
     hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
-    refusal = GraphError(f"inputs leave dimensions open: {what}", files.model.name, hint)
+    refusal = GraphError(f"inputs leave dimensions open: {message}", files.model.name, hint)
     if not may_guess:
         raise refusal
     try:
         closed = closed_inputs(files, model, preferred_sizes(model))
     except GraphError:
         raise refusal from None
-    sizes = {each.name: each.shape for each in closed if each.name in opened}
+    sizes = {entry.name: entry.shape for entry in closed if entry.name in opened}
     for name, dims in sizes.items():
         model.set_input_shape(values[name], dims)
     texts = (f"`{name}` {opened[name]} as {'x'.join(map(str, d))}" for name, d in sizes.items())
@@ -259,5 +259,5 @@ def _refuse_unsupported(checks: list[ModelCheck]) -> None:
     for result in checks:
         listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]
         if listed:
-            what = f"{result.target} supports these operators neither on NPU nor CPU"
-            raise GraphError(f"{what}: {'; '.join(listed)}", hint="replace them in the model")
+            message = f"{result.target} supports these operators neither on NPU nor CPU"
+            raise GraphError(f"{message}: {'; '.join(listed)}", hint="replace them in the model")

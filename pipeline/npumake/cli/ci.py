@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(arguments)
     at = places(arguments.projects)
     named = [name for names in at.values() for name in names]
-    entries = [each for each in buildable(at) if not named or each[0] in named]
+    entries = [entry for entry in buildable(at) if not named or entry[0] in named]
     if not entries:
         raise ProjectError("no project here", hint=NOWHERE)
     ref = "" if arguments.since == NO_COMMIT else arguments.since
@@ -70,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     code = 0
     if touched:
         names = [name for name, _ in touched]
-        here = next(iter(at))
-        code = run_builds(touched, names, here, arguments.n, sys.stdout, ["--continue"])
+        directory = next(iter(at))
+        code = run_builds(touched, names, directory, arguments.n, sys.stdout, ["--continue"])
     else:
         SCREEN.line("nothing to build")
     _write(arguments, touched, len(entries), bases, code)
@@ -83,8 +83,8 @@ def _touched(entries: Sequence[NamedBuild], bases: dict[str, Base]) -> Iterator[
     for name, build in entries:
         why = [build.what] if isinstance(build, PipelineError) else list(_why(build, bases[name]))
         if why:
-            more = f" and {len(why) - MAX_REASONS} more" if len(why) > MAX_REASONS else ""
-            SCREEN.line(f"touched   {name}: {', '.join(why[:MAX_REASONS])}{more}")
+            suffix = f" and {len(why) - MAX_REASONS} more" if len(why) > MAX_REASONS else ""
+            SCREEN.line(f"touched   {name}: {', '.join(why[:MAX_REASONS])}{suffix}")
             yield name, build
 
 

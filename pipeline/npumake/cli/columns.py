@@ -17,8 +17,11 @@ from rich.table import Table
 from npumake.cli.terminal import printable, shortened
 
 Kind = Literal["name", "word", "figure", "prose"]
-LEAST = {"name": 12, "prose": 20}  # characters that a column of the kind keeps at least
-MOST_PROSE = 80  # characters of a line of prose, however wide the terminal is
+MIN_COLUMN_CHARACTERS = {
+    "name": 12,
+    "prose": 20,
+}  # characters that a column of the kind keeps at least
+MAX_PROSE_CHARACTERS = 80  # characters of a line of prose, however wide the terminal is
 
 
 class Column(NamedTuple):
@@ -43,7 +46,7 @@ class _Layout(NamedTuple):
     is_tight: bool = False
 
 
-def drawn(
+def draw_table(
     columns: Sequence[Column],
     lines: Sequence[Line],
     width: int | None = None,
@@ -67,26 +70,29 @@ def _fitted(column: Column, text: str, room: int) -> str:
 
 
 def _layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> _Layout:
-    wanted = {
-        index: _wanted(column, column.head, [row[index] for row in rows])
+    full_widths = {
+        index: _full_width(column, column.head, [row[index] for row in rows])
         for index, column in enumerate(columns)
     }
-    if width is None or sum(wanted.values()) + 2 * len(wanted) <= width:
-        return _Layout(wanted)
+    if width is None or sum(full_widths.values()) + 2 * len(full_widths) <= width:
+        return _Layout(full_widths)
     for index, column in enumerate(columns):
         head = max(column.head.split(), key=len, default="")
-        wanted[index] = _wanted(column, head, [row[index] for row in rows])
-    least = {i: min(wanted[i], LEAST.get(columns[i].kind, wanted[i])) for i in wanted}
+        full_widths[index] = _full_width(column, head, [row[index] for row in rows])
+    min_widths = {
+        i: min(full_widths[i], MIN_COLUMN_CHARACTERS.get(columns[i].kind, full_widths[i]))
+        for i in full_widths
+    }
     for index in [i for i, column in enumerate(columns) if column.is_optional]:
-        if _spare(least, width) < 0:
-            del wanted[index], least[index]
-    return _Layout(_shared(least, wanted, _spare(least, width)), is_tight=True)
+        if _spare(min_widths, width) < 0:
+            del full_widths[index], min_widths[index]
+    return _Layout(_shared(min_widths, full_widths, _spare(min_widths, width)), is_tight=True)
 
 
-def _wanted(column: Column, head: str, cells: Sequence[str]) -> int:
+def _full_width(column: Column, head: str, cells: Sequence[str]) -> int:
     """Characters that show the whole column."""
-    found = max(map(cell_len, (head, *cells)))
-    return min(found, MOST_PROSE) if column.kind == "prose" else found
+    width = max(map(cell_len, (head, *cells)))
+    return min(width, MAX_PROSE_CHARACTERS) if column.kind == "prose" else width
 
 
 def _spare(widths: dict[int, int], width: int) -> int:
@@ -94,14 +100,17 @@ def _spare(widths: dict[int, int], width: int) -> int:
     return width - sum(widths.values()) - len(widths) - 1
 
 
-def _shared(least: dict[int, int], wanted: dict[int, int], spare: int) -> dict[int, int]:
+def _shared(min_widths: dict[int, int], full_widths: dict[int, int], spare: int) -> dict[int, int]:
     """The spare characters in equal parts to those that want more; who wants little leaves rest."""
-    found, hungry = dict(least), sorted(least, key=lambda i: wanted[i] - least[i])
+    widths, hungry = (
+        dict(min_widths),
+        sorted(min_widths, key=lambda i: full_widths[i] - min_widths[i]),
+    )
     for number, index in enumerate(hungry):
-        more = min(wanted[index] - least[index], max(spare, 0) // (len(hungry) - number))
-        found[index] += more
-        spare -= more
-    return found
+        gain = min(full_widths[index] - min_widths[index], max(spare, 0) // (len(hungry) - number))
+        widths[index] += gain
+        spare -= gain
+    return widths
 
 
 def _empty(columns: Sequence[Column], layout: _Layout, title: str | None) -> Table:

@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(arguments, result, dump)
     if result.first is not None:
-        what = f"the dump diverges from ours at `{result.first.node}`"
-        raise GateError(what, str(arguments.dump))
+        message = f"the dump diverges from ours at `{result.first.node}`"
+        raise GateError(message, str(arguments.dump))
     return 0
 
 
@@ -128,7 +128,7 @@ def _show(arguments: argparse.Namespace, result: DumpComparison, dump: Dump) -> 
 
 
 def _table(title: str, result: DumpComparison, dump: Dump, width: int | None) -> Table:
-    from npumake.cli.columns import Column, Line, drawn
+    from npumake.cli.columns import Column, Line, draw_table
 
     names = [Column(head, "name") for head in ("Node", "File", "Type")]
     figures = [Column(head, "figure") for head in ("Max diff", "Differ", "Cosine")]
@@ -143,17 +143,17 @@ def _table(title: str, result: DumpComparison, dump: Dump, width: int | None) ->
         style = "bold red" if is_first else "yellow" if row.status == "differs" else None
         node = "> " * is_first + row.node
         lines.append(Line((node, dump.files[row.tensor], row.op, row.status, *row_figures), style))
-    return drawn([*names, Column("Status"), *figures], lines, width, title)
+    return draw_table([*names, Column("Status"), *figures], lines, width, title)
 
 
 def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
     """The lines below the table."""
     yield f"fed: {result.input}"
     if dump.unmatched:
-        yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
+        yield f"not compared: {_name_list(dump.unmatched)}: no tensor of the program is called so"
     if dump.inside:
         words = "inside of a fused node, which does not hand it out"
-        yield f"not compared: {_some(dump.inside)}: {words}"
+        yield f"not compared: {_name_list(dump.inside)}: {words}"
     first = result.first
     if first is None:
         yield f"{len(result.rows)} tensors agree"
@@ -165,7 +165,7 @@ def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
     apart = f"{first.difference.share:.1%} of {first.reading.codes.size} elements, by up to"
     yield f"first divergence: {first.node}{trained}: {apart} {first.difference.worst:.4g} codes"
     if first.between:
-        yield f"or in a node before it that the dump lacks: {_some(first.between)}"
+        yield f"or in a node before it that the dump lacks: {_name_list(first.between)}"
     for index, cause in enumerate(result.causes[:MAX_CAUSES]):
         words = "likely cause" if index == 0 else "or"
         yield f"{words}: {cause.sentence}; this explains {max(cause.score, 0.0):.1%} of it"
@@ -175,9 +175,9 @@ def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
         yield "what reads this tensor agrees with ours: it was computed rightly and written wrongly"
 
 
-def _some(names: tuple[str, ...]) -> str:
-    more = len(names) - MAX_NAMES
-    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+def _name_list(names: tuple[str, ...]) -> str:
+    hidden = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def _document(result: DumpComparison, dump: Dump) -> dict[str, Json]:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from npumake.graph import Graph
 
 TIE_FACTOR = 1.05  # sharpness within this factor counts as equal
-NOT_APPLICABLE = (
-    "one input of pictures in floats, and one answer of two classes or more, is what tells"
-)
+NOT_APPLICABLE = "it needs a model with one float image input and one output of two or more classes"
 
 
 def ways(arguments: argparse.Namespace) -> int:
@@ -65,7 +63,7 @@ def _trials(arguments: argparse.Namespace) -> tuple[SharpnessTrial, ...]:
     bring_up(build, {samples.name, model.name}, quiet=arguments.json)
     build.memory.save()
     graph = Graph.load(build.artifact(model))
-    sections = {name: built(Input, each) for name, each in samples.params["inputs"].items()}
+    sections = {name: built(Input, section) for name, section in samples.params["inputs"].items()}
     inputs = [
         model_input
         for model_input in model_inputs(graph, sections).values()

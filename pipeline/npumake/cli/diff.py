@@ -41,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     files = differences(_path(arguments.before), _path(arguments.after))
     if arguments.json:
-        print(digest.text([each.document() for each in files], indent=1))
+        print(digest.text([file.document() for file in files], indent=1))
         return 0
-    for each in files:
-        print(*difference_lines(each), sep="\n")
+    for difference in files:
+        print(*difference_lines(difference), sep="\n")
     if not files:
         print("no difference")
     return 0
@@ -63,18 +63,18 @@ def difference_lines(difference: FileDifference) -> Iterator[str]:
     yield f"~ {printable(difference.file)}"
     for name, changes in difference.sections.items():
         yield f"  {name}{_counted(changes)}"
-        texts = [printable(_change_text(each, name)) for each in changes[:MAX_LINES]]
+        texts = [printable(_change_text(change, name)) for change in changes[:MAX_LINES]]
         room = SCREEN.room(len("    ~   ") + max(map(len, texts)))
-        names = [shortened(printable(each.name), room) for each in changes[:MAX_LINES]]
+        names = [shortened(printable(change.name), room) for change in changes[:MAX_LINES]]
         width = max(map(len, names))
-        for each, short, text in zip(changes, names, texts, strict=False):
-            yield f"    {SIGNS[each.kind]} {short:<{width}}  {text}"
+        for change, short, text in zip(changes, names, texts, strict=False):
+            yield f"    {SIGNS[change.kind]} {short:<{width}}  {text}"
         if len(changes) > MAX_LINES:
             yield f"      and {len(changes) - MAX_LINES} more"
 
 
 def _counted(changes: Sequence[FactChange]) -> str:
-    kinds = [each.kind for each in changes]
+    kinds = [change.kind for change in changes]
     counts = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
     return f": {', '.join(counts)}" if len(changes) > 1 else ""
 

@@ -60,10 +60,10 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for package in report["packages"]:
         yield f"{package['name']:<28} {package['version'] or 'missing: ' + package['install']}"
     for row in report["interpreters"]:
-        told = ", ".join(f"{n} {v}" for n, v in row["versions"].items())
+        versions = ", ".join(f"{n} {v}" for n, v in row["versions"].items())
         named = "names no interpreter with it" if row["interpreter"] else "is not set"
         needs = " ".join(row["needs"])
-        yield f"{needs:<28} {told or 'missing: ' + row['variable'] + ' ' + named}"
+        yield f"{needs:<28} {versions or 'missing: ' + row['variable'] + ' ' + named}"
     for command, path in report["commands"].items():
         yield f"{command:<28} {path or 'not on PATH; `npumake handover` writes what it needs'}"
     yield ""
@@ -77,6 +77,6 @@ def _target_lines(targets: list[dict[str, str]]) -> Iterator[str]:
     for row in targets:
         if row["missing"]:
             by_cause.setdefault((row["missing"], row["install"]), []).append(row["name"])
-    for (what, how), names in by_cause.items():
-        yield f"missing   {', '.join(names)}: {what}"
+    for (message, how), names in by_cause.items():
+        yield f"missing   {', '.join(names)}: {message}"
         yield f"          {how}"

@@ -56,6 +56,6 @@ def _git(workspace: Path, ref: str, *arguments: str, **variables: str) -> str:
         raise ProjectError(f"git does not run: {error.strerror}", "--ref") from None
     if run.returncode:
         reason = run.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
-        what = f"git knows no commit `{ref}`" if arguments[1] == "--verify" else "git failed"
-        raise ProjectError(what, "--ref", reason or "a branch, a tag or a commit")
+        message = f"git knows no commit `{ref}`" if arguments[1] == "--verify" else "git failed"
+        raise ProjectError(message, "--ref", reason or "a branch, a tag or a commit")
     return os.fsdecode(run.stdout)

@@ -31,7 +31,7 @@ from npumake.make.node import Node
 if TYPE_CHECKING:
     from npumake.report.build_graph import BuildNode, TreeRow
 
-SHORTEST_REASON = 20  # characters of a wrapped line, however deep its node hangs
+MIN_REASON_CHARACTERS = 20  # characters of a wrapped line, however deep its node hangs
 STATE_WIDTH = len("would run")
 
 
@@ -48,12 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.report.build_graph import svg
 
     builds = [
-        each for here, names in places(arguments.projects).items() for each in _chosen(here, names)
+        entry
+        for directory, names in places(arguments.projects).items()
+        for entry in _chosen(directory, names)
     ]
     if arguments.svg:
-        drawn = {build.plan.project: _nodes(build, states) for build, states in builds}
+        graphs = {build.plan.project: _nodes(build, states) for build, states in builds}
         with replacing(arguments.svg) as temporary:
-            temporary.write_text(svg(drawn), encoding="utf-8")
+            temporary.write_text(svg(graphs), encoding="utf-8")
     if arguments.json:
         rows = [_row(build, build.plan.node(n), s) for build, all in builds for n, s in all.items()]
         print(digest.text(rows, indent=1))
@@ -63,10 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(here: Path, names: list[str]) -> list[tuple[Build, dict[str, NodeState]]]:
+def _chosen(directory: Path, names: list[str]) -> list[tuple[Build, dict[str, NodeState]]]:
     """The builds with the states of their named nodes. Raises ProjectError."""
     chosen = []
-    for build in selected(here, list(dict.fromkeys(name.partition("@")[0] for name in names))):
+    for build in selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in names))):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in names:
             if name.partition("@")[0] == build.plan.project and name not in groups:
@@ -131,8 +133,8 @@ def _print(build: Build, states: Mapping[str, NodeState]) -> None:
     counts = {status: 0 for status in STYLES}
     for state in states.values():
         counts[state.status] += 1
-    told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    SCREEN.line(f"{build.plan.project}: {told}")
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    SCREEN.line(f"{build.plan.project}: {summary}")
     for row in tree(_nodes(build, states)):
         state = states[row.node.name]
         SCREEN.line(_head(row), STYLES[state.status])
@@ -143,8 +145,8 @@ def _print(build: Build, states: Mapping[str, NodeState]) -> None:
 def _head(row: TreeRow) -> str:
     """State, name and other inputs, in the width of the terminal."""
     name = f"{row.indent}{printable(row.node.short)}"
-    taken = STATE_WIDTH + 2
-    room = None if SCREEN.width is None else SCREEN.width - taken
+    used_columns = STATE_WIDTH + 2
+    room = None if SCREEN.width is None else SCREEN.width - used_columns
     start = f"{row.node.status:<{STATE_WIDTH}}  {shortened(name, room)}"
     others = [printable(other.partition(":")[2]) for other in row.others]
     line = f"{start}  + {', '.join(others)}" if others else start
@@ -160,7 +162,9 @@ def _reasons(row: TreeRow, state: NodeState) -> list[str]:
     indent = f"{'':{STATE_WIDTH + 2}}{row.below}  "
     lines: list[str] = []
     for reason in map(printable, state.reasons):
-        width = None if SCREEN.width is None else max(SCREEN.width - len(indent), SHORTEST_REASON)
+        width = (
+            None if SCREEN.width is None else max(SCREEN.width - len(indent), MIN_REASON_CHARACTERS)
+        )
         folded = [reason] if width is None else textwrap.wrap(reason, width)
         lines += [f"{indent}{line}" for line in folded]
     return lines

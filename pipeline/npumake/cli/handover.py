@@ -21,7 +21,7 @@ from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.data.input_samples import InputSamples
-    from npumake.dialects.handover import HandoverRequest, Tool
+    from npumake.dialects.handover import ClosedTool, HandoverRequest
     from npumake.make.node import Node
     from npumake.project.files import SourceFiles
     from npumake.project.reader import ProjectReading
@@ -39,20 +39,20 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.compilers.handover_package import LIST, files, own_snapshot
     from npumake.compilers.vendor_tool import LOG, run_tool
     from npumake.dialects.handover import PRODUCTS
-    from npumake.dialects.tools import handed
+    from npumake.dialects.tools import complete_document
 
     _refuse_strangers_folder(arguments.out, LIST)
     tool, request, sources, sets = _request(arguments)
     snapshot = own_snapshot(tool, sets)
     request = replace(request, snapshot=snapshot and snapshot.name)
-    left_out = handed(tool, request).left_out
-    count = _write(arguments.out, files(tool, request, sources, sets, snapshot), left_out)
+    omissions = complete_document(tool, request).omissions
+    count = _write(arguments.out, files(tool, request, sources, sets, snapshot), omissions)
     print(f"handed over for {tool.name}: {count} files in {arguments.out}")
-    for what in left_out:
-        print(f"note: {tool.config} does not say `{what}`")
+    for omission in omissions:
+        print(f"note: {tool.config} does not say `{omission}`")
     if not arguments.run:
         return 0
-    command = tool.command(request.named)
+    command = tool.command(request.command_names)
     if not command:
         raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
     product = arguments.out / PRODUCTS / tool.product.format(prefix=request.prefix)
@@ -71,7 +71,7 @@ def _refuse_strangers_folder(out: Path, marker: str) -> None:
 
 def _request(
     arguments: argparse.Namespace,
-) -> tuple[Tool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
+) -> tuple[ClosedTool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
     """The target's tool, its request, and the files to hand over. Raises PipelineError."""
     from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.project import build
@@ -109,7 +109,9 @@ def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:
     return node.stage in stages and node.variant is None and node.target in (None, target)
 
 
-def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
+def _project(
+    directory: Path, target: str
+) -> tuple[ProjectReading, VendorDocument | None, ClosedTool]:
     """The project's sections for the target, the vendor's document of a project in a dialect, and
     the tool. Raises ProjectError."""
     from npumake.dialects.table import ALL_DIALECTS
@@ -123,12 +125,12 @@ def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocume
         raise ProjectError(f"the project has no target `{target}`", "--target", hint)
     vendor = read_target(target).vendor
     if vendor not in TOOLS:
-        what = f"`{target}` needs no hand-over: npumake compiles for it"
-        raise ProjectError(what, "--target", f"npumake build {project.name}")
+        message = f"`{target}` needs no hand-over: npumake compiles for it"
+        raise ProjectError(message, "--target", f"npumake build {project.name}")
     return project.targets[target], project.vendor_document, TOOLS[vendor]
 
 
-def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str]) -> int:
+def _write(out: Path, files: Iterable[tuple[str, bytes]], omissions: Sequence[str]) -> int:
     """Writes the files and returns their number; the list of digests comes last. Replaces the
     samples of an earlier hand-over. Raises PipelineError."""
     from npumake import digest
@@ -144,8 +146,8 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str
     digests = {}
     for name, data in files:
         if name in digests:
-            what = f"two files of the hand-over are called `{name}`"
-            raise ProjectError(what, str(out), "rename the model's weights")
+            message = f"two files of the hand-over are called `{name}`"
+            raise ProjectError(message, str(out), "rename the model's weights")
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         with replacing(out / name) as temporary:
             temporary.write_bytes(data)
@@ -157,7 +159,7 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str
             "format": "npumake-handover",
             "version": 1,
             "sha256": digests,
-            "not_said": list(left_out),
+            "not_said": list(omissions),
         }
         temporary.write_text(
             digest.text(document, indent=1, sort_keys=True) + "\n", encoding="utf-8"

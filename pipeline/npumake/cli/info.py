@@ -87,7 +87,7 @@ def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
 
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
-    from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.archive import CALIBRATION, INPUTS
     from npumake.bundle.chain import CHAIN, links_of
     from npumake.bundle.memory import planned
     from npumake.runtime.border import DELETED
@@ -97,7 +97,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key not in (DELETED, KEPT_NODES, FED, CALIBRATED, CHAIN):
+        if key not in (DELETED, KEPT_NODES, INPUTS, CALIBRATION, CHAIN):
             yield f"{key:<24}: {value}"
     for key, value in sorted(links_of(bundle.provenance.get(CHAIN)).items()):
         yield f"{f'made from {key}':<24}: {value}"
@@ -115,10 +115,10 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield from _fed_lines(bundle)
     yield "--------- input/output types -"
     for role, names in (("input", program.inputs), ("output", program.outputs)):
-        for each in names:
-            tensor = program.tensors[each]
-            grid = _grid(each, tensor, bundle)
-            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+        for tensor_name in names:
+            tensor = program.tensors[tensor_name]
+            grid = _grid(tensor_name, tensor, bundle)
+            yield f"model {role}: {tensor_name} {tensor.dtype}{list(tensor.shape)}{grid}"
     yield from _border(bundle)
 
 
@@ -152,9 +152,9 @@ RANGES = {"full": "regular", "video": "bt601_video"}
 
 def _fed_lines(bundle: Bundle) -> Iterator[str]:
     """The feeding of inputs and the calibration, in the format of hb_model_info."""
-    from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.archive import CALIBRATION, INPUTS
 
-    inputs, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
+    inputs, calibrated = bundle.provenance.get(INPUTS, {}), bundle.provenance.get(CALIBRATION, {})
     if inputs:
         yield "############# input_parameters info #############"
     for name, settings in sorted(inputs.items()):

@@ -18,8 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--encryption-key": "of a secure model that is encrypted",
         "--revocation-list": "the vendor's, X.509: a model of a revoked signer is refused",
     }
-    for flag, what in options.items():
-        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+    for flag, help_text in options.items():
+        parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 
 def keys_of(arguments: argparse.Namespace) -> Keys | None:
@@ -35,6 +35,6 @@ def keys_of(arguments: argparse.Namespace) -> Keys | None:
     }
     for flag, (file, called) in alone.items():
         if file:
-            what = f"{called} alone: it does not tell who made the model"
-            raise ProjectError(what, flag, "give --vendor-certificate, too")
+            message = f"{called} alone: it does not tell who made the model"
+            raise ProjectError(message, flag, "give --vendor-certificate, too")
     return None

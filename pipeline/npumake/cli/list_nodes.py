@@ -71,15 +71,15 @@ def _list_scores(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(here: Path, names: list[str]) -> list[Build]:
+def _chosen(directory: Path, names: list[str]) -> list[Build]:
     """The builds of the named projects, or of their variants. Raises ProjectError."""
-    return selected(here, list(dict.fromkeys(name.partition("@")[0] for name in names)))
+    return selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in names)))
 
 
-def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(directory: Path, named: list[str]) -> Iterator[dict[str, Any]]:
     """Raises ProjectError."""
     names = set(named)
-    for build in _chosen(here, named):
+    for build in _chosen(directory, named):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in sorted(names - groups):
             if name.startswith(f"{build.plan.project}@"):
@@ -105,8 +105,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row, name in zip(rows, names, strict=True):
         reasons = row["reasons"]
         status = row["status"]
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        reason = f"{reasons[0]}{more}" if reasons else ""
+        suffix = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        reason = f"{reasons[0]}{suffix}" if reasons else ""
         SCREEN.line(f"{status:<9}  {name:<{width}}  {reason}".rstrip(), STYLES[status])
 
 

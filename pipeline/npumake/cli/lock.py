@@ -36,9 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     at = places(arguments.projects)
     names = [name for names in at.values() for name in names]
     if partial := next((name for name in names if ":" in name or "@" in name), None):
-        what = f"`{partial}` is not a whole project"
-        raise ProjectError(what, hint="a lock file has all artifacts of a project")
-    entries = [each for each in buildable(at) if not names or each[0] in names]
+        message = f"`{partial}` is not a whole project"
+        raise ProjectError(message, hint="a lock file has all artifacts of a project")
+    entries = [entry for entry in buildable(at) if not names or entry[0] in names]
     if not entries:
         raise ProjectError("no project here", hint=NOWHERE)
     names = [name for name, _ in entries]

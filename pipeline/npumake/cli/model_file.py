@@ -43,8 +43,8 @@ def _beside(folder: Path, name: str) -> SourceFile:
     """A file the model names. Raises GraphError for a link that leads elsewhere."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        what = f"the model's weights `{name}` are a link to outside its folder"
-        raise GraphError(what, str(path), "copy the file to where the link is")
+        message = f"the model's weights `{name}` are a link to outside its folder"
+        raise GraphError(message, str(path), "copy the file to where the link is")
     return _file(path, name)
 
 

@@ -21,7 +21,7 @@ from npumake.errors import GraphError
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
-    for flags, by, what in (
+    for flags, by, help_text in (
         (("-r",), "node", "a node to delete"),
         (("-a", "--all"), "type", "a type, of which all go"),
     ):
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             action="append",
             type=partial(_selection, by),
             metavar=by.upper(),
-            help=what,
+            help=help_text,
         )
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="NAME_modified.hybrid")
 

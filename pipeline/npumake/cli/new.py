@@ -104,8 +104,8 @@ def _random_project(
 
     inputs = with_folders(closed_inputs(model_files, graph))
     lines = [
-        f"  {each.folder}: {SAMPLES} RANDOM samples for `{each.name}`; replace them"
-        for each in inputs
+        f"  {input_.folder}: {SAMPLES} RANDOM samples for `{input_.name}`; replace them"
+        for input_ in inputs
     ]
     text = project_text(schema, facts, inputs, targets, ", ".join(known_targets()))
     return ProjectFiles(text, {}, tuple(inputs), tuple(lines))
@@ -168,5 +168,5 @@ def _write(
             (directory / name).write_bytes(content)
         (directory / "project.yaml").write_text(text, encoding="utf-8")
     except OSError as error:
-        what = f"cannot write the project: {error.strerror}"
-        raise CacheError(what, str(directory)) from None
+        message = f"cannot write the project: {error.strerror}"
+        raise CacheError(message, str(directory)) from None

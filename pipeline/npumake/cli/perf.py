@@ -170,7 +170,11 @@ def _lines(estimate: Estimate, folder: Path) -> Iterator[str]:
     yield from _fitted_lines(estimate)
     yield f"  operations     {estimate.ops}"
     yield f"  DDR bytes      {estimate.loaded} loaded, {estimate.stored} stored"
-    ratio = f", {memory.peak / memory.least:.3f} of the largest live set" if memory.least else ""
+    ratio = (
+        f", {memory.peak / memory.live_peak:.3f} of the largest live set"
+        if memory.live_peak
+        else ""
+    )
     yield f"  arena bytes    {memory.peak} at the peak{ratio}"
     for part in estimate.subgraphs:
         calls = f", {part.calls} function calls" if part.calls else ""

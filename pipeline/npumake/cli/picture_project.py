@@ -65,7 +65,7 @@ def picture_project(
         _truth(arguments, labels, proposal),
         targets,
     )
-    random = tuple(each for each in inputs if each.name != survey.facts.image.name)
+    random = tuple(input_ for input_ in inputs if input_.name != survey.facts.image.name)
     files = {METADATA: metadata} if metadata else {}
     return ProjectFiles(picture_project_text(project), files, random, tuple(_lines(project)))
 
@@ -108,17 +108,17 @@ def _metadata(proposal: Proposal, facts: ModelFacts) -> bytes:
     return f"{json.dumps(document, indent=1, ensure_ascii=False)}\n".encode()
 
 
-def _fed_type(wanted: str | None, facts: ModelFacts, proposal: Proposal) -> str:
+def _fed_type(requested: str | None, facts: ModelFacts, proposal: Proposal) -> str:
     """Raises ProjectError for a type that the input cannot be fed."""
     colors = proposal.feed.colors
-    if wanted is None or wanted == colors:
+    if requested is None or requested == colors:
         return colors
     if colors == "gray":
-        raise ProjectError(f"a gray input is not fed {wanted}", "--fed-type", "leave it out")
-    if wanted in EVEN_TYPES and any(side % 2 for side in facts.image.size):
+        raise ProjectError(f"a gray input is not fed {requested}", "--fed-type", "leave it out")
+    if requested in EVEN_TYPES and any(side % 2 for side in facts.image.size):
         height, width = facts.image.size
-        raise ProjectError(f"{wanted} needs even sides, not {height} x {width}", "--fed-type")
-    return wanted
+        raise ProjectError(f"{requested} needs even sides, not {height} x {width}", "--fed-type")
+    return requested
 
 
 def _truth(arguments: argparse.Namespace, labels: LabelsFile, proposal: Proposal) -> Truth | None:
@@ -127,9 +127,9 @@ def _truth(arguments: argparse.Namespace, labels: LabelsFile, proposal: Proposal
         return None
     is_detector = proposal.family.task == "detect"
     if labels.has_boxes != is_detector:
-        what = "boxes" if labels.has_boxes else "one label per picture"
+        message = "boxes" if labels.has_boxes else "one label per picture"
         raise ProjectError(
-            f"{what} for a model that was recognised as `{proposal.family.task}`",
+            f"{message} for a model that was recognised as `{proposal.family.task}`",
             str(arguments.labels),
             "a detector takes COCO's .json, a classifier a .csv of file,label",
         )

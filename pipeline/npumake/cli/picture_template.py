@@ -73,12 +73,12 @@ def _model(project: PictureProject) -> Iterator[str]:
 
 def _inputs(project: PictureProject) -> Iterator[str]:
     yield "inputs: # the model gets (pixel - mean) * scale"
-    for each in project.inputs:
-        yield f"  {word(each.name)}: # {each.dtype}"
-        if each.opened:
-            yield f"    # the model leaves {each.opened} open: this size is proposed"
-        yield f"    shape: {list(each.shape)}"
-        if each.name == project.model.image.name:
+    for input_ in project.inputs:
+        yield f"  {word(input_.name)}: # {input_.dtype}"
+        if input_.opened:
+            yield f"    # the model leaves {input_.opened} open: this size is proposed"
+        yield f"    shape: {list(input_.shape)}"
+        if input_.name == project.model.image.name:
             yield from _picture(project)
 
 
@@ -97,12 +97,12 @@ def _picture(project: PictureProject) -> Iterator[str]:
 
 def _data(project: PictureProject) -> Iterator[str]:
     yield "data:"
-    for each in project.inputs:
-        if each.name != project.model.image.name:
+    for input_ in project.inputs:
+        if input_.name != project.model.image.name:
             yield "  # RANDOM numbers: replace them by real inputs"
-            yield random_samples(each)
+            yield random_samples(input_)
             continue
-        yield f"  {word(each.name)}:"
+        yield f"  {word(input_.name)}:"
         yield f"    files: {word(project.pattern)} # {project.pictures} pictures"
         yield "    transforms:"
         yield from (f"      - {step.yaml}" for step in project.proposal.family.resize)

@@ -49,14 +49,16 @@ def picture_files(folder: Path) -> PictureFiles:
         raise ProjectError("no such folder", str(folder), "--images is a folder of pictures")
     if set(str(folder)) & set("*?["):
         raise ProjectError("a folder with *, ? or [ in its name", str(folder), "rename it")
-    found = [Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES]
-    if not found:
-        what = "the folder holds no picture"
-        raise ProjectError(what, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
-    suffixes = {file.suffix for file in found}
+    pictures = [
+        Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES
+    ]
+    if not pictures:
+        message = "the folder holds no picture"
+        raise ProjectError(message, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
+    suffixes = {file.suffix for file in pictures}
     last = f"*{suffixes.pop()}" if len(suffixes) == 1 else ANY
-    is_flat = {file.parent for file in found} == {folder}
-    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(found))
+    is_flat = {file.parent for file in pictures} == {folder}
+    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(pictures))
 
 
 def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) -> Surveyed:
@@ -69,13 +71,13 @@ def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) ->
 
     data = model_files.model.read()
     inputs = closed_inputs(model_files, graph, preferred_sizes(graph))
-    shapes = {each.name: each.shape for each in inputs}
+    shapes = {input_.name: input_.shape for input_ in inputs}
     closed = closed_graph(model_files, shapes)
     facts = facts_of(model_files.model.name, data, graph, closed)
     if facts is None:
-        listed = ", ".join(f"`{each.name}` {list(each.shape)}" for each in inputs)
-        what = f"the model takes no picture: {listed}"
-        raise ProjectError(what, model_files.model.path, NO_PICTURE)
+        listed = ", ".join(f"`{input_.name}` {list(input_.shape)}" for input_ in inputs)
+        message = f"the model takes no picture: {listed}"
+        raise ProjectError(message, model_files.model.path, NO_PICTURE)
     _, family = family_of(facts)
     count = usable(len(pictures), facts) if len(inputs) == 1 else 0
     chosen = spread(pictures, count)

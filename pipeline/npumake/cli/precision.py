@@ -47,9 +47,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-drop", type=_points, metavar="D", help="of --metric; by default as `gates` say"
     )
-    most = parser.add_mutually_exclusive_group()
-    most.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
-    most.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
+    limits = parser.add_mutually_exclusive_group()
+    limits.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
+    limits.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
     choices = ("int16", "float16", "cpu")
     parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
@@ -114,12 +114,12 @@ def _tell(
         title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
         by = "the evaluation" if place.task else "the samples held out"
         _print_front(f"{title}, by {by}", result)
-        print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
+        print(f"{trials.measured + trials.recalled} trials, {trials.recalled} of them known before")
     if not result.suffices:
         reached = getattr(chosen.score, objective.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
-        more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
-        raise GateError(what, arguments.model, f"the best tried has {reached:.6f}{more}")
+        message = f"no promotion to {trials.to} within the limits reaches {name} {threshold}"
+        advice = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
+        raise GateError(message, arguments.model, f"the best tried has {reached:.6f}{advice}")
     if arguments.json:
         return
     if not chosen.names:
@@ -149,7 +149,7 @@ def _needed(place: PrecisionTarget) -> set[str]:
 
 
 def _print_front(title: str, result: PromotionResult) -> None:
-    from npumake.cli.columns import Column, Line, drawn
+    from npumake.cli.columns import Column, Line, draw_table
 
     at_task = result.chosen.score.metric is not None
     heads = ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task))
@@ -166,12 +166,12 @@ def _print_front(title: str, result: PromotionResult) -> None:
         )
         is_best = choice == result.chosen and result.suffices
         lines.append(Line(cells, "bold green" if is_best else None))
-    SCREEN.table(drawn(columns, lines, SCREEN.width, title))
+    SCREEN.table(draw_table(columns, lines, SCREEN.width, title))
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    suffix = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + suffix
 
 
 def _document(trials: Trials, result: PromotionResult, quantization: Quantization) -> Json:
@@ -190,7 +190,7 @@ def _document(trials: Trials, result: PromotionResult, quantization: Quantizatio
         "suffices": result.suffices,
         "chosen": row(result.chosen),
         "front": [row(choice) for choice in result.front],
-        "trials": {"measured": trials.made, "known": trials.recalled},
+        "trials": {"measured": trials.measured, "known": trials.recalled},
         "quantization": section(quantization),
     }
 

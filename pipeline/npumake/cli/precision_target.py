@@ -56,13 +56,13 @@ def objective_of(arguments: argparse.Namespace, place: PrecisionTarget) -> Objec
 
     limits = arguments.most_nodes, arguments.most_operations
     if place.task is not None:
-        return Objective(_least(arguments, place, place.task), "metric", *limits)
+        return Objective(_min_figure(arguments, place, place.task), "metric", *limits)
     if arguments.agreement is not None:
         return Objective(arguments.agreement, "agreement", *limits)
     return Objective(arguments.cosine, "cosine", *limits)
 
 
-def _least(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
+def _min_figure(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
     """The float model's figure minus the allowed drop. Raises ProjectError."""
     from npumake.evaluate.figures import Figures
 
@@ -80,9 +80,9 @@ def _least(arguments: argparse.Namespace, place: PrecisionTarget, task: Task) ->
 
 def place_of(name: str, metric: str | None) -> PrecisionTarget:
     """The nodes of PROJECT[@VARIANT][:TARGET]. Raises ProjectError for an unknown one."""
-    here, name = place(name)
+    directory, name = place(name)
     group, _, target = name.partition(":")
-    (build,) = selected(here, [group.partition("@")[0]])
+    (build,) = selected(directory, [group.partition("@")[0]])
     groups = {node.group for node in build.plan.nodes} | {build.plan.project}
     if group not in groups:
         raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
@@ -120,6 +120,6 @@ def _task(build: Build, calibrated: Node, metric: str) -> Task:
         raise ProjectError("the project evaluates nothing", hint=hint)
     declared = scores[0].params["evaluation"]["metric"]
     if ".py:" in metric and metric != declared:
-        what = f"the project's metric is `{declared}`, not `{metric}`"
-        raise ProjectError(what, hint="only Python that the project declares is run")
+        message = f"the project's metric is `{declared}`, not `{metric}`"
+        raise ProjectError(message, hint="only Python that the project declares is run")
     return Task(scores[0], metric.rpartition(":")[2])

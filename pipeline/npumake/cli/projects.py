@@ -27,12 +27,12 @@ NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
 
 
-def project_directories(here: Path) -> tuple[Path, ...]:
-    """`here` if it is a project, else all projects below `projects/`; absolute."""
-    here = here.absolute()
-    if (here / "project.yaml").is_file():
-        return (here,)
-    return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
+def project_directories(directory: Path) -> tuple[Path, ...]:
+    """`directory` if it is a project, else all projects below `projects/`; absolute."""
+    directory = directory.absolute()
+    if (directory / "project.yaml").is_file():
+        return (directory,)
+    return tuple(sorted(path.parent for path in directory.glob("projects/*/project.yaml")))
 
 
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
@@ -41,12 +41,12 @@ def places(names: Sequence[str]) -> dict[Path, list[str]]:
     A name may start with a project's folder, `../digits:rdk-x5/calibrated`, or be the file of a
     node's artifact.
     """
-    here = Path.cwd()
-    nearby = set(project_directories(here))
-    names_by_folder: dict[Path, list[str]] = {} if names else {here: []}
+    directory = Path.cwd()
+    nearby = set(project_directories(directory))
+    names_by_folder: dict[Path, list[str]] = {} if names else {directory: []}
     for name in names:
         folder, called = _called(name)
-        at = here if folder is None or folder in nearby else folder
+        at = directory if folder is None or folder in nearby else folder
         names_by_folder.setdefault(at, []).append(called)
     return names_by_folder
 
@@ -71,8 +71,8 @@ def _called(name: str) -> tuple[Path | None, str]:
 
 def place(name: str) -> tuple[Path, str]:
     """As `places`, for one name."""
-    ((here, (called,)),) = places([name]).items()
-    return here, called
+    ((directory, (called,)),) = places([name]).items()
+    return directory, called
 
 
 def typed(directory: Path, group: str) -> str:
@@ -84,11 +84,11 @@ def typed(directory: Path, group: str) -> str:
     return f"{Path(os.path.relpath(directory, here)).as_posix()}{group[len(directory.name) :]}"
 
 
-def builds(here: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
+def builds(top: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
     """The build of each project here. Raises CacheError for an unusable cache."""
-    memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
+    memory = BuildMemory(cache_directory(top), paranoid, workspace(top))
     memory.sweep()
-    yield from read_builds(project_directories(here), memory)
+    yield from read_builds(project_directories(top), memory)
     memory.save()
 
 
@@ -105,11 +105,11 @@ def read_builds(directories: Iterable[Path], memory: BuildMemory) -> Iterator[Na
             yield name, error
 
 
-def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
+def selected(directory: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
     """The builds of the named projects, by default of all. Raises PipelineError."""
-    by_name = dict(builds(here, paranoid))
+    by_name = dict(builds(directory, paranoid))
     if not by_name:
-        raise ProjectError("no project here", str(here), NOWHERE)
+        raise ProjectError("no project here", str(directory), NOWHERE)
     chosen = []
     for name in names or by_name:
         build = by_name.get(name)
@@ -222,8 +222,8 @@ def _refuse_links(directory: Path) -> None:
     inside = list(os.scandir(out)) if os.path.isdir(out) else []
     for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
         if os.path.islink(path):
-            what = "a link, through which artifacts would be written elsewhere"
-            raise ProjectError(what, os.path.relpath(path), "remove it")
+            message = "a link, through which artifacts would be written elsewhere"
+            raise ProjectError(message, os.path.relpath(path), "remove it")
 
 
 def _inputs_digest(
@@ -234,7 +234,7 @@ def _inputs_digest(
     names = {*_yaml_in(directory), *read}
     files = {name: memory.files.of(directory / name) for name in sorted(names)}
     values = {name: os.environ.get(name) for name in variables}
-    document = {"files": files, "variables": values, "code": memory.code.everything}
+    document = {"files": files, "variables": values, "code": memory.code.package_digest}
     return digest.of_document(document)
 
 

@@ -213,7 +213,7 @@ class Reporter:
         )
         from npumake.debug.compared import Comparison
 
-        compared = [each for each in self._compared.values() if each[1].name in self._valid]
+        compared = [entry for entry in self._compared.values() if entry[1].name in self._valid]
         rows = [
             (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
             for build, node in compared

@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
     elif arguments.draw:
-        what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
-        raise ProjectError(what, "--draw", hint)
+        message, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
+        raise ProjectError(message, "--draw", hint)
     elif len(results) == 1 and _is_vector(results[0]):
         rows = _classes(results[0], arguments.top, labels)
     else:
@@ -88,13 +88,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def fed_colors(arguments: argparse.Namespace) -> str | None:
     """The colours that the bundle is fed, by its record; None for another file, or without one."""
-    from npumake.bundle.archive import FED, Bundle
+    from npumake.bundle.archive import INPUTS, Bundle
     from npumake.bundle.opening import opened_one
 
     if arguments.model.suffix != Bundle.suffix:
         return None
     bundle = opened_one(arguments.model, arguments.name, keys_of(arguments))
-    inputs = bundle.provenance.get(FED)
+    inputs = bundle.provenance.get(INPUTS)
     sections = [*inputs.values()] if isinstance(inputs, dict) else []
     if len(sections) != 1 or not isinstance(sections[0], dict):
         return None
@@ -160,7 +160,7 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
     return [
         {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
-        | {what: float(figure) for what, figure in figures(values).items()}
+        | {message: float(figure) for message, figure in figures(values).items()}
         for name, values in outputs.items()
     ]
 
@@ -229,8 +229,8 @@ def _text(rows: list[dict[str, Any]]) -> str:
 
 
 def _output(row: dict[str, Any]) -> str:
-    keys = [what for what in ("min", "mean", "max", NOT_FINITE) if what in row]
-    figures = (f"  {what} {row[what]:.6g}" for what in keys)
+    keys = [key for key in ("min", "mean", "max", NOT_FINITE) if key in row]
+    figures = (f"  {key} {row[key]:.6g}" for key in keys)
     return f"{row['output']}: {row['type']}{row['shape']}{''.join(figures)}"
 
 

@@ -36,10 +36,10 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
     }
 
 
-def dep_file(here: Path) -> str:
-    """doit's database, which we do not need; in a temporary folder if `here` is read-only."""
-    file = here / ".doit.db"
-    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
+def dep_file(directory: Path) -> str:
+    """doit's database, which we do not need; in a temporary folder if `directory` is read-only."""
+    file = directory / ".doit.db"
+    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(directory, os.W_OK):
         return str(file)
     import atexit  # seldom so, and slow to load
     from shutil import rmtree
@@ -61,11 +61,11 @@ def tasks_here() -> Iterator[dict[str, Any]]:
 
 
 def tasks_of(entries: Iterable[NamedBuild]) -> Iterator[dict[str, Any]]:
-    for name, each in entries:
-        if isinstance(each, Build):
-            yield from tasks(each, _make)
+    for name, entry in entries:
+        if isinstance(entry, Build):
+            yield from tasks(entry, _make)
         else:
-            yield failing_task(name, each)
+            yield failing_task(name, entry)
 
 
 def _make(build: Build, node: Node) -> Any:

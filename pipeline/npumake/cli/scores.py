@@ -17,7 +17,7 @@ from npumake.make.node import Node
 if TYPE_CHECKING:
     from rich.table import Table
 
-NONE = "--"
+NO_FIGURE = "--"
 
 
 def scores(build: Build, chosen: set[str]) -> Iterator[dict[str, Any]]:
@@ -74,7 +74,7 @@ def _figures(file: Path | None) -> list[dict[str, Any]]:
 
 
 def scores_table(rows: list[dict[str, Any]], width: int | None) -> Table:
-    from npumake.cli.columns import Column, Line, drawn
+    from npumake.cli.columns import Column, Line, draw_table
 
     columns = [
         Column("Project", "name"),
@@ -85,20 +85,21 @@ def scores_table(rows: list[dict[str, Any]], width: int | None) -> Table:
         Column("Bytes", "figure", is_optional=True),
         Column("Status"),
     ]
-    return drawn(columns, [Line(_cells(row)) for row in rows], width)
+    return draw_table(columns, [Line(_cells(row)) for row in rows], width)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     figures = (f"{f['artifact']} {f['metric']} {f['value']:.4g}" for f in row["figures"])
     cosines = (
-        NONE if row[key] is None else f"{row[key]:.6f}" for key in ("cosine", "compiled_cosine")
+        NO_FIGURE if row[key] is None else f"{row[key]:.6f}"
+        for key in ("cosine", "compiled_cosine")
     )
-    size = NONE if row["bytes"] is None else str(row["bytes"])
+    size = NO_FIGURE if row["bytes"] is None else str(row["bytes"])
     return (
         row["project"],
         str(row["target"]),
         *cosines,
-        ", ".join(figures) or NONE,
+        ", ".join(figures) or NO_FIGURE,
         size,
         row["status"],
     )

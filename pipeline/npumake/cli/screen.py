@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH = 160  # of texts that go into a file or a pipe
-SHORTEST = 12  # characters of a name on the narrowest terminal
+MIN_NAME_CHARACTERS = 12  # on the narrowest terminal
 FORMATS = ("text", "csv", "markdown")
 UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 
 def wide_argument(parser: argparse.ArgumentParser) -> None:
     """--wide, of a verb that shows tables."""
-    what = "show names whole, however narrow the terminal is"
-    parser.add_argument("--wide", action="store_true", help=what)
+    help_text = "show names whole, however narrow the terminal is"
+    parser.add_argument("--wide", action="store_true", help=help_text)
 
 
 def format_argument(parser: argparse.ArgumentParser) -> None:
@@ -92,9 +92,9 @@ class Screen:
             return int(columns)
         return int(self.console.width) if self._stream.isatty() else None
 
-    def room(self, taken: int) -> int | None:
+    def room(self, used_columns: int) -> int | None:
         """For a name in a line whose other words take so many characters; None: for any name."""
-        return None if self.width is None else max(self.width - taken, SHORTEST)
+        return None if self.width is None else max(self.width - used_columns, MIN_NAME_CHARACTERS)
 
     def table(self, table: Table) -> None:
         """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
@@ -147,9 +147,11 @@ class Screen:
             self._live.start()
         self._bar = self._live.add_task(name, total=None, count="")
 
-    def progress(self, what: str, done: int, total: int) -> None:
+    def progress(self, task: str, completed: int, total: int) -> None:
         if self._live is not None and os.getpid() == self._process:
-            self._live.update(self._bar, completed=done, total=total, count=f"{done}/{total}")
+            self._live.update(
+                self._bar, completed=completed, total=total, count=f"{completed}/{total}"
+            )
 
     def end(self) -> None:
         """Removes the live line."""

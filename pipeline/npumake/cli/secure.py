@@ -30,9 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     parser.add_argument("--security", type=Path, metavar="YAML", help="names the four files")
-    for name, what in KEY_FILES.items():
+    for name, help_text in KEY_FILES.items():
         flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+        parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 
 def run(arguments: argparse.Namespace) -> int:

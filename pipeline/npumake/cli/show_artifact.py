@@ -31,8 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wide_argument(parser)
     format_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
-        what = "a secure model is checked against it"
-        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+        help_text = "a secure model is checked against it"
+        parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,9 +80,9 @@ def artifact_of(name: str) -> tuple[Path, Json]:
     path = Path(name)
     if is_handover(path):
         return path, None
-    here, called = place(name)
+    directory, called = place(name)
     nodes: dict[str, tuple[Build, Node]] = {}
-    for _, build in builds(here):
+    for _, build in builds(directory):
         if isinstance(build, Build):
             nodes |= {node.name: (build, node) for node in build.plan.nodes}
     if called in nodes:

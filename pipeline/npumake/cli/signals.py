@@ -69,7 +69,7 @@ def _say() -> None:
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{LINE}\n".encode())
         # A build that meanwhile misses its temporary files tells nobody.
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        for shown in (1, 2):
-            os.dup2(nowhere, shown)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
     if remove := getattr(temporaries, "remove_owned", None):
         remove()

@@ -21,7 +21,7 @@ from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.targets.target import Target
 
-SAME = Range(-1.0, 1.0)
+SKETCH_RANGE = Range(-1.0, 1.0)
 NO_SAMPLES = Samples((), lambda index: {})
 
 
@@ -33,7 +33,9 @@ def sketched(
     if target.cost.fitted is None:
         return None
     recipe = Recipe(
-        "max", target.activations.symmetric, dict.fromkeys(observed_tensors(graph), SAME)
+        "max",
+        target.activations.symmetric,
+        dict.fromkeys(observed_tensors(graph), SKETCH_RANGE),
     )
     quantized_graph = quantized(
         calibrated(graph, recipe, NO_SAMPLES, target, quantization=quantization or DEFAULT),

@@ -1,4 +1,4 @@
-"""Tables of results, drawn by `rich`."""
+"""Tables of results, draw_table by `rich`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from npumake.cli.columns import Column, Kind, Line, drawn
+from npumake.cli.columns import Column, Kind, Line, draw_table
 from npumake.cli.terminal import value_text
 from npumake.debug.compared import Comparison, NodeRow, OutputRow
 from npumake.debug.compiled_check import CompiledCheck
@@ -46,7 +46,7 @@ def comparison_table(
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
-    return drawn(columns, lines, width, title, results)
+    return draw_table(columns, lines, width, title, results)
 
 
 def _node_line(row: NodeRow, comparison: Comparison, has_compiled: bool, width: int | None) -> Line:
@@ -114,18 +114,18 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
     trained_names = ", ".join(name for name in guilty.origin if name != guilty.node)
     where = f" ({trained_names} in the trained model)" if trained_names else ""
     share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
-    noise = f"alone adds noise of {share} the answer's energy"
+    noise = f"alone adds noise of {share} the output's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
     if guilty.remedy:
         before, after = guilty.tried
-        tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
+        tried = f"# tried: the cosine of the worst output goes from {before:.6f} to {after:.6f}"
         lines.append(f"try:  {guilty.remedy}  {tried}")
     if guilty.search:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
         where = guilty.input_settings or f"npumake debug inputs {node}"
-        lines.append(f"see:  {where}  # is it fed as it was trained?")
+        lines.append(f"see:  {where}  # check the preprocessing")
     return lines
 
 
@@ -144,7 +144,7 @@ def summary_table(
         ran = min((output.cosine for output in check.outputs), default=None) if check else None
         compiled = "--" if ran is None else f"{ran:.6f}"
         lines.append(Line((project, comparison.target, worst.name, cosine, compiled, str(on_cpu))))
-    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
+    return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
 def skipped_lines(
@@ -170,7 +170,7 @@ def evaluation_table(
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
             lines.append(Line((project, evaluated.target, row.artifact, row.metric, *figures)))
     heads = ("Figure", "Drop", "Pictures")
-    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
+    return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
 def suspects_table(causes: Sequence[RankedCause], width: int | None = None) -> Table:
@@ -183,7 +183,7 @@ def suspects_table(causes: Sequence[RankedCause], width: int | None = None) -> T
         )
         for cause in causes
     ]
-    return drawn([NODE, *figures, Column("Because", "prose")], lines, width)
+    return draw_table([NODE, *figures, Column("Because", "prose")], lines, width)
 
 
 def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> Table:
@@ -195,7 +195,7 @@ def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> 
         )
         for row in rows
     ]
-    return drawn([NODE, ON, SUBGRAPH, TYPE], lines, width)
+    return draw_table([NODE, ON, SUBGRAPH, TYPE], lines, width)
 
 
 def targets_table(checks: Sequence[ModelCheck], width: int | None = None) -> Table:
@@ -222,7 +222,7 @@ def targets_table(checks: Sequence[ModelCheck], width: int | None = None) -> Tab
         )
         for check in checks
     ]
-    return drawn(columns, lines, width)
+    return draw_table(columns, lines, width)
 
 
 def cpu_reasons(check: ModelCheck) -> str:
@@ -238,7 +238,7 @@ def artifact_table(
     """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
     lines = [Line([value_text(cell) for cell in row]) for row in rows]
     cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
-    return drawn([Column(head, _kind(head, column)) for head, column in cells], lines, width)
+    return draw_table([Column(head, _kind(head, column)) for head, column in cells], lines, width)
 
 
 def _kind(head: str, cells: Sequence[object]) -> Kind:

@@ -83,7 +83,7 @@ def described(target: Target) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from npumake.cli.columns import Column, Line, drawn
+    from npumake.cli.columns import Column, Line, draw_table
 
     columns = [
         Column("Target"),
@@ -97,7 +97,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
         Column("Ready"),
     ]
     lines = [Line(_cells(row), None if row["ready"] else "yellow") for row in rows]
-    SCREEN.table(drawn(columns, lines, SCREEN.width))
+    SCREEN.table(draw_table(columns, lines, SCREEN.width))
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

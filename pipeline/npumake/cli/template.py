@@ -136,5 +136,5 @@ def _input(model_input: TemplateInput) -> str:
 
 
 def random_samples(model_input: TemplateInput) -> str:
-    what = f"{model_input.dtype}, {list(model_input.shape)}"
-    return f"  {word(model_input.name)}:\n    files: {model_input.folder}/*.npy # each {what}"
+    message = f"{model_input.dtype}, {list(model_input.shape)}"
+    return f"  {word(model_input.name)}:\n    files: {model_input.folder}/*.npy # each {message}"

@@ -38,16 +38,16 @@ def value_text(value: object) -> str:
     return json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
-def shortened(name: str, most: int | None) -> str:
+def shortened(name: str, max_columns: int | None) -> str:
     """At most so many characters of a terminal: the head of a name, and more of its tail, which
     tells nodes apart. None: all of it."""
-    if most is None or 2 * len(name) <= most:  # no character is wider than two
+    if max_columns is None or 2 * len(name) <= max_columns:  # no character is wider than two
         return name
     from rich.cells import cell_len, set_cell_size
 
-    if cell_len(name) <= most:
+    if cell_len(name) <= max_columns:
         return name
-    room = max(most - len(DOTS), 2)
+    room = max(max_columns - len(DOTS), 2)
     head = room // 3 or 1
     return set_cell_size(name, head) + DOTS + set_cell_size(name[::-1], room - head)[::-1]
 

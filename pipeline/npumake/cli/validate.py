@@ -48,10 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _checked(names: list[str]) -> Iterator[tuple[str, PipelineError | None]]:
     """The error of each project, None of a valid one. Raises ProjectError for an unknown name."""
-    for here, called in places(names).items():
-        by_name = dict(builds(here))
+    for directory, called in places(names).items():
+        by_name = dict(builds(directory))
         if not by_name:
-            raise ProjectError("no project here", str(here), NOWHERE)
+            raise ProjectError("no project here", str(directory), NOWHERE)
         for name in called or by_name:
             if name not in by_name:
                 raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, by_name))

@@ -76,11 +76,11 @@ def _verify_graph(arguments: argparse.Namespace) -> int:
     operators = code_trust.operators(arguments, bundle, arguments.bin_model)
     compared = verified(program, bundle, image_feeds, arguments.compare_digits, operators)
     changed = list(changed_constants(program, bundle))
-    for each in compared:
-        _tell(each)
+    for artifact in compared:
+        _tell(artifact)
     for line in changed:
         print(f"changed: {line}")
-    if changed or any(each.lines for each in compared):
+    if changed or any(artifact.lines for artifact in compared):
         raise GateError("the bundle is not what the quantized graph says", str(arguments.bin_model))
     print("Quanti onnx and bundle result Strict check PASSED")
     return 0

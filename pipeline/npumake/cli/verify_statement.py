@@ -30,10 +30,10 @@ def verify_statement(arguments: argparse.Namespace) -> int:
     statement, signer = _statement(file, project or Path.cwd(), arguments.signed)
     content = digest.of_file(artifact)
     if content != statement.digest:
-        what = (
+        message = (
             f"not the file of the statement: SHA-256 {content[:12]}…, not {statement.digest[:12]}…"
         )
-        raise GateError(what, str(artifact), f"the statement is {file}")
+        raise GateError(message, str(artifact), f"the statement is {file}")
     print(f"{artifact.name}: SHA-256 {content}, as the statement says")
     print(f"statement: {signer}")
     _check_chain(artifact, statement)
@@ -47,10 +47,10 @@ def verify_statement(arguments: argparse.Namespace) -> int:
 
 def _beside(artifact: Path) -> Path:
     files = [artifact.with_name(artifact.name + suffix) for suffix in SUFFIXES]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
+    statement_file = next((file for file in files if file.is_file()), None)
+    if statement_file is None:
         raise ProjectError("the file has no statement", str(files[-1]), NO_STATEMENT)
-    return found
+    return statement_file
 
 
 def _project_around(artifact: Path) -> Path | None:
@@ -72,8 +72,8 @@ def _statement(file: Path, project: Path, must_be_signed: bool) -> tuple[Stateme
             raise GateError("the statement is not signed", str(file), "npumake attest --sign")
         return statement, "not signed"
     if envelope.verdict.standing != "trusted":
-        what = str(envelope.verdict).replace("its record", "the statement")
-        raise GateError(what, str(file), "trust.yaml says whose signatures are read")
+        message = str(envelope.verdict).replace("its record", "the statement")
+        raise GateError(message, str(file), "trust.yaml says whose signatures are read")
     if envelope.type != STATEMENT:
         raise ProjectError(f"a signed {envelope.type}, not a statement", str(file), NO_STATEMENT)
     return read_statement(envelope.payload, str(file)), str(envelope.verdict)
@@ -104,8 +104,8 @@ def _check_chain(artifact: Path, statement: Statement) -> None:
     links = links_of(chain)
     for name, link in links.items():
         if link != expected.get(name):
-            what = f"`{name}` in the chain of the file is not that of the statement"
-            raise GateError(what, str(artifact))
+            message = f"`{name}` in the chain of the file is not that of the statement"
+            raise GateError(message, str(artifact))
     print(f"chain: {len(links)} links down to {', '.join(trained)}, as the statement says")
 
 
@@ -138,8 +138,8 @@ def _rebuild(project: Path, statement: Statement, artifact: Path) -> None:
         return
     tensor = difference.tensor or "its first artifact is not here, so that no tensor can be named"
     hint = f"since the statement: {', '.join(notes)}" if notes else ""
-    what = f"the rebuilt file differs, first in `{difference.node}`: {tensor}"
-    raise GateError(what, str(artifact), hint)
+    message = f"the rebuilt file differs, first in `{difference.node}`: {tensor}"
+    raise GateError(message, str(artifact), hint)
 
 
 def _node(build: Build, statement: Statement) -> Node:
@@ -150,5 +150,5 @@ def _node(build: Build, statement: Statement) -> Node:
         if (node.variant, node.target) == (statement.variant, statement.target):
             return node
     variant = f"@{statement.variant}" if statement.variant else ""
-    what = f"the project does not build `{statement.target}{variant}`"
-    raise GateError(what, str(build.directory))
+    message = f"the project does not build `{statement.target}{variant}`"
+    raise GateError(message, str(build.directory))

@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_unknown(at)
     command = [sys.executable, "-P", "-m", "npumake", "build"]
     command += [*(["-n", str(arguments.n)] if arguments.n else []), *arguments.tasks]
-    known = _facts(at)
+    facts = _facts(at)
     watching = _watching(at, {})
     while True:
         stamps = _stamps(at, watching)
-        known = _built(at, command, known)
+        facts = _built(at, command, facts)
         watching, before = _watching(at, watching), watching
         if watching != before:  # files that are new to us are taken as they are now
             stamps = {path: stamps.get(path, new) for path, new in _stamps(at, watching).items()}
@@ -66,10 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
     """Raises ProjectError for a name without a project, and where there is none at all."""
-    for here, names in at.items():
-        projects = [directory.name for directory in project_directories(here)]
+    for top, names in at.items():
+        projects = [directory.name for directory in project_directories(top)]
         if not projects:
-            raise ProjectError("no project here", str(here), NOWHERE)
+            raise ProjectError("no project here", str(top), NOWHERE)
         for name in names:
             project = _project(name)
             if project not in projects and "*" not in name:
@@ -82,9 +82,9 @@ def _project(name: str) -> str:
 
 
 def _directories(at: Mapping[Path, Sequence[str]]) -> Iterator[Path]:
-    for here, names in at.items():
+    for top, names in at.items():
         chosen = {_project(name) for name in names}
-        for directory in project_directories(here):
+        for directory in project_directories(top):
             if not names or directory.name in chosen or any("*" in name for name in names):
                 yield directory
 
@@ -143,7 +143,7 @@ def _wait(
 
 
 def _built(
-    at: Mapping[Path, Sequence[str]], command: Sequence[str], known: Mapping[str, Facts]
+    at: Mapping[Path, Sequence[str]], command: Sequence[str], earlier: Mapping[str, Facts]
 ) -> dict[str, Facts]:
     """Builds in a process of its own, since Python keeps the modules of hooks and operators; prints
     the differences to the `known` facts and returns the new ones."""
@@ -151,9 +151,9 @@ def _built(
     facts = _facts(at)
     if code not in (0, GATE_UNMET):
         SCREEN.line(f"the build failed ({code}): save again, and it is built again", "yellow")
-    _print_changes(known, facts, code)
-    names = {*known, *facts}
-    return {name: {**known.get(name, {}), **facts.get(name, {})} for name in names}
+    _print_changes(earlier, facts, code)
+    names = {*earlier, *facts}
+    return {name: {**earlier.get(name, {}), **facts.get(name, {})} for name in names}
 
 
 def _facts(at: Mapping[Path, Sequence[str]]) -> dict[str, Facts]:
@@ -183,15 +183,15 @@ def _artifacts(build: Build) -> dict[str, dict[str, Path]]:
     return groups
 
 
-def _print_changes(known: Mapping[str, Facts], facts: Mapping[str, Facts], code: int) -> None:
+def _print_changes(earlier: Mapping[str, Facts], facts: Mapping[str, Facts], code: int) -> None:
     """The differences of the sections that both builds have."""
     from npumake.cli.diff import difference_lines
     from npumake.report.diff import FileDifference, of_facts
 
     compared = changed = False
-    for name in sorted(known.keys() & facts.keys()):
-        common = known[name].keys() & facts[name].keys()
-        old, new = ({each: side[name][each] for each in common} for side in (known, facts))
+    for name in sorted(earlier.keys() & facts.keys()):
+        common = earlier[name].keys() & facts[name].keys()
+        old, new = ({entry: side[name][entry] for entry in common} for side in (earlier, facts))
         sections = of_facts(dict(sorted(old.items())), dict(sorted(new.items())))
         compared, changed = compared or bool(common), changed or bool(sections)
         for line in difference_lines(FileDifference(name, sections)) if sections else ():

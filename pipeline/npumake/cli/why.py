@@ -33,9 +33,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     chosen: dict[str, NodeState] = {}
-    for here, names in places(arguments.nodes).items():
+    for directory, names in places(arguments.nodes).items():
         states: dict[str, NodeState] = {}
-        for build in selected(here, []):
+        for build in selected(directory, []):
             if arguments.remote:
                 refuse_no_remote(build.memory)
             states |= build.states(arguments.remote)
@@ -45,18 +45,18 @@ def run(arguments: argparse.Namespace) -> int:
         document = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
         print(digest.text(document, indent=1))
         return 0
-    print(_text(chosen, everything=bool(arguments.nodes)))
+    print(_text(chosen, is_complete=bool(arguments.nodes)))
     return 0
 
 
-def _text(states: dict[str, NodeState], everything: bool) -> str:
-    """The changed nodes and the number of nodes behind them; or `everything`."""
+def _text(states: dict[str, NodeState], is_complete: bool) -> str:
+    """The changed nodes and the number of nodes behind them; all nodes with `is_complete`."""
     lines: list[str] = []
     following = 0
     for name, state in states.items():
-        if not everything and state.status == "current":
+        if not is_complete and state.status == "current":
             continue
-        if not everything and state.follows:
+        if not is_complete and state.follows:
             following += 1
             continue
         lines += [f"{name}  {state.status}", *(f"  {reason}" for reason in state.reasons)]

@@ -29,7 +29,7 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
 
 
 def _torq(model: bytes, target: Target) -> tuple[bytes, Members]:
-    (data,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
+    (data,) = adapted(ADAPTERS["torq"], tosa(model), target.backend_options).values()
     return data, {}
 
 
@@ -56,7 +56,7 @@ def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Member
     notes of a detector."""
     graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
     try:
-        products = adapted(adapter, graph.to_bytes(), target.told)
+        products = adapted(adapter, graph.to_bytes(), target.backend_options)
     except CompilerError as error:
         raise named(error, graph) from error
     if len(products) > 1:

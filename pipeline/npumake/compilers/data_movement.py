@@ -103,7 +103,8 @@ def _framed(draft: TFLiteBuilder, step: Instruction, order: Order) -> None:
             if block[order.index(axis)]
             else None
             for block in (
-                tuple(size if each == axis else shape[each] for each in order) for size in sides
+                tuple(size if dimension == axis else shape[dimension] for dimension in order)
+                for size in sides
             )
         ]
         shape[axis] += sum(sides)
@@ -161,10 +162,10 @@ def gather(draft: TFLiteBuilder, step: Instruction) -> None:
 def sliced(draft: TFLiteBuilder, step: Instruction) -> None:
     order, shape = draft.order(step.inputs[0]), draft.grid(step.inputs[0]).shape
     spans = {axis: (start, end, by) for axis, start, end, by in step.attributes["spans"]}
-    laid = [spans.get(axis, (0, shape[axis], 1)) for axis in order]
-    ends = [0 if end is None else end for _, end, _ in laid]
-    columns = ([start for start, _, _ in laid], ends, [by for _, _, by in laid])
-    mask = sum(1 << at for at, (_, end, _) in enumerate(laid) if end is None)
+    ordered = [spans.get(axis, (0, shape[axis], 1)) for axis in order]
+    ends = [0 if end is None else end for _, end, _ in ordered]
+    columns = ([start for start, _, _ in ordered], ends, [by for _, _, by in ordered])
+    mask = sum(1 << at for at, (_, end, _) in enumerate(ordered) if end is None)
     named = zip(("begin", "end", "strides"), columns, strict=True)
     parameters = [draft.constant(f"{step.name}_{n}", np.array(v, np.int32)) for n, v in named]
     output = draft.make(step.outputs[0], order)

@@ -39,9 +39,9 @@ def _largest_along(
         called = f"{step.outputs[0]}_{axis}_{number}"
         part = _slice(draft, step, index, called, (axis, number, taps))
         if number:
-            both = draft.hidden(step.inputs[0], plain(4), f"{called}_largest", shape)
-            draft.draw("MAXIMUM", [largest, part], [both])
-            part = both
+            pooled = draft.hidden(step.inputs[0], plain(4), f"{called}_largest", shape)
+            draft.draw("MAXIMUM", [largest, part], [pooled])
+            part = pooled
         largest = part
     return largest
 

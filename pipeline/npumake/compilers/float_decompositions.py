@@ -36,7 +36,7 @@ def written_out(
         if alone is None:
             steps.append(step)
             continue
-        nodes |= {str(each.name): each for each in alone.nodes()}
+        nodes |= {str(node.name): node for node in alone.nodes()}
         simpler = lowered(alone, "twice")
         tensors |= {name: tensor for name, tensor in simpler.tensors.items() if name not in tensors}
         steps += simpler.instructions
@@ -62,7 +62,7 @@ def _simpler(
         alone = decomposed(alone, supported)
     except GraphError:  # the body does not fit; the error then names the node itself
         return None
-    is_known = all(each.op_type in supported and not each.domain for each in alone.nodes())
+    is_known = all(node.op_type in supported and not node.domain for node in alone.nodes())
     return alone if is_known and alone.to_bytes() != before else None
 
 

@@ -17,7 +17,7 @@ from npumake.compilers.tflite_builder import Order, TFLiteBuilder
 from npumake.graph import Node, attribute
 
 
-class Line(NamedTuple):
+class FloatStep(NamedTuple):
     """A chain of operators for one node; each output has the shape and type of the node's."""
 
     draft: TFLiteBuilder
@@ -38,9 +38,9 @@ class Line(NamedTuple):
         self.draft.draw(kind, inputs, [self.draft.make(self.step.outputs[0], self.order)])
 
 
-def _line(draft: TFLiteBuilder, step: Instruction) -> tuple[Line, int]:
+def _line(draft: TFLiteBuilder, step: Instruction) -> tuple[FloatStep, int]:
     order = draft.order(step.inputs[0])
-    return Line(draft, step, order), draft.read(step.inputs[0], order)
+    return FloatStep(draft, step, order), draft.read(step.inputs[0], order)
 
 
 def hard_sigmoid(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:

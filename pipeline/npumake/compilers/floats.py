@@ -15,7 +15,7 @@ from npumake.compilers.float_decompositions import MAX_STEPS
 from npumake.compilers.operators import OPERATORS, reduced
 from npumake.compilers.resizes import resized
 from npumake.compilers.tflite_builder import TFLiteBuilder, plain
-from npumake.compilers.windows import MAX_MATMUL_AXES
+from npumake.compilers.tflite_conv import MAX_MATMUL_AXES
 from npumake.engine.quantized_node import Operand, QuantizedConstant, QuantizedNode, is_constant
 from npumake.engine.rules import RULES
 from npumake.engine.tflite_rules import rules_of

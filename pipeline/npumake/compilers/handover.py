@@ -63,8 +63,8 @@ class Handover:
                 (folder / name).write_bytes(data)
             except OSError as error:
                 hint = "TMPDIR names another folder for temporary files"
-                what = f"no room for the hand-over: {error.strerror}"
-                raise CacheError(what, hint=hint) from error
+                message = f"no room for the hand-over: {error.strerror}"
+                raise CacheError(message, hint=hint) from error
             names.append(name)
         return tuple(names)
 

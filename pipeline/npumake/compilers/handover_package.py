@@ -27,8 +27,14 @@ from npumake.compilers.handover import SCRIPT
 from npumake.data.input_samples import InputSamples, ModelInput
 from npumake.data.snapshot_file import SnapshotFile, snapshot_file
 from npumake.dialects.edgefirst.handover import METADATA
-from npumake.dialects.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
-from npumake.dialects.tools import handed as document_of
+from npumake.dialects.handover import (
+    CALIBRATION,
+    PRODUCTS,
+    ClosedTool,
+    HandoverDocument,
+    HandoverRequest,
+)
+from npumake.dialects.tools import complete_document
 from npumake.errors import ProjectError, Route
 from npumake.frontends import read_model
 from npumake.graph import downgraded, files_beside
@@ -41,7 +47,7 @@ MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the
 NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
 
-def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
+def model_names(tool: ClosedTool, sources: SourceFiles) -> tuple[str, str | None]:
     """The model's files in the hand-over: the model, and Caffe's weights.
 
     A format that the tool does not read becomes an ONNX model. Raises ProjectError for a tool that
@@ -52,9 +58,9 @@ def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
     if suffix not in tool.models and ONNX in tool.models:
         return MODEL + ONNX, None
     if suffix not in tool.models:
-        what = f"{tool.name} does not read {suffix} files"
+        message = f"{tool.name} does not read {suffix} files"
         hint = f"it reads {', '.join(tool.models)}"
-        raise ProjectError(what, Route("model.path"), hint)
+        raise ProjectError(message, Route("model.path"), hint)
     return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
 
 
@@ -66,7 +72,7 @@ def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
     }
 
 
-def own_snapshot(tool: Tool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
+def own_snapshot(tool: ClosedTool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
     """A snapshot of the project's samples for a tool that takes one. None where the project names
     its own, or a sample does not fit into one."""
     if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
@@ -75,14 +81,14 @@ def own_snapshot(tool: Tool, sets: Sequence[InputSamples]) -> SnapshotFile | Non
 
 
 def files(
-    tool: Tool,
+    tool: ClosedTool,
     request: HandoverRequest,
     sources: SourceFiles,
     sets: Sequence[InputSamples],
     snapshot: SnapshotFile | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the hand-over, created on demand. Raises PipelineError."""
-    handover, command = document_of(tool, request), tool.command(request.named)
+    handover, command = complete_document(tool, request), tool.command(request.command_names)
     dumped = yaml.safe_dump(handover.document, sort_keys=False, width=YAML_WIDTH)
     yield tool.config, dumped.encode()
     yield from _model(request, sources)
@@ -122,8 +128,8 @@ def _in_onnx(model: SourceFile, weights: Sequence[SourceFile], request: Handover
     that its opset cannot express, ProjectError for one that is quantized already."""
     graph = read_model(model.read(), model.name, weights)
     if graph.nodes("QuantizeLinear"):
-        what = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
-        raise ProjectError(what, Route("model.path"), "hand over the float model")
+        message = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
+        raise ProjectError(message, Route("model.path"), "hand over the float model")
     accepts = request.target.accepts
     if accepts is None:
         return graph.to_bytes()
@@ -140,7 +146,7 @@ def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:
 
 
 def _samples(
-    tool: Tool, folders: Mapping[str, str], sets: Sequence[InputSamples]
+    tool: ClosedTool, folders: Mapping[str, str], sets: Sequence[InputSamples]
 ) -> Iterator[tuple[str, bytes]]:
     for samples in sets:
         for index, item in enumerate(samples.items()):
@@ -157,7 +163,9 @@ def _npy(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def _readme(tool: Tool, request: HandoverRequest, handover: Handed, command: Sequence[str]) -> str:
+def _readme(
+    tool: ClosedTool, request: HandoverRequest, handover: HandoverDocument, command: Sequence[str]
+) -> str:
     product = tool.product.format(prefix=request.prefix)
     how = (
         f"./{SCRIPT} runs, where the vendor's toolchain is installed:\n\n"
@@ -165,7 +173,7 @@ def _readme(tool: Tool, request: HandoverRequest, handover: Handed, command: Seq
         if command
         else f"It runs in EdgeFirst Studio: give it these files. It makes {product}."
     )
-    missing = "".join(f"  {what}\n" for what in handover.left_out)
+    missing = "".join(f"  {omission}\n" for omission in handover.omissions)
     omissions = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
     return (
         f"A model for {request.target.name}, to be compiled by {tool.name}.\n\n{how}\n{omissions}\n"

@@ -65,8 +65,8 @@ def _ignored(node: Node) -> list[str]:
 
 def _as_gathers(graph: Graph, node: Node) -> None:
     if ignored := _ignored(node):
-        what = f"OpenVINO ignores {ignored[0]} of `{node.name}`"
-        raise GraphError(what, hint=HINT)
+        message = f"OpenVINO ignores {ignored[0]} of `{node.name}`"
+        raise GraphError(message, hint=HINT)
     x, rule = node.inputs[0], attribute(node, "nearest_mode", "round_prefer_floor")
     assert x is not None
     before, after = shape(x), shape(node.outputs[0])
@@ -86,8 +86,10 @@ def _is_counted(node: Node) -> bool:
 
 def _as_conv(graph: Graph, node: Node) -> None:
     if attribute(node, "ceil_mode", 0):
-        what = f"OpenVINO averages `{node.name}` wrongly: its windows overhang the pads it counts"
-        raise GraphError(what, hint="export the pool with ceil_mode = 0")
+        message = (
+            f"OpenVINO averages `{node.name}` wrongly: its windows overhang the pads it counts"
+        )
+        raise GraphError(message, hint="export the pool with ceil_mode = 0")
     x = node.inputs[0]
     assert x is not None
     kernel, channels = attribute(node, "kernel_shape"), shape(x)[1]

@@ -13,7 +13,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction
 from npumake.bundle.program import Tensor as Grid
-from npumake.compilers import data_movement, rearranging, windows
+from npumake.compilers import data_movement, rearranging, tflite_conv
 from npumake.compilers.clamps import clamped, refused, regrid
 from npumake.compilers.flatfile import NUMBERS, Fields
 from npumake.compilers.resizes import resized
@@ -56,10 +56,12 @@ def _prelu(draft: TFLiteBuilder, step: Instruction) -> None:
     slope = array(draft.nodes[step.name].inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
-    laid = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
-    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA needs one axis less, LiteRT broadcasts
-    grid = Grid(laid.shape, "int8", float(scale))
-    slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(laid), grid)
+    ordered = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
+    ordered = (
+        ordered[0] if ordered.shape[0] == 1 else ordered
+    )  # TOSA needs one axis less, LiteRT broadcasts
+    grid = Grid(ordered.shape, "int8", float(scale))
+    slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(ordered), grid)
     draft.draw("PRELU", [draft.read(step.inputs[0], order), slopes], [draft.make(name, order)])
 
 
@@ -97,7 +99,7 @@ def _lookup(draft: TFLiteBuilder, step: Instruction) -> None:
 def _softmax(draft: TFLiteBuilder, step: Instruction) -> None:
     axis, order = step.attributes["axis"], draft.order(step.inputs[0])
     if order[-1] != axis:
-        order = (*(each for each in order if each != axis), axis)
+        order = (*(other for other in order if other != axis), axis)
     read, output = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
     draft.draw("SOFTMAX", [read], [output], {0: ("f", 1.0)})
 
@@ -146,8 +148,8 @@ def arg_max(draft: TFLiteBuilder, step: Instruction) -> None:
     read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
     read = _complement(draft, step, read, order) if step.op == "arg_min" else read
     inputs = [read, draft.constant(f"{name}_axis", where)]
-    left = [each for each in order if each != axis]
-    rest = tuple(each - (each > axis) for each in left)
+    left = [other for other in order if other != axis]
+    rest = tuple(other - (other > axis) for other in left)
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
     options: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:
@@ -188,19 +190,19 @@ OPERATORS: Mapping[str, Callable[[TFLiteBuilder, Instruction], None]] = {
     "add_twice": _binary("ADD"),
     "arg_max": arg_max,
     "arg_min": arg_max,
-    "average_twice": windows.pooled("AVERAGE_POOL_2D"),
+    "average_twice": tflite_conv.pooled("AVERAGE_POOL_2D"),
     "concat": data_movement.concat,
     "constant": _constant,
-    "conv": windows.conv,
-    "conv_transpose": windows.conv_transpose,
+    "conv": tflite_conv.conv,
+    "conv_transpose": tflite_conv.conv_transpose,
     "depth_to_space": rearranging.depth_to_space,
     "dequantize": _as_it_lies("DEQUANTIZE"),
-    "fully_connected_twice": windows.matmul,
+    "fully_connected_twice": tflite_conv.matmul,
     "gather": data_movement.gather,
     "lookup": _lookup,
-    "matmul": windows.matmul,
+    "matmul": tflite_conv.matmul,
     "max": extreme("REDUCE_MAX"),
-    "max_pool": windows.pooled("MAX_POOL_2D"),
+    "max_pool": tflite_conv.pooled("MAX_POOL_2D"),
     "maximum": rearranging.selected("MAXIMUM"),
     "mean": reduced("MEAN"),
     "min": extreme("REDUCE_MIN"),

@@ -19,7 +19,7 @@ from npumake.lifetime.parent import run_supervised
 MAX_LINES = 12  # of a failing compiler's output: its errors, or the last lines
 MAX_LINE_LETTERS = 300  # of such a line
 FRAME = re.compile(r"#\d+ 0x[0-9a-f]+ ((?:mlir|llvm)::(?!sys::)[\w:]+)")
-_LIMIT: ContextVar[float | None] = ContextVar("limit", default=None)
+_TIME_LIMIT_S: ContextVar[float | None] = ContextVar("limit", default=None)
 
 
 class CompilerError(StageError):
@@ -33,11 +33,11 @@ class SlowError(StageError):
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Inside, `run_python` stops a process and all its children after this many seconds."""
-    token = _LIMIT.set(seconds)
+    token = _TIME_LIMIT_S.set(seconds)
     try:
         yield
     finally:
-        _LIMIT.reset(token)
+        _TIME_LIMIT_S.reset(token)
 
 
 def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> str:
@@ -53,13 +53,15 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
 def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of the command. It ends with its children when this process
     ends. Raises SlowError beyond a limit."""
-    limit, environment = _LIMIT.get(), {**os.environ, "TMPDIR": str(folder)}
+    limit, environment = _TIME_LIMIT_S.get(), {**os.environ, "TMPDIR": str(folder)}
     try:
-        done = run_supervised(command, limit, folder, environment)
+        completed = run_supervised(command, limit, folder, environment)
     except subprocess.TimeoutExpired as error:
         raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
-    stdout, stderr = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
-    return done.returncode, stdout, stderr
+    stdout, stderr = (
+        data.decode("utf-8", "replace") for data in (completed.stdout, completed.stderr)
+    )
+    return completed.returncode, stdout, stderr
 
 
 def refuse_failure(
@@ -101,5 +103,5 @@ def require(distribution: str) -> str:
     try:
         return version(distribution)
     except PackageNotFoundError as error:
-        what = f"this target needs {distribution}, which is not installed"
-        raise StageError(what, None, install_line(distribution)) from error
+        message = f"this target needs {distribution}, which is not installed"
+        raise StageError(message, None, install_line(distribution)) from error

@@ -28,12 +28,12 @@ def missing_compiler(backend: str, command: str | None = None) -> StageError | N
     """What is missing to compile for `backend`, with the line that installs it; None if all is
     there. `command` is the vendor's tool, where that compiles."""
     if command is not None:
-        found = shutil.which(command)
-        return None if found else StageError(f"`{command}` is not on PATH", None, NO_TOOL_HINT)
+        executable = shutil.which(command)
+        return None if executable else StageError(f"`{command}` is not on PATH", None, NO_TOOL_HINT)
     for distribution in REQUIRED.get(backend, ()):
         if not installed_version(distribution):
-            what = f"this target needs {distribution}, which is not installed"
-            return StageError(what, None, install_line(distribution))
+            message = f"this target needs {distribution}, which is not installed"
+            return StageError(message, None, install_line(distribution))
     adapter = ADAPTERS.get(backend)
     return absent(adapter) if adapter is not None and not versions(adapter) else None
 

@@ -97,10 +97,10 @@ def _refusals(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
 def _all_of(refusals: Mapping[str, GraphError], graph: Graph) -> GraphError:
     """One error with a line per node. Its hint was tried before."""
     first, *others = [error.what for error in refusals.values()]
-    what = "\n  ".join([f"{len(refusals)} nodes cannot be in a .tflite:", first, *others])
+    message = "\n  ".join([f"{len(refusals)} nodes cannot be in a .tflite:", first, *others])
     free = [name for name in refusals if has_float(graph, name)]
     hint = HYBRID if len(free) < len(refusals) else f"leave it to the CPU: {_cpu(free)}"
-    return GraphError(what if others else first, None, hint)
+    return GraphError(message if others else first, None, hint)
 
 
 HYBRID = "choose a target with a .hybrid, where the CPU runs any operator of ONNX"

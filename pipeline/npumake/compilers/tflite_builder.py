@@ -160,9 +160,9 @@ class TFLiteBuilder:
         self, grid: Grid, order: Order, called: str, shape: Sequence[int] | None = None
     ) -> int:
         dims = grid.shape if shape is None else shape
-        laid = tuple(dims[axis] for axis in order)
+        ordered_dims = tuple(dims[axis] for axis in order)
         scale = () if grid.scale is None else (grid.scale,)
-        return self._add(FileTensor(called, laid, grid.dtype, None, scale, grid.zero_point))
+        return self._add(FileTensor(called, ordered_dims, grid.dtype, None, scale, grid.zero_point))
 
     def hold_constant(self, name: str, values: np.ndarray) -> None:
         """A constant that operators may read by its name, in any order."""
@@ -203,7 +203,7 @@ class TFLiteBuilder:
             layouts[order] = output
         return layouts[order]
 
-    def laid(self) -> dict[int, tuple[str, Order]]:
+    def file_orders(self) -> dict[int, tuple[str, Order]]:
         """By file index, the program's tensor and its axis order."""
         return {
             index: (name, order)
@@ -232,10 +232,10 @@ class TFLiteBuilder:
             return self.constant(f"{name}_like", np.ascontiguousarray(values), grid)
         whole = self.hidden(name, plain(len(order)), f"{name}_like", shape)
         self.reshape(self.read(name, plain(len(grid.shape))), whole)
-        laid = self.hidden(name, order, f"{name}_laid", shape)
+        ordered = self.hidden(name, order, f"{name}_laid", shape)
         perm = self.constant(f"{name}_like_perm", np.array(order, np.int32))
-        self.draw("TRANSPOSE", (whole, perm), (laid,))
-        return laid
+        self.draw("TRANSPOSE", (whole, perm), (ordered,))
+        return ordered
 
     def _laid_constant(self, name: str, order: Order) -> int:
         layouts = self._layouts.setdefault(name, {})

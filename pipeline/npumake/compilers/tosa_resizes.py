@@ -74,17 +74,17 @@ class _Sums(NamedTuple):
 
     sheet: Sheet
 
-    def both(self, kind: str, left: int, right: int) -> int:
+    def binary(self, kind: str, left: int, right: int) -> int:
         fused: Fields = {} if kind in ("MAXIMUM", "MINIMUM") else {0: ("b", 0)}
         return self.sheet.draw(kind, [left, right], self.sheet.like(left), fused)
 
     def number(self, kind: str, left: int, number: int) -> int:
-        return self.both(kind, left, self.sheet.numbers([number]))
+        return self.binary(kind, left, self.sheet.numbers([number]))
 
     def weighed(self, index: int, axis: int, places: np.ndarray, weights: np.ndarray) -> int:
         pixels = _at(self.sheet, index, axis, places.tolist())
-        laid = weights.astype(np.int32).reshape([1 if at != axis else -1 for at in range(4)])
-        return self.both("MUL", pixels, self.sheet.constant(laid))
+        kernel = weights.astype(np.int32).reshape([1 if at != axis else -1 for at in range(4)])
+        return self.binary("MUL", pixels, self.sheet.constant(kernel))
 
     def halved(self, index: int, unit: int) -> int:
         """index / unit, half away from zero, since DIV truncates."""
@@ -93,7 +93,7 @@ class _Sums(NamedTuple):
             self.number("DIV", self.number("ADD", self.number(side, index, 0), half), unit)
             for side, half in sides
         )
-        return self.both("ADD", above, below)
+        return self.binary("ADD", above, below)
 
 
 def bilinear(sheet: Sheet, operator: FileOperator) -> None:
@@ -109,5 +109,5 @@ def bilinear(sheet: Sheet, operator: FileOperator) -> None:
     for axis in SPREAD:
         low, high, weight = gemmlowp.linear_taps(codes.shape[axis], after[axis], mode)
         below = sums.weighed(total, axis, low, (1 << gemmlowp.LINEAR_BITS) - weight)
-        total = sums.both("ADD", below, sums.weighed(total, axis, high, weight))
+        total = sums.binary("ADD", below, sums.weighed(total, axis, high, weight))
     as_codes(sheet, sums.halved(total, 1 << 2 * gemmlowp.LINEAR_BITS), output)

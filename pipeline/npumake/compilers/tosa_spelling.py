@@ -82,7 +82,7 @@ def strided_slice(sheet: Sheet, operator: FileOperator) -> None:
         end[axis] = shape[axis] if is_open else last - end[axis]
         open_ends &= ~(1 << axis)
     turned = sheet.draw("REVERSE_V2", [index, sheet.numbers(backwards)], sheet.like(index))
-    numbers = [sheet.numbers(each) for each in (begin, end, by)]
+    numbers = [sheet.numbers(tensor) for tensor in (begin, end, by)]
     options = {**operator.options, 1: ("i", open_ends)}
     sheet.draw("STRIDED_SLICE", [turned, *numbers], operator.outputs[0], options)
 

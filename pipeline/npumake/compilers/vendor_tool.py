@@ -11,7 +11,7 @@ from pathlib import Path
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import MODEL, WEIGHTS
 from npumake.compilers.process import MAX_LINES, refuse_failure
-from npumake.dialects.handover import PRODUCTS, CommandNames, Tool
+from npumake.dialects.handover import PRODUCTS, ClosedTool, CommandNames
 from npumake.errors import Route, StageError
 from npumake.lifetime.parent import supervised
 from npumake.lifetime.temporaries import temporary_folder
@@ -21,7 +21,7 @@ LOG = "convert.log"
 PREFIX = "model"  # of a product that the build names
 
 
-def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = False) -> bytes:
+def vendor_made(handover: Handover, tool: ClosedTool, chip: str, profiling: bool = False) -> bytes:
     """The tool's products for the hand-over; every line of its output is shown.
 
     Raises StageError as `run_tool`.

@@ -37,14 +37,16 @@ def tool_version(command: str, argument: str) -> str:
 def answer(command: Sequence[str], as_of: int) -> str:
     """The last line of a command's output, empty where it fails; cached per `as_of`."""
     try:
-        done = run_supervised(command, MAX_SECONDS)
+        completed = run_supervised(command, MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _silent(command[0], str(error)) from error
-    if done.returncode == CANNOT_RUN:
-        raise _silent(command[0], done.stderr.decode("utf-8", "replace").strip()[-MAX_CHARACTERS:])
-    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    if completed.returncode == CANNOT_RUN:
+        raise _silent(
+            command[0], completed.stderr.decode("utf-8", "replace").strip()[-MAX_CHARACTERS:]
+        )
+    lines = completed.stdout.decode("utf-8", "replace").split("\n")
     texts = [line.strip() for line in lines if line.strip()]
-    return "" if done.returncode or not texts else texts[-1][:MAX_CHARACTERS]
+    return "" if completed.returncode or not texts else texts[-1][:MAX_CHARACTERS]
 
 
 def _silent(command: str, why: str) -> StageError:

@@ -25,9 +25,9 @@ def hold_widths(types: Types, program: Program) -> None:
         if name in planned and dtype not in planned[name]
     ]
     if wrong:
-        more = f" and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
-        what = f"the compiled file changes the type of a tensor: {', '.join(wrong[:MAX_NAMES])}"
-        raise StageError(what + more, None, "leave these types out of `quantization.types`")
+        suffix = f" and {len(wrong) - MAX_NAMES} more" if len(wrong) > MAX_NAMES else ""
+        message = f"the compiled file changes the type of a tensor: {', '.join(wrong[:MAX_NAMES])}"
+        raise StageError(message + suffix, None, "leave these types out of `quantization.types`")
 
 
 def _planned(program: Program) -> dict[str, set[str]]:

@@ -27,7 +27,7 @@ def _place(error: BaseException, files: Collection[str]) -> Place | str:
     if isinstance(error, SyntaxError) and error.filename in files:
         return Place(str(error.filename), error.lineno or 0, error.offset or 1)
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if frame.filename in files]
-    if theirs:
-        return Place(theirs[-1].filename, theirs[-1].lineno or 0, 1)
+    user_frames = [frame for frame in frames if frame.filename in files]
+    if user_frames:
+        return Place(user_frames[-1].filename, user_frames[-1].lineno or 0, 1)
     return ", ".join(sorted(files))

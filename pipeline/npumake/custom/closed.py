@@ -26,9 +26,9 @@ from npumake.custom.imports import Import, Library, imports, path_of
 from npumake.custom.register import op_implement_register, op_shape_infer_register
 from npumake.errors import ProjectError
 
-OURS = __name__.partition(".")[0]
+OWN_PACKAGE = __name__.partition(".")[0]
 # Packages that export the decorators: ours, and those of the vendors' tools.
-DOORS = (OURS, "horizon_nn", "hmct")
+DOORS = (OWN_PACKAGE, "horizon_nn", "hmct")
 LIBRARIES = frozenset({"numpy"})
 # Modules that import by a computed name, which the source does not show.
 DYNAMIC = frozenset({"__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})
@@ -122,13 +122,13 @@ def refuse_undeclared(sources: Mapping[str, bytes], declare: Declare) -> None:
             spelled = "." * statement.level + statement.module
             is_declared = library.reached(name, statement) is not None
             if is_declared and _is_open(statement):
-                what = f"`{name}` imports `{spelled}`, a declared file and a module of Python's"
-                raise ProjectError(what, statement.place, "rename the file")
+                message = f"`{name}` imports `{spelled}`, a declared file and a module of Python's"
+                raise ProjectError(message, statement.place, "rename the file")
             if not is_declared and not _is_open(statement) and statement.module not in DOOR_MODULES:
-                what = f"`{name}` imports `{spelled}`, which is not declared"
+                message = f"`{name}` imports `{spelled}`, which is not declared"
                 is_dynamic = statement.module.partition(".")[0] in DYNAMIC
                 raise ProjectError(
-                    what, statement.place, PLAIN if is_dynamic else declare(name, statement)
+                    message, statement.place, PLAIN if is_dynamic else declare(name, statement)
                 )
 
 

@@ -31,8 +31,8 @@ def compute(
             np.asarray(item) for item in (result if isinstance(result, list | tuple) else [result])
         ]
     if len(arrays) != len(node.outputs):
-        what = f"`{node.name}` ({node.op_type}) gives {len(arrays)} arrays"
-        raise StageError(f"{what}, its node {len(node.outputs)}", ", ".join(operator.files))
+        message = f"`{node.name}` ({node.op_type}) gives {len(arrays)} arrays"
+        raise StageError(f"{message}, its node {len(node.outputs)}", ", ".join(operator.files))
     for array, value in zip(arrays, node.outputs, strict=True):
         expected = dtype(value)
         if array.shape != shape(value) or not np.can_cast(array.dtype, expected, "same_kind"):

@@ -31,7 +31,7 @@ def _meant(file: Path, project: Path, statement: Import) -> list[Path]:
     folders = [file.parents[statement.level - 1]] if statement.level else [file.parent, project]
     for folder in folders:
         path = folder.joinpath(*statement.module.split(".")) if statement.module else folder
-        inside = [each for name in statement.names for each in _files(path / name)]
+        inside = [source for name in statement.names for source in _files(path / name)]
         if files := [*_files(path), *inside]:
             return files
     return []

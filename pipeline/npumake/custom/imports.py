@@ -33,10 +33,10 @@ class Library:
         for name in sorted(files):
             other = self._files.setdefault(path_of(name), name)
             if other != name:
-                what = f"`{other}` and `{name}` are one module"
-                raise ProjectError(what, name, "rename one of them")
+                message = f"`{other}` and `{name}` are one module"
+                raise ProjectError(message, name, "rename one of them")
         folders = {str(above) for path in self._files for above in PurePosixPath(path).parents}
-        self._known = {*self._files, *folders} - {"."}
+        self._paths = {*self._files, *folders} - {"."}
 
     def file(self, path: str) -> str | None:
         """The module's file; None for a folder without __init__.py."""
@@ -61,19 +61,19 @@ class Library:
         path = self.path(importer, statement.module, statement.level)
         if path is None:
             return None
-        inside = [below for name in statement.names if (below := f"{path}/{name}") in self._known]
+        inside = [below for name in statement.names if (below := f"{path}/{name}") in self._paths]
         is_bare = self.file(path) is None  # a folder without __init__.py holds only modules
         return None if is_bare and len(inside) < len(statement.names) else [path, *inside]
 
     def has(self, path: str) -> bool:
-        return path in self._known
+        return path in self._paths
 
     def _exact(self, folders: Iterable[PurePosixPath], relative: str) -> str | None:
         paths = (str(folder / relative) for folder in folders)
-        return next((path for path in paths if path in self._known), None)
+        return next((path for path in paths if path in self._paths), None)
 
     def _suffix(self, relative: str) -> str | None:
-        matches = sorted(path for path in self._known if path.endswith(f"/{relative}"))
+        matches = sorted(path for path in self._paths if path.endswith(f"/{relative}"))
         if len(matches) > 1:
             name = relative.replace("/", ".")
             raise ProjectError(f"`{name}` may be {' or '.join(matches)}", hint="rename one of them")
@@ -105,8 +105,8 @@ def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
         if name in reached:
             continue
         reached.add(name)
-        for each in imports(name, files[name]):
-            for path in library.reached(name, each) or ():
+        for import_ in imports(name, files[name]):
+            for path in library.reached(name, import_) or ():
                 waiting += filter(None, map(library.file, _way(path)))
     return reached
 

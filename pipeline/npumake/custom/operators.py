@@ -59,10 +59,10 @@ def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Ope
     for number in range(len(custom_operators)):
         for route, files in under(sources, f"{SECTION}.{number}").items():
             for file in files:
-                names = [each.name for path, each in by_path.items() if path != file.path]
+                names = [operator.name for path, operator in by_path.items() if path != file.path]
                 if file.name in names:
-                    what = f"two files of custom operators are called `{file.name}`"
-                    raise ProjectError(what, Route(route), "rename one of them")
+                    message = f"two files of custom operators are called `{file.name}`"
+                    raise ProjectError(message, Route(route), "rename one of them")
                 by_path[file.path] = file
     paths = {file.name: file.path for file in by_path.values()}
     read = {file.name: file.read() for file in by_path.values()}

@@ -52,12 +52,12 @@ def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
     """The facts about an array as stored, before the offset; `layout` is NCHW or NHWC."""
     values = np.ascontiguousarray(array)
     low, high = float(values.min()), float(values.max())
-    laid = _channels_last(values, layout)
+    channels_last = _channels_last(values, layout)
     content = digest.of_bytes(values.tobytes())
-    if laid is None:
+    if channels_last is None:
         return Fact(name, content, low, high, values.size, dtype=values.dtype.name)
-    channels = tuple(_ranges(laid))
-    margins = _margins(laid) if laid.ndim == 4 and low != high else ()
+    channels = tuple(_ranges(channels_last))
+    margins = _margins(channels_last) if channels_last.ndim == 4 and low != high else ()
     return Fact(name, content, low, high, values.size, channels, margins, values.dtype.name)
 
 
@@ -65,22 +65,22 @@ def _channels_last(values: np.ndarray, layout: str) -> np.ndarray | None:
     """(N, ..., C); None if no axis holds channels with several values each."""
     if values.ndim < 3:
         return None
-    laid = values if layout == "NHWC" else np.moveaxis(values, 1, -1)
-    channels = laid.shape[-1]
-    return laid if channels <= MAX_CHANNELS and laid.size > channels else None
+    channels_last = values if layout == "NHWC" else np.moveaxis(values, 1, -1)
+    channels = channels_last.shape[-1]
+    return channels_last if channels <= MAX_CHANNELS and channels_last.size > channels else None
 
 
-def _ranges(laid: np.ndarray) -> list[ValueRange]:
-    flat = laid.reshape(-1, laid.shape[-1])
+def _ranges(values: np.ndarray) -> list[ValueRange]:
+    flat = values.reshape(-1, values.shape[-1])
     return [
         ValueRange(float(low), float(high))
         for low, high in zip(flat.min(axis=0), flat.max(axis=0), strict=True)
     ]
 
 
-def _margins(laid: np.ndarray) -> tuple[Margin, ...]:
-    """The margins in the order of SIDES; `laid` is (N, H, W, C)."""
-    rows, columns = np.moveaxis(laid, 1, 0), np.moveaxis(laid, 2, 0)
+def _margins(values: np.ndarray) -> tuple[Margin, ...]:
+    """The margins in the order of SIDES; `values` is (N, H, W, C)."""
+    rows, columns = np.moveaxis(values, 1, 0), np.moveaxis(values, 2, 0)
     return tuple(_margin(lines) for lines in (rows, rows[::-1], columns, columns[::-1]))
 
 

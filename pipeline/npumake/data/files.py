@@ -93,8 +93,8 @@ def _check_numbers(array: np.ndarray, name: str) -> None:
 def _check_shape(array: np.ndarray, name: str, shape: tuple[int, ...]) -> None:
     if array.shape in (shape, shape[1:]) and (array.shape == shape or shape[0] == 1):
         return
-    what = f"a sample of shape {list(array.shape)}, the input takes {list(shape)}"
-    raise ProjectError(what, name, _hint(array, name, shape))
+    message = f"a sample of shape {list(array.shape)}, the input takes {list(shape)}"
+    raise ProjectError(message, name, _hint(array, name, shape))
 
 
 def _hint(array: np.ndarray, name: str, shape: tuple[int, ...]) -> str:
@@ -119,8 +119,8 @@ def _check_type(array: np.ndarray, name: str, spec: InputSpec, is_meant: bool) -
     if not spec.offset and (stored != "uint8" or is_meant) and _holds(array, spec.dtype):
         return
     allowed = IMAGE_TYPES[:2] if spec.offset else (spec.dtype,)
-    what = f"a sample of {stored}, the input takes {' or '.join(allowed)}"
-    raise ProjectError(what, name, _how_to_cast(stored, spec))
+    message = f"a sample of {stored}, the input takes {' or '.join(allowed)}"
+    raise ProjectError(message, name, _how_to_cast(stored, spec))
 
 
 def _holds(array: np.ndarray, dtype: str) -> bool:
@@ -129,8 +129,8 @@ def _holds(array: np.ndarray, dtype: str) -> bool:
     if array.dtype.kind not in "biuf" or kind not in "biuf":
         return False
     if kind == "f":
-        most = MAX_EXACT_INTEGER if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
-        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= most
+        max_value = MAX_EXACT_INTEGER if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
+        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= max_value
     with np.errstate(invalid="ignore"):
         return bool((array.astype(dtype).astype(np.float64) == array.astype(np.float64)).all())
 

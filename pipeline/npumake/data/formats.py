@@ -20,7 +20,7 @@ from npumake.data.pictures import pixels
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MAX_HEADER = 1000  # bytes of a .npy header; numeric arrays need less
+MAX_HEADER_BYTES = 1000  # bytes of a .npy header; numeric arrays need less
 MAX_MEMBER_BYTES = 1 << 28  # of one member of an archive
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -69,7 +69,7 @@ def npy(data: bytes, name: str, _how: Files, _spec: InputSpec) -> np.ndarray:
     try:
         read_header = HEADERS[np.lib.format.read_magic(file)]
         with _PARSER:
-            shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
+            shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER_BYTES)
         if min(shape, default=0) < 0:  # reshape would accept -1
             raise ValueError(f"a shape of {shape}")
         flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects

@@ -27,7 +27,7 @@ def pil_center_crop(image: np.ndarray, to: steps.PilCenterCrop) -> np.ndarray:
     return _cropped(image, top, left, height, width)
 
 
-def long_side_crop(image: np.ndarray, _: steps.Nothing) -> np.ndarray:
+def long_side_crop(image: np.ndarray, _: steps.NoOptions) -> np.ndarray:
     height, width = as_image(image).shape[:2]
     side = min(height, width)
     return _cropped(image, (height - side) // 2, (width - side) // 2, side, side)

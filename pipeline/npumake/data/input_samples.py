@@ -228,8 +228,8 @@ def _snapshots(
 def _refuse_contradictions(name: str, how: Files, route: str) -> None:
     for other in ("files", "random", "member", "dtype", "transforms", "normalized", "stacked"):
         if how.snapshot is not None and getattr(how, other):
-            what = f"`{other}` beside a snapshot"
-            raise ProjectError(what, Route(f"{route}.{other}"), "leave it out")
+            message = f"`{other}` beside a snapshot"
+            raise ProjectError(message, Route(f"{route}.{other}"), "leave it out")
     sources = (how.files, how.snapshot, how.random)
     if sum(source is not None for source in sources) != 1:
         hint = "give `files`, a `snapshot`, or `random` for noise"

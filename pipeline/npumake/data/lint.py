@@ -24,14 +24,14 @@ MAX_WILD_SHARE = 0.25
 Kind = Literal["few", "blank", "duplicate", "range", "preprocessing", "wild", "constant", "padding"]
 
 
-class Finding(NamedTuple):
+class SampleFinding(NamedTuple):
     kind: Kind
     what: str
 
 
 def findings(
     facts: Sequence[Fact], allowed: tuple[float, float] | None = None, slack: float = 0.0
-) -> Iterator[Finding]:
+) -> Iterator[SampleFinding]:
     """The findings about one input's samples, worst first.
 
     `allowed` is (lowest, highest); values may exceed it by `slack`. Samples of a single number,
@@ -45,19 +45,19 @@ def findings(
             if f.low < low - slack or f.high > high + slack
         ]
         if outside:
-            yield Finding("range", f"values outside {low:g}..{high:g}: {_listed(outside)}")
+            yield SampleFinding("range", f"values outside {low:g}..{high:g}: {_listed(outside)}")
     images = [f for f in facts if f.size > 1]
     if blank := [f"{f.name} ({f.low:g})" for f in images if f.low == f.high]:
-        yield Finding("blank", f"samples with one value all over: {_listed(blank)}")
+        yield SampleFinding("blank", f"samples with one value all over: {_listed(blank)}")
     if copies := list(_copies(images)):
-        yield Finding("duplicate", f"the same sample more than once: {_listed(copies)}")
+        yield SampleFinding("duplicate", f"the same sample more than once: {_listed(copies)}")
     if allowed is None or not np.isfinite(allowed).all():
         yield from _wild(images)
     yield from _constant_channels(images)
     yield from _padding(images)
     if len(facts) < MIN_SAMPLES:
         count = f"{len(facts)} sample{'s' * (len(facts) != 1)}"
-        yield Finding("few", f"{count}, at least {MIN_SAMPLES} are needed")
+        yield SampleFinding("few", f"{count}, at least {MIN_SAMPLES} are needed")
 
 
 def _copies(facts: Iterable[Fact]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _copies(facts: Iterable[Fact]) -> Iterator[str]:
             yield f"{fact.name} = {original}"
 
 
-def _wild(facts: Sequence[Fact]) -> Iterator[Finding]:
+def _wild(facts: Sequence[Fact]) -> Iterator[SampleFinding]:
     """Samples far outside the range of the others, as a whole or in one channel."""
     if len(facts) < MIN_SAMPLES:
         return
@@ -84,7 +84,9 @@ def _wild(facts: Sequence[Fact]) -> Iterator[Finding]:
         middle = np.median([fact.low for fact in facts]), np.median([fact.high for fact in facts])
         listed = _listed([f"{name} ({text})" for name, text in named.items()])
         usual = f"most samples are within {middle[0]:g}..{middle[1]:g}"
-        yield Finding("wild", f"samples far out of the range of the others: {listed}; {usual}")
+        yield SampleFinding(
+            "wild", f"samples far out of the range of the others: {listed}; {usual}"
+        )
 
 
 def _outliers(ranges: Sequence[ValueRange]) -> list[str]:
@@ -104,7 +106,7 @@ def _outliers(ranges: Sequence[ValueRange]) -> list[str]:
     return [f"{low:g}..{high:g}" if is_wild else "" for (low, high), is_wild in judged]
 
 
-def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:
+def _constant_channels(facts: Sequence[Fact]) -> Iterator[SampleFinding]:
     """Channels with one constant value in all samples, if other channels vary."""
     if len(facts) < 2 or min(len(fact.channels) for fact in facts) < 2:
         return
@@ -115,10 +117,12 @@ def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:
         if len(set(ranges)) == 1 and ranges[0].is_constant
     ]
     if dead and len(dead) < len(by_channel):
-        yield Finding("constant", f"channels with one value in {_span(facts)}: {_listed(dead)}")
+        yield SampleFinding(
+            "constant", f"channels with one value in {_span(facts)}: {_listed(dead)}"
+        )
 
 
-def _padding(facts: Sequence[Fact]) -> Iterator[Finding]:
+def _padding(facts: Sequence[Fact]) -> Iterator[SampleFinding]:
     """Equal constant margins in all samples."""
     if len(facts) < MIN_SAMPLES or not all(fact.margins for fact in facts):
         return
@@ -131,7 +135,7 @@ def _padding(facts: Sequence[Fact]) -> Iterator[Finding]:
             of = "/".join(f"{number:g}" for number in dict.fromkeys(value))
             sides.append(f"{lines} {'line' if lines == 1 else 'lines'} of {of} at the {side}")
     if sides:
-        yield Finding("padding", f"the same padding in {_span(facts)}: {', '.join(sides)}")
+        yield SampleFinding("padding", f"the same padding in {_span(facts)}: {', '.join(sides)}")
 
 
 def _span(facts: Sequence[Fact]) -> str:
@@ -139,5 +143,5 @@ def _span(facts: Sequence[Fact]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    suffix = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + suffix

@@ -35,6 +35,6 @@ def _along(values: PerChannel, axis: int, sample: np.ndarray) -> np.ndarray:
     """The values as float64, shaped to broadcast along `axis`."""
     array = np.asarray(values, np.float64).reshape(-1)
     if array.size not in (1, sample.shape[axis]):
-        what = f"{array.size} values for {sample.shape[axis]} channels"
-        raise ProjectError(what, hint="give one number for all channels, or one per channel")
+        message = f"{array.size} values for {sample.shape[axis]} channels"
+        raise ProjectError(message, hint="give one number for all channels, or one per channel")
     return array.reshape([-1 if index == axis else 1 for index in range(sample.ndim)])

@@ -35,8 +35,8 @@ def pixels(
             image = ImageOps.exif_transpose(opened) if upright else opened
             array = np.asarray(_eight_bits(image, name, deep).convert(mode))
     except _BOMB as error:
-        what = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
-        raise ProjectError(what, name, "resize it to what the model sees") from error
+        message = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
+        raise ProjectError(message, name, "resize it to what the model sees") from error
     except UnidentifiedImageError:
         raise ProjectError("not a JPEG, PNG or BMP image", name) from None
     except _NO_IMAGE as error:

@@ -49,8 +49,8 @@ def from_raw(
     height, width = size
     expected = width * height * SAMPLES[form] / 2
     if values.size != expected:
-        what = f"{values.size} values of {dtype} are no {form} image of {width}x{height}"
-        raise ProjectError(what, hint=f"such an image has {expected:g} of them")
+        message = f"{values.size} values of {dtype} are no {form} image of {width}x{height}"
+        raise ProjectError(message, hint=f"such an image has {expected:g} of them")
     scale, bias = linear
     return unpack(_rounded((values.astype(np.float64) + bias) * scale), height, width)
 

@@ -80,8 +80,8 @@ class Normalization:
         """Whether the project's (code - mean) * scale is the same."""
         means, stds = np.array(self.mean), np.array(self.std)
         try:
-            same = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
-            return same and np.allclose(self.scale / stds, scale, 1e-5, 0)
+            matches = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
+            return matches and np.allclose(self.scale / stds, scale, 1e-5, 0)
         except ValueError:  # another number of channels
             return False
 
@@ -168,8 +168,10 @@ def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataE
     if len(shape) != 2:
         raise ProjectError("`input_shape` must be [height, width]", params.below("input_shape"))
     if tuple(shape) != size:
-        what = f"made for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
-        raise ProjectError(what, params.below("input_shape"))
+        message = (
+            f"made for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
+        )
+        raise ProjectError(message, params.below("input_shape"))
     return params
 
 
@@ -181,8 +183,8 @@ def _shapes(file: safetensors.safe_open, metadata: MetadataEntry) -> dict[str, t
     names = metadata.need("tensor_names", TEXTS)
     absent = [name for name in names if name not in set(file.keys())]
     if not names or absent or len(set(names)) < len(names):
-        what = f"no tensor `{absent[0]}`" if absent else "`tensor_names` must name tensors, once"
-        raise ProjectError(what, metadata.below("tensor_names"))
+        message = f"no tensor `{absent[0]}`" if absent else "`tensor_names` must name tensors, once"
+        raise ProjectError(message, metadata.below("tensor_names"))
     return {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
 
@@ -194,8 +196,10 @@ def _check_sizes(
         if len(shape) != 4:
             raise ProjectError(f"tensor `{name}` has rank {len(shape)}, not 4", params.where)
         if tuple(shape[2:]) != size:
-            what = f"samples of {shape[2]} x {shape[3]}, `input_shape` says {size[0]} x {size[1]}"
-            raise ProjectError(what, params.below("input_shape"))
+            message = (
+                f"samples of {shape[2]} x {shape[3]}, `input_shape` says {size[0]} x {size[1]}"
+            )
+            raise ProjectError(message, params.below("input_shape"))
 
 
 def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
@@ -208,8 +212,8 @@ def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
     of_its_own = mode is None and resize == "tiled" and isinstance(params.data.get("tiling"), dict)
     if resize not in allowed and not of_its_own:
         model = f"a model with tiling `{mode}`" if mode else "a model without tiling"
-        what = f"`resize: {resize}` for {model}"
-        raise ProjectError(what, params.below("resize"), f"it takes {' or '.join(allowed)}")
+        message = f"`resize: {resize}` for {model}"
+        raise ProjectError(message, params.below("resize"), f"it takes {' or '.join(allowed)}")
     if mode == "tiled" and params.entry("grid").get("algorithm", TEXT) != "evendist":
         raise ProjectError("tiles without a `grid` of `evendist`", params.below("grid"))
 
@@ -218,8 +222,8 @@ def _check_full_frame(params: MetadataEntry, tiling: Tiling | None) -> None:
     """Rule 4: the tiles include whole frames if and only if the model's tiling does."""
     in_file, in_model = params.get("full_frame", FLAG, False), bool(tiling and tiling.full_frame)
     if in_file != in_model:
-        what = f"`full_frame` is {str(in_file).lower()}, the model's is {str(in_model).lower()}"
-        raise ProjectError(what, params.below("full_frame"))
+        message = f"`full_frame` is {str(in_file).lower()}, the model's is {str(in_model).lower()}"
+        raise ProjectError(message, params.below("full_frame"))
 
 
 def _check_hash(metadata: MetadataEntry, name: str) -> None:
@@ -250,25 +254,25 @@ def _check_facts(
             raise ProjectError(f"`{key}` must be {expected}", metadata.below(key))
     for key, other in TWICE.items():
         if other in params.data and metadata.data[key] != params.data[other]:
-            what = f"`{key}` is {metadata.data[key]}, in `params` {params.data[other]}"
-            raise ProjectError(what, metadata.below(key))
+            message = f"`{key}` is {metadata.data[key]}, in `params` {params.data[other]}"
+            raise ProjectError(message, metadata.below(key))
     count = metadata.need("count_actual", WHOLE)
     for name, shape in shapes.items():
         if shape[0] != count or count < 1:
-            what = f"{shape[0]} samples for `{name}`, `count_actual` says {count}"
-            raise ProjectError(what, metadata.below("count_actual"))
+            message = f"{shape[0]} samples for `{name}`, `count_actual` says {count}"
+            raise ProjectError(message, metadata.below("count_actual"))
         channels = params.get("channels", WHOLE, shape[1])
         if shape[1] != channels:
-            what = f"{shape[1]} channels in `{name}`, `params` say {channels}"
-            raise ProjectError(what, params.below("channels"))
+            message = f"{shape[1]} channels in `{name}`, `params` say {channels}"
+            raise ProjectError(message, params.below("channels"))
     _check_letterbox(params)
 
 
 def _check_letterbox(params: MetadataEntry) -> None:
     recipe = params.get("letterbox", OBJECT)
     if (recipe is None) != (params.data["resize"] == "stretch"):
-        what = "`letterbox` is there for every `resize` but stretch"
-        raise ProjectError(what, params.below("letterbox"))
+        message = "`letterbox` is there for every `resize` but stretch"
+        raise ProjectError(message, params.below("letterbox"))
 
 
 def _check_content(file: safetensors.safe_open, entry: MetadataEntry, names: Sequence[str]) -> None:

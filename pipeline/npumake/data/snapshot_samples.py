@@ -35,9 +35,9 @@ def require_input(snapshot: Snapshot, name: str, section: Input, route: str) -> 
         hint = did_you_mean(name, snapshot.names)
         raise ProjectError(f"the snapshot holds no samples for `{name}`", Route(route), hint)
     if not snapshot.normalization.is_that_of(section.mean, section.scale):
-        what = f"the snapshot was made for another normalization than `inputs: {name}` says"
+        message = f"the snapshot was made for another normalization than `inputs: {name}` says"
         hint = f"write  {name}: {snapshot.normalization}"
-        raise ProjectError(what, Route(f"inputs.{name}"), hint)
+        raise ProjectError(message, Route(f"inputs.{name}"), hint)
 
 
 def stored(

@@ -41,7 +41,7 @@ class CalibrationNode(NamedTuple):
     tensor: str
     real: str  # its dequantized output in the calibrated graph
     reads: tuple[tuple[str, int], ...]
-    answers: tuple[int, ...]
+    output_indices: tuple[int, ...]
     owners: tuple[str, ...]
     scale: np.ndarray  # a scalar, or one per channel
     zero_point: np.ndarray
@@ -120,7 +120,7 @@ def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:
     names = [str(value.name) for value in graph.outputs]
     outputs = quantize(graph, chosen)
     for node in chosen:
-        for index in node.answers:
+        for index in node.output_indices:
             names[index] = outputs[node.name]
     graph.expose(names)
     return graph

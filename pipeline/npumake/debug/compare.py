@@ -128,7 +128,7 @@ def _summed(
     sums = [_Sums()] * len(views)
     count = 0
     for sample_sums in side_by_side(compared, feeds):
-        sums = [total.plus(more) for total, more in zip(sums, sample_sums, strict=True)]
+        sums = [total.plus(sample_sum) for total, sample_sum in zip(sums, sample_sums, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
 

@@ -29,14 +29,15 @@ def curves(
     tensors = [tensor for _, tensor in nodes]
     float_model = _watching(real, tensors, (), calibrated_model.operators)
     models = [
-        _watching(real, tensors, each, calibrated_model.operators) for each in places.values()
+        _watching(real, tensors, watched_tensors, calibrated_model.operators)
+        for watched_tensors in places.values()
     ]
 
     def compared(feed: Feed) -> list[list[Agreement]]:
         meant = float_model.run(None, feed)
         outputs = zip(*(model.run(None, feed) for model in models), strict=True)
         with NUMPY:
-            return [agreements(a, each) for a, each in zip(meant, outputs, strict=True)]
+            return [agreements(a, values) for a, values in zip(meant, outputs, strict=True)]
 
     sums = [[Agreement()] * len(models) for _ in nodes]
     for node_sums in side_by_side(compared, calibrated_model.samples):

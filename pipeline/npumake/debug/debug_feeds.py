@@ -90,6 +90,6 @@ def _array(path: Path, dims: tuple[int, ...], kind: str) -> np.ndarray:
         raise ProjectError(f"more than {MAX_MEMBER_BYTES} bytes", str(path))
     array = npy(data, path.name, Files(), InputSpec(dims, kind))
     if array.size != int(np.prod(dims)) or array.dtype.name != kind:
-        what = f"{array.dtype}{list(array.shape)} for an input of {kind}{list(dims)}"
-        raise ProjectError(what, str(path))
+        message = f"{array.dtype}{list(array.shape)} for an input of {kind}{list(dims)}"
+        raise ProjectError(message, str(path))
     return array.reshape(dims)

@@ -200,7 +200,7 @@ def _statistics(path: Path) -> ArtifactDescription:
 def _handover(path: Path) -> ArtifactDescription:
     """Only files in its list; output of a vendor's tool in the same folder is left out."""
     parts = handover_parts(path)
-    files, size = (sum(each) for each in zip(*(part[1:3] for part in parts), strict=True))
+    files, size = (sum(column) for column in zip(*(part[1:3] for part in parts), strict=True))
     changed = sum(part.files for part in parts if part.state != AS_WRITTEN)
     facts = {"files": files, "content bytes": size, "not as written": changed}
     return ArtifactDescription(

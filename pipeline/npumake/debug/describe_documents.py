@@ -82,7 +82,7 @@ def _findings(path: Path) -> ArtifactDescription | None:
     """The data of the report: here, the nodes with the largest losses."""
     try:
         document = json.loads(path.read_bytes())
-        rows = tuple((each["node"], each["lost"]) for each in document["losses"])
+        rows = tuple((loss["node"], loss["lost"]) for loss in document["losses"])
         facts = {"target": document["target"], "samples": document["compared"]}
     except (ValueError, RecursionError, KeyError, TypeError):
         return None

@@ -91,13 +91,13 @@ def _of_tflite(part: CompiledPart, feed: Feeds) -> Arrays:
     draft = drawing(part.program, part.graph).draft
     (tensors,) = _run(part, feed, every=True)
     arrays = {}
-    for index, (name, order) in sorted(draft.laid().items()):
+    for index, (name, order) in sorted(draft.file_orders().items()):
         array, shape = tensors.get(str(index)), draft.grid(name).shape
         if name in arrays or array is None or name not in part.program.tensors:
             continue
         is_laid = array.shape == tuple(shape[axis] for axis in order)
-        laid = array.transpose(np.argsort(order)) if is_laid and order else array
-        arrays[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
+        ordered = array.transpose(np.argsort(order)) if is_laid and order else array
+        arrays[name] = ordered.reshape(part.program.tensors[name].shape) if is_laid else ordered
     return arrays
 
 

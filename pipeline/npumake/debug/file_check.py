@@ -89,7 +89,9 @@ class _Check:
     def add(self, samples: Sequence[NamedSample], sums: dict[str, _Output]) -> None:
         """Run these samples and add their figures. Raises StageError."""
         names = self._part.program.outputs
-        with Isolated(job_of(self._part, [each.feed for each in samples])) as process:
+        with Isolated(
+            job_of(self._part, [checked_sample.feed for checked_sample in samples])
+        ) as process:
             computed = list(self._computed(samples))
             outputs = model_outputs(self._part, process.outputs())
             for sample, (floats, exact) in zip(samples, computed, strict=True):
@@ -104,11 +106,11 @@ class _Check:
         exact = ExactSession(self._part.program, self._operators, 1)
         floats = float_session(self._real, self._operators)
 
-        def both(sample: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        def outputs(sample: NamedSample) -> tuple[list[np.ndarray], list[np.ndarray]]:
             with NUMPY:
                 return floats.run(None, sample.feed), exact.run(None, sample.feed)
 
-        yield from side_by_side(both, track(samples, "compiled_check", len(samples)))
+        yield from side_by_side(outputs, track(samples, "compiled_check", len(samples)))
 
     def _next(
         self,
@@ -144,19 +146,17 @@ class _Check:
         bound = self._part.target.compiled_bound
         fault = divergence.first_node(self._part, sample.feed, name, self._operators)
         allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
-        what = (
+        message = (
             f"the compiled file differs from the integer engine: output `{name}` "
             f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, "
             f"fed `{sample.name}`"
         )
-        return StageError(f"{what}; {_first_difference(fault)}", None, UNCHECKED)
+        return StageError(f"{message}; {_first_difference(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, sample: NamedSample) -> StageError:
-        who = divergence.first_infinite(self._part.program, sample.feed, self._operators)
-        what = (
-            f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`; {who}"
-        )
-        return StageError(what)
+        culprit = divergence.first_infinite(self._part.program, sample.feed, self._operators)
+        message = f"output `{name}` is NaN or infinite in the integer engine, fed `{sample.name}`"
+        return StageError(f"{message}; {culprit}")
 
     def _aborted(self, error: RunError, samples: Sequence[NamedSample]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name
@@ -165,8 +165,10 @@ class _Check:
             self._part, samples[error.run or 0].feed, None, self._operators
         )
         log = "".join(f"\n  {line}" for line in error.lines)
-        what = f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
-        return StageError(what + log, None, UNCHECKED)
+        message = (
+            f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
+        )
+        return StageError(message + log, None, UNCHECKED)
 
 
 def _checked_output(name: str, output: _Output, grid: Tensor) -> CheckedOutput:

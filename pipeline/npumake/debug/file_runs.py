@@ -110,25 +110,30 @@ def _onnx(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
 
 
 def _tflite(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
-    return Job(part.data, ".tflite", _laid(part, feeds), every)
+    return Job(part.data, ".tflite", _ordered_feeds(part, feeds), every)
 
 
 def _before_vela(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
-    return Job(tflite_file(part.program, part.graph), ".tflite", _laid(part, feeds), every)
+    return Job(tflite_file(part.program, part.graph), ".tflite", _ordered_feeds(part, feeds), every)
 
 
 def _vmfb(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
-    return Job(part.data, ".vmfb", _laid(part, feeds))
+    return Job(part.data, ".vmfb", _ordered_feeds(part, feeds))
 
 
 def _openvino(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
     adapter = ADAPTERS[OPENVINO]
     interpreter = os.path.abspath(os.environ[adapter.variable])
-    command = (interpreter, "-I", str(SCRIPTS / adapter.runs), part.target.told["device"])
+    command = (
+        interpreter,
+        "-I",
+        str(SCRIPTS / adapter.runs),
+        part.target.backend_options["device"],
+    )
     return Job(part.data, ".zip", feeds, command=command)
 
 
-def _laid(part: CompiledPart, feeds: Sequence[Feeds]) -> list[Arrays]:
+def _ordered_feeds(part: CompiledPart, feeds: Sequence[Feeds]) -> list[Arrays]:
     """The feeds in the file's axis order: images as NHWC if it takes them so."""
     network = drawing(part.program, part.graph)
     orders = {n: o for n, (_, o) in zip(part.program.inputs, network.inputs, strict=True)}

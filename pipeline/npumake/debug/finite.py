@@ -35,9 +35,9 @@ class NonFiniteSource(NamedTuple):
     def __str__(self) -> str:
         trained = ", ".join(name for name in self.origin if name != self.node)
         named = f" ({trained} in the trained model)" if trained else ""
-        who = f"{self.op_type} `{self.node}`{named}"
-        what = self.infinite or "finite numbers"
-        return f"{who} makes {self.value} of {what}, of sample {self.sample}"
+        node_text = f"{self.op_type} `{self.node}`{named}"
+        message = self.infinite or "finite numbers"
+        return f"{node_text} makes {self.value} of {message}, of sample {self.sample}"
 
 
 def source_of_infinite(
@@ -52,8 +52,8 @@ def source_of_infinite(
         for node in graph.nodes() if wrong else ():
             tensor = next((str(v.name) for v in node.outputs if v.name in wrong), "")
             if tensor and not _is_handed_on(node, wrong):
-                who = (str(node.name), node.op_type, origin(node))
-                return NonFiniteSource(*who, name, wrong[tensor], _infinite(node, feed))
+                culprit = (str(node.name), node.op_type, origin(node))
+                return NonFiniteSource(*culprit, name, wrong[tensor], _infinite(node, feed))
     return None
 
 

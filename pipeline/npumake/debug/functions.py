@@ -102,8 +102,8 @@ def plot_acc_error(
     errors = curves(model, places, metric)
     if average_mode:
         errors = {name: averaged(curve) for name, curve in errors.items()}
-    what = "quantized alone" if non_quantize_node is None else "left in float"
-    title = f"cumulative {metric}, {what}" + (", averaged" if average_mode else "")
+    quantity = "quantized alone" if non_quantize_node is None else "left in float"
+    title = f"cumulative {metric}, {quantity}" + (", averaged" if average_mode else "")
     return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, errors))
 
 
@@ -172,16 +172,16 @@ def sensitivity_text(
     rows = [columns, *([name, *figures.values()] for name, figures in table.items())]
     if within is not None:
         figures = (max(len(row[index]) for row in rows) + 2 for index in range(1, len(columns)))
-        most = max(MIN_NAME_CHARACTERS, within - sum(figures))
-        rows = [[_shortened(name, most), *others] for name, *others in rows]
+        max_characters = max(MIN_NAME_CHARACTERS, within - sum(figures))
+        rows = [[_shortened(name, max_characters), *others] for name, *others in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
     lines = ["  ".join(f"{t:<{w}}" for t, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     width = max(len(line) for line in lines)
     return "\n".join([f"{title:=^{width}}", lines[0], "-" * width, *lines[1:]])
 
 
-def _shortened(name: str, most: int) -> str:
-    return name if len(name) <= most else "..." + name[3 - most :]
+def _shortened(name: str, max_characters: int) -> str:
+    return name if len(name) <= max_characters else "..." + name[3 - max_characters :]
 
 
 def _quantizing(model: ModelUnderTest) -> ModelUnderTest:

@@ -13,7 +13,7 @@ from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import LIST
 from npumake.errors import CacheError
 
-AS_WRITTEN, CHANGED, ADDED, GONE = "as written", "changed", "not in the list", "gone"
+AS_WRITTEN, CHANGED, ADDED, ABSENT = "as written", "changed", "not in the list", "gone"
 
 
 class HandoverPart(NamedTuple):
@@ -35,7 +35,7 @@ def handover_parts(path: Path) -> tuple[HandoverPart, ...]:
     for name in sorted({*contents, *listed}):
         size, sha256 = contents.get(name, (0, None))
         expected = sha256 if name == LIST else listed.get(name)
-        state = GONE if sha256 is None else ADDED if expected is None else AS_WRITTEN
+        state = ABSENT if sha256 is None else ADDED if expected is None else AS_WRITTEN
         state = CHANGED if expected and sha256 and expected != sha256 else state
         folder, slash, _ = name.rpartition("/")
         key = folder + slash if slash else name, state

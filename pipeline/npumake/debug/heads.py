@@ -26,7 +26,7 @@ class Head(NamedTuple):
 class Heads(NamedTuple):
     """One head per change, and the part that computes them; without outputs nothing changes."""
 
-    each: tuple[Head, ...]
+    heads: tuple[Head, ...]
     pieces: Sequence[SerializedNode]
     outputs: Sequence[str]
     constants: Mapping[str, np.ndarray]
@@ -46,13 +46,15 @@ def heads(
         _Copies(network, change, f"{mark}{number}", start, stop)
         for number, change in enumerate(changes)
     ]
-    each = tuple(copy.head() for copy in copies)
-    outputs = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
+    copied_heads = tuple(copy.head() for copy in copies)
+    outputs = dict.fromkeys(
+        [*real, *(name for head in copied_heads for name in head.changed.values())]
+    )
     pieces = [piece for copy in copies for piece in copy.pieces]
     constants = {name: array for copy in copies for name, array in copy.constants.items()}
     read = (name for piece in pieces for name in piece.reads)
     floats = needed(network.floats[start:stop], [*real, *read])
-    return Heads(each, [*floats, *pieces], [*outputs], constants)
+    return Heads(copied_heads, [*floats, *pieces], [*outputs], constants)
 
 
 class _Copies:

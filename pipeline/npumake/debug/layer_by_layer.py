@@ -33,12 +33,12 @@ def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
     """Compare `model`, the .tflite of `program`, for one set of float feeds. Raises GraphError
     without LiteRT."""
     names = [name for step in program.instructions for name in step.outputs]
-    ours = dict(zip(names, ReferenceSession(program).run(names, feeds), strict=True))
-    codes = {name: ours.get(_codes_of(program, name), feeds[name]) for name in feeds}
+    computed = dict(zip(names, ReferenceSession(program).run(names, feeds), strict=True))
+    codes = {name: computed.get(_codes_of(program, name), feeds[name]) for name in feeds}
     codes_of = {s.outputs[0]: s.inputs[0] for s in program.instructions if s.op == "dequantize"}
     compared, wrong = 0, dict[str, int]()
     for name, values in litert_tensors(model, codes, feeds).items():
-        expected = ours.get(codes_of.get(name, name) if values.dtype in CODES else name)
+        expected = computed.get(codes_of.get(name, name) if values.dtype in CODES else name)
         if expected is None or expected.dtype != values.dtype or values.dtype not in CODES:
             continue
         compared += 1
@@ -69,8 +69,8 @@ def litert_tensors(
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
         array = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
-        laid = array if _same_shape(array, detail) else array.transpose(0, 2, 3, 1)
-        interpreter.set_tensor(detail["index"], np.array(laid, order="C"))
+        ordered = array if _same_shape(array, detail) else array.transpose(0, 2, 3, 1)
+        interpreter.set_tensor(detail["index"], np.array(ordered, order="C"))
     interpreter.invoke()
     return {
         detail["name"]: interpreter.get_tensor(detail["index"])

@@ -63,8 +63,8 @@ class ModelCheck:
     def in_words(self, words: Callable[[str], str]) -> ModelCheck:
         """A copy with reasons and notes in the terms of a vendor's file."""
         nodes, rows = (
-            tuple(replace(row, why=words(row.why)) for row in each)
-            for each in (self.nodes, self.rows)
+            tuple(replace(row, why=words(row.why)) for row in group)
+            for group in (self.nodes, self.rows)
         )
         return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
 
@@ -83,11 +83,11 @@ class ModelCheck:
 def _row(row: NodePlacement) -> Json:
     limits = [
         {
-            "limit": each.breach.limit,
-            "found": {name: plain(fact) for name, fact in each.breach.found},
-            "change": each.change,
+            "limit": limit.breach.limit,
+            "found": {name: plain(fact) for name, fact in limit.breach.facts},
+            "change": limit.change,
         }
-        for each in row.beyond
+        for limit in row.beyond
     ]
     return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
 
@@ -171,19 +171,19 @@ def _network(graph: Graph) -> str:
 def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
     """Notes on operators on the unit: undocumented ones, and documented limits that cannot be
     checked."""
-    there = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
-    unknown = sorted(op_type for op_type, row in there.items() if not row.documented)
+    npu_rows = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
+    unknown = sorted(op_type for op_type, row in npu_rows.items() if not row.documented)
     doubt = f"not documented for {target.name}, assumed to run on its {target.unit}: "
     remarks = [
         f"{', '.join(named)}: {remark.text}"
         for remark in target.remarks
-        if (named := [op_type for op_type in remark.operators if op_type in there])
+        if (named := [op_type for op_type in remark.operators if op_type in npu_rows])
     ]
     doubts = [doubt + ", ".join(unknown)] if unknown else []
     needed = target.accepts.needs if target.accepts else None
-    if needed and needed not in there:
-        what = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
-        doubts.append(f"{what} {needed} there")
+    if needed and needed not in npu_rows:
+        message = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
+        doubts.append(f"{message} {needed} there")
     return (*doubts, *remarks)
 
 

@@ -67,13 +67,13 @@ class SwitchedNetwork:
 
     def crossing(self) -> list[int]:
         """For each position, the number of values that cross it: produced before, read after."""
-        more = [0] * (len(self.floats) + 1)
+        byte_changes = [0] * (len(self.floats) + 1)
         for number, piece in enumerate(self.floats):
             for name in piece.makes:
                 last = max((reader for reader, _ in self._readers.get(name, ())), default=number)
-                more[number + 1] += self.written.size(name)
-                more[last + 1] -= self.written.size(name)
-        return [*accumulate(more)]
+                byte_changes[number + 1] += self.written.size(name)
+                byte_changes[last + 1] -= self.written.size(name)
+        return [*accumulate(byte_changes)]
 
     def change(self, places: Places) -> PairChange:
         on = {place.name: place for place in places}

@@ -207,7 +207,7 @@ def _adds(listing: Listing, node: Node, value: Value | None) -> bool:
 
 
 def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
-    makers = {str(result(each).name): each for each in reversed(listing.graph.nodes())}
+    makers = {str(result(row).name): row for row in reversed(listing.graph.nodes())}
     for tensor in listing.requantized.get(str(node.name), ()):
         about, name = makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
         yield Entry(name, REQUANTIZE, str(about.name), makes=False, reads=False)
@@ -218,8 +218,8 @@ def _split(listing: Listing, node: Node) -> Iterator[Entry]:
     """One row for all Slices of a Split: that of the first."""
     assert node.inputs[0] is not None
     beside = (use.node for use in node.inputs[0].uses())
-    slices = [each for each in beside if origin(each) == origin(node) and written_for(each)]
-    order = {each: index for index, each in enumerate(listing.graph.nodes())}
+    slices = [row for row in beside if origin(row) == origin(node) and written_for(row)]
+    order = {row: index for index, row in enumerate(listing.graph.nodes())}
     if min(slices, key=order.__getitem__) is node:
         yield Entry(origin(node)[0], "Split", str(node.name))
 

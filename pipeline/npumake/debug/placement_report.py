@@ -109,6 +109,6 @@ def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
     """The nodes that the chip cannot run at all, by operator: the vendor's tool refuses them."""
     names: dict[str, list[str]] = {}
     for node in graph.nodes():
-        for name, each in ((str(node.name), node), *inside(node)):
-            names.setdefault(each.op_type, []).append(name)
+        for name, part in ((str(node.name), node), *inside(node)):
+            names.setdefault(part.op_type, []).append(name)
     return {kind: tuple(names[kind]) for kind in sorted(names.keys() & set(target.refused))}

@@ -37,11 +37,11 @@ MIN_SAMPLES, MAX_SAMPLES = 16, 64  # fewer are unreliable, more gain nothing
 MAX_FIT_DISTANCE = 0.5
 VARIANCE_EPSILON = 1e-12  # added to variances
 
-Change = Callable[[np.ndarray, "Normalization"], np.ndarray]
+Change = Callable[[np.ndarray, "InputNormalization"], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Normalization:
+class InputNormalization:
     """Mean and scale in broadcast shape, the offset of the samples, and the channel axis."""
 
     mean: np.ndarray
@@ -73,7 +73,7 @@ class Mistake(NamedTuple):
     undone: Change
 
 
-def _other_layout(v: np.ndarray, normalization: Normalization) -> np.ndarray:
+def _other_layout(v: np.ndarray, normalization: InputNormalization) -> np.ndarray:
     """The file's values read in the other layout, channels first or last."""
     n, *inner = v.shape
     if normalization.axis == 1:
@@ -190,11 +190,11 @@ def training_statistics(graph: Graph) -> TrainingStatistics | None:
     return None
 
 
-def normalization_of(how: Input, offset: float) -> Normalization:
+def normalization_of(how: Input, offset: float) -> InputNormalization:
     axis = 3 if how.layout == "NHWC" else 1
     spread = [-1 if index == axis else 1 for index in range(4)]
     mean, scale = (np.asarray(vector, np.float64).reshape(-1) for vector in (how.mean, how.scale))
-    return Normalization(mean.reshape(spread), scale.reshape(spread), offset, axis)
+    return InputNormalization(mean.reshape(spread), scale.reshape(spread), offset, axis)
 
 
 def _distances(
@@ -202,7 +202,7 @@ def _distances(
     memory: TrainingStatistics,
     feeds: Sequence[Feed],
     name: str,
-    normalization: Normalization,
+    normalization: InputNormalization,
 ) -> list[float]:
     """The distance of the samples as they are, then with each mistake undone."""
     watched = graph.copy()
@@ -216,7 +216,9 @@ def _distances(
     return distances
 
 
-def _changed(feed: Feed, name: str, mistake: Mistake | None, normalization: Normalization) -> Feed:
+def _changed(
+    feed: Feed, name: str, mistake: Mistake | None, normalization: InputNormalization
+) -> Feed:
     x = feed[name]
     if mistake is None:
         return feed

@@ -81,9 +81,9 @@ class _Span(NamedTuple):
             # A pool on its input's grid gives the same result as its producer's probe.
             if not _is_same(changed, before):
                 before, behind = changed, rerun(self.behind, changed, buffered)
-            each = zip(head.outputs, real, strict=True)
-            rows.append([behind.get(name, meant) for name, meant in each])
-        return [list(each) for each in zip(*rows, strict=True)]
+            column = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in column])
+        return [list(column) for column in zip(*rows, strict=True)]
 
 
 class Probing:
@@ -143,14 +143,16 @@ class Probing:
         by_extent: dict[tuple[int, int], list[_Probe]] = {}
         for probe in self._probes:
             by_extent.setdefault((probe.first, probe.last), []).append(probe)
-        return [some for key in sorted(by_extent) for some in self._in_sessions(by_extent[key])]
+        return [
+            outputs for key in sorted(by_extent) for outputs in self._in_sessions(by_extent[key])
+        ]
 
     def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
         """The probes of one extent, split into sessions. A head has about half of the extent's
         nodes."""
         start, stop = self._extent(probes)
-        most = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
-        return [probes[start : start + most] for start in range(0, len(probes), most)]
+        max_heads = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
+        return [probes[start : start + max_heads] for start in range(0, len(probes), max_heads)]
 
     def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
         """The (start, stop) of the nodes in these probes' segments, which are the same for all."""
@@ -178,40 +180,45 @@ class Probing:
     def _span(self, probes: Sequence[_Probe], segments: Sequence[Part]) -> _Span:
         network, changes = self._network, [probe.change for probe in probes]
         real = [n for n in network.outputs if self._is_one and n in network.makers]
-        some = heads(network, changes, *self._extent(probes), real)
+        probe_heads = heads(network, changes, *self._extent(probes), real)
         part = of_serialized(
-            network.written, some.pieces, some.outputs, self._operators, "floats", some.constants
+            network.written,
+            probe_heads.pieces,
+            probe_heads.outputs,
+            self._operators,
+            "floats",
+            probe_heads.constants,
         )
-        return _Span(part, some.each, segments[probes[0].last + 1 :])
+        return _Span(part, probe_heads.heads, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """The sums of each probe over a share of the samples."""
         sample_outputs = (span.outputs(self._network.outputs, buffer.at(index)) for index in share)
         sums = [(Agreement(),) * len(self._network.outputs)] * len(span.heads)
-        for some in _blocks(sample_outputs):
-            by_output = [agreements(meant, others) for meant, *others in some]
+        for block in _blocks(sample_outputs):
+            by_output = [agreements(meant, others) for meant, *others in block]
             sums = _added(sums, zip(*by_output, strict=True))
         return sums
 
 
 def _blocks(samples: Iterable[SampleOutputs]) -> Iterator[SampleOutputs]:
     """Join several samples' outputs until a summation block is full."""
-    some: list[SampleOutputs] = []
+    block: list[SampleOutputs] = []
     for outputs in samples:
-        some.append(outputs)
-        if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
-            yield _joined(some)
-            some = []
-    if some:
-        yield _joined(some)
+        block.append(outputs)
+        if sum(max(a.size for a, *_ in part) for part in block) >= BLOCK:
+            yield _joined(block)
+            block = []
+    if block:
+        yield _joined(block)
 
 
-def _joined(some: Sequence[SampleOutputs]) -> SampleOutputs:
-    if len(some) == 1:
-        return some[0]
-    outputs = zip(*some, strict=True)
+def _joined(sample_outputs: Sequence[SampleOutputs]) -> SampleOutputs:
+    if len(sample_outputs) == 1:
+        return sample_outputs[0]
+    outputs = zip(*sample_outputs, strict=True)
     return [
-        [np.concatenate([*map(np.ravel, each)]) for each in zip(*output, strict=True)]
+        [np.concatenate([*map(np.ravel, parts)]) for parts in zip(*output, strict=True)]
         for output in outputs
     ]
 
@@ -236,14 +243,14 @@ def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
     return span
 
 
-def _added(some: Iterable[Sums], more: Iterable[Sums]) -> list[Sums]:
-    each = zip(some, more, strict=True)
-    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in each]
+def _added(left: Iterable[Sums], right: Iterable[Sums]) -> list[Sums]:
+    pairs = zip(left, right, strict=True)
+    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs]
 
 
-def _is_same(some: Values, others: Values) -> bool:
-    return some.keys() == others.keys() and all(
-        array.tobytes() == others[name].tobytes() for name, array in some.items()
+def _is_same(left: Values, right: Values) -> bool:
+    return left.keys() == right.keys() and all(
+        array.tobytes() == right[name].tobytes() for name, array in left.items()
     )
 
 

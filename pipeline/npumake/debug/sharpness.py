@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.data.samples import Feed, Samples
-from npumake.debug.preprocessing import Normalization, normalization_of
+from npumake.debug.preprocessing import InputNormalization, normalization_of
 from npumake.engine.float_session import FloatSession, float_session
 from npumake.graph import Graph, Value, is_float, shape
 from npumake.kernels.arrays import Floats
@@ -41,7 +41,7 @@ class FeedVariant(NamedTuple):
     many channels."""
 
     yaml: str
-    normalize: Callable[[Floats, Normalization], Floats]
+    normalize: Callable[[Floats, InputNormalization], Floats]
     colours: int = 0  # 0: any
 
 
@@ -52,7 +52,7 @@ class SharpnessTrial(NamedTuple):
     sharpness: float
 
 
-def _imagenet(v: Floats, normalization: Normalization) -> Floats:
+def _imagenet(v: Floats, normalization: InputNormalization) -> Floats:
     spread = [-1 if index == normalization.axis else 1 for index in range(v.ndim)]
     return (v - MEANS.reshape(spread)) * SCALES.reshape(spread)
 
@@ -116,12 +116,12 @@ def clearly_better(trials: Sequence[SharpnessTrial]) -> SharpnessTrial | None:
 
 
 def _can_tell(graph: Graph, value: Value) -> bool:
-    answers = [shape(answer) for answer in graph.outputs]
-    is_one = len(answers) == 1 and len([size for size in answers[0] if size > 1]) == 1
+    shapes = [shape(output) for output in graph.outputs]
+    is_one = len(shapes) == 1 and len([size for size in shapes[0] if size > 1]) == 1
     return is_one and len(graph.inputs) == 1 and len(shape(value)) == 4 and is_float(value)
 
 
-def _feed_for(feed: Feed, name: str, z: Floats, normalization: Normalization) -> Feed:
+def _feed_for(feed: Feed, name: str, z: Floats, normalization: InputNormalization) -> Feed:
     """The feed that gives the model the input z after its own preprocessing."""
     return {**feed, name: (normalization.raw(z) - normalization.offset).astype(feed[name].dtype)}
 
@@ -139,8 +139,8 @@ def mirrored(feeds: Sequence[Feed], name: str, channels: int) -> list[Feed]:
 
 def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Feed]) -> float:
     p, q = (
-        np.sqrt([probabilities(session.run(None, feed)[0]) for feed in each])
-        for each in (feeds, moved)
+        np.sqrt([probabilities(session.run(None, feed)[0]) for feed in variant])
+        for variant in (feeds, moved)
     )
     return agreement(p, q)
 
@@ -148,8 +148,8 @@ def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Fee
 def agreement(p: Floats, q: Floats) -> float:
     """The sharpness of n pictures and their copies: square roots of outputs, (n, k) each."""
     agree, n = p @ q.T, len(p)
-    same = float(np.trace(agree))
-    return same / n - (float(agree.sum()) - same) / (n * (n - 1))
+    agreement = float(np.trace(agree))
+    return agreement / n - (float(agree.sum()) - agreement) / (n * (n - 1))
 
 
 def probabilities(output: np.ndarray) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from npumake.debug.distributions import Bars, Boxes
 
 WIDTH, HEIGHT = 960, 400  # of one panel
-LEFT, RIGHT, TOP, BOTTOM = 90, 20, 44, 48
+LEFT, RIGHT, TOP, BOTTOM = 90, 20, 44, 48  # margins in pixels
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#7f7f7f")
 RED, BLUE, GRID, INK = "#d62728", "#1f4fd6", "#dddddd", "#222222"
 TICKS = 6
@@ -61,8 +61,10 @@ def distributions(
     for name, parts in panels.items():
         limit = threshold if "error" not in name else None
         reach = max([bars.largest for bars in parts.values()] + ([limit] if limit else []))
-        most = max(float(bars.counts.max(initial=0)) for bars in parts.values())
-        panel = Panel((-reach * 1.05 or -1.0, 0.0), (reach * 1.05 or 1.0, 1.05 * (most or 1.0)))
+        max_count = max(float(bars.counts.max(initial=0)) for bars in parts.values())
+        panel = Panel(
+            (-reach * 1.05 or -1.0, 0.0), (reach * 1.05 or 1.0, 1.05 * (max_count or 1.0))
+        )
         body = [*_frame(panel, f"{title}: {name}", "value"), *_legend(list(parts))]
         for color, bars in zip(_colors(len(parts)), parts.values(), strict=True):
             xs, ys = np.repeat(bars.edges, 2), [0.0, *np.repeat(bars.counts, 2), 0.0]
@@ -117,7 +119,7 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers between `low` and `high`: steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [number * step for number in range(first, last + 1)]
 

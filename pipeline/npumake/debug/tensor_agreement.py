@@ -55,12 +55,14 @@ def tensor_agreement(a: np.ndarray, b: np.ndarray, grid: Tensor) -> TensorAgreem
         return TensorAgreement(problem=f"it is {y[at]} at {list(at)}, not {x[at]:.6g}", position=at)
     apart = np.abs(np.subtract(x, y, out=np.zeros_like(x), where=is_finite))
     at = _position(apart)
-    most = float(apart[at]) if apart.size else 0.0
+    max_difference = float(apart[at]) if apart.size else 0.0
     if not is_real or grid.scale is not None:
-        return TensorAgreement(codes=round(most / (grid.scale or 1.0)), position=at if most else ())
+        return TensorAgreement(
+            codes=round(max_difference / (grid.scale or 1.0)), position=at if max_difference else ()
+        )
     largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
-    relative = most / largest if largest else float(most > 0)
-    return TensorAgreement(relative=relative, position=at if most else ())
+    relative = max_difference / largest if largest else float(max_difference > 0)
+    return TensorAgreement(relative=relative, position=at if max_difference else ())
 
 
 def output_grid(program: Program, name: str) -> Tensor:

@@ -17,7 +17,7 @@ class TensorStats(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-    lost: np.ndarray
+    squared_error: np.ndarray
     clipped: np.ndarray
     outside: np.ndarray
     numbers: int
@@ -26,7 +26,7 @@ class TensorStats(NamedTuple):
         return TensorStats(
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
-            self.lost + other.lost,
+            self.squared_error + other.squared_error,
             self.clipped + other.clipped,
             self.outside + other.outside,
             self.numbers + other.numbers,
@@ -49,11 +49,11 @@ def _block_stats(node: CalibrationNode, block: np.ndarray) -> TensorStats:
     rows = block.astype(np.float64)
     low, high = (np.reshape(limit, (-1, 1)) for limit in node.limits)
     step = np.reshape(node.scale, (-1, 1)).astype(np.float64)
-    least, largest = rows.min(axis=1), rows.max(axis=1)
+    smallest, largest = rows.min(axis=1), rows.max(axis=1)
     clipped, outside = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
     inside = rows
     # NaN fails the comparison; the extremes reveal it later.
-    if not (np.all(least >= low[:, 0]) and np.all(largest <= high[:, 0])):
+    if not (np.all(smallest >= low[:, 0]) and np.all(largest <= high[:, 0])):
         inside = np.clip(rows, low, high)
         cut = rows - inside
         clipped, outside = _squared(cut), (np.abs(cut) > step / 2).sum(axis=1)
@@ -61,8 +61,8 @@ def _block_stats(node: CalibrationNode, block: np.ndarray) -> TensorStats:
     rounded = np.multiply(
         np.rint(rounded, out=rounded), step, out=rounded
     )  # an integer zero point does not matter
-    lost = np.subtract(rows, rounded, out=rounded)
-    return TensorStats(least, largest, _squared(lost), clipped, outside, rows.shape[1])
+    error = np.subtract(rows, rounded, out=rounded)
+    return TensorStats(smallest, largest, _squared(error), clipped, outside, rows.shape[1])
 
 
 def _squared(rows: np.ndarray) -> np.ndarray:

@@ -30,8 +30,10 @@ def node_bars(
         total = reduce(merged, map(counted, _tensor(model, node.tensor)))
         return {"activation": {"given": bars(total)}}, node.threshold
     values = weight(model.calibrated.values(), node)
-    both = {"float": values, "calibrated": node.on_grid(values)}
-    return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, node.threshold
+    values_by_source = {"float": values, "calibrated": node.on_grid(values)}
+    return {
+        "weight": {name: bars(counted(histogram)) for name, histogram in values_by_source.items()}
+    }, node.threshold
 
 
 def tensor_boxes(model: ModelUnderTest, node: CalibrationNode, axis: int | None) -> Boxes:
@@ -55,7 +57,7 @@ def _output(model: ModelUnderTest, node: CalibrationNode) -> Panels:
     totals: list[Histogram] = []
     for feed in model.samples:
         (a,), (b,) = real.run(feed).values(), calibrated.run(feed).values()
-        histograms = [counted(each) for each in (a, b, b - a)]
+        histograms = [counted(entry) for entry in (a, b, b - a)]
         totals = (
             [merged(*pair) for pair in zip(totals, histograms, strict=True)]
             if totals

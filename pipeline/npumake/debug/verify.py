@@ -59,8 +59,8 @@ def verified(
     GraphError for different inputs and for feeds that do not fit."""
     if program.inputs != bundle.program.inputs:
         inputs = list(program.inputs), list(bundle.program.inputs)
-        what = "the graph has the inputs {}, the bundle {}".format(*inputs)
-        raise GraphError(what, hint="check that the bundle was built from this graph")
+        message = "the graph has the inputs {}, the bundle {}".format(*inputs)
+        raise GraphError(message, hint="check that the bundle was built from this graph")
     expected = ReferenceSession(program, operators).run(None, feeds)
     actual = ExactSession(bundle.program, operators).run(None, feeds)
     bundle_outputs = dict(zip(bundle.program.outputs, actual, strict=True))
@@ -83,9 +83,9 @@ def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -
 
 def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
     """A line for every instruction or constant that differs in the bundle."""
-    theirs = {step.name: step for step in bundle.program.instructions}
+    bundle_steps = {step.name: step for step in bundle.program.instructions}
     for step in program.instructions:
-        other = theirs.get(step.name)
+        other = bundle_steps.get(step.name)
         if other is None or other.op != step.op or other.attributes != step.attributes:
             yield f"{step.name}: another instruction"
             continue

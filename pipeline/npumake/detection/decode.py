@@ -37,7 +37,7 @@ class Rules:
     score: float = 0.5
     iou: float = 0.5
     candidates: int = 300
-    most: int = 300
+    max_boxes: int = 300
     class_aware: bool = False
 
 
@@ -84,7 +84,7 @@ def decode(
         chosen = chosen[order[: rules.candidates]]
     boxes = geometry.corners(parts["boxes"][:, chosen])
     by_class = classes[chosen] if rules.class_aware else None
-    survivors = geometry.suppressed(boxes, best[chosen], rules.iou, rules.most, by_class)
+    survivors = geometry.suppressed(boxes, best[chosen], rules.iou, rules.max_boxes, by_class)
     chosen, boxes = chosen[survivors], boxes[survivors]
     if "mask_coefs" not in parts or "protos" not in parts:
         return Detections(boxes, best[chosen], classes[chosen])
@@ -219,8 +219,8 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     names = [name for name, _ in output.dshape]
     array = _padded(array, output)
     if array.shape != output.shape:
-        what = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
-        raise GraphError(what)
+        message = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
+        raise GraphError(message)
     if not names:
         return array[0]
     channel = next((n for n in AS_CHANNELS if n in names), None)
@@ -238,6 +238,6 @@ def _end_to_end(
     """Rows of x1, y1, x2, y2, score, class. The model suppresses overlaps itself."""
     values = _joined(arrays, output)
     rows = values.T if output.dshape else values
-    rows = rows[rows[:, 4] >= rules.score][: rules.most]
+    rows = rows[rows[:, 4] >= rules.score][: rules.max_boxes]
     boxes = _in_unit(rows[:, :4].T, output, size).T
     return Detections(boxes, rows[:, 4], rows[:, 5].astype(np.int64))

@@ -85,5 +85,5 @@ def _check_input(graph: Graph, metadata: Metadata) -> None:
     expected = metadata.input_shape
     if expected and expected not in {shape(value) for value in graph.inputs}:
         shapes = ", ".join(str(list(shape(value))) for value in graph.inputs)
-        what = f"the metadata has an input of {list(expected)}, the model takes {shapes}"
-        raise ProjectError(what, Route("model.metadata"))
+        message = f"the metadata has an input of {list(expected)}, the model takes {shapes}"
+        raise ProjectError(message, Route("model.metadata"))

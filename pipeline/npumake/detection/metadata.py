@@ -79,8 +79,8 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
     document = read_object(data, name)
     version = MetadataEntry(document, name).get("schema_version", WHOLE, 1)
     if not 1 <= version <= SCHEMA:
-        what = f"metadata of schema version {version}; the newest known is {SCHEMA}"
-        raise ProjectError(what, f"{name}: schema_version")
+        message = f"metadata of schema version {version}; the newest known is {SCHEMA}"
+        raise ProjectError(message, f"{name}: schema_version")
     if version < SCHEMA:
         document = as_v2(document, name)
     top = MetadataEntry(document, name)

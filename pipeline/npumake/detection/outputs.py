@@ -82,7 +82,7 @@ class DetectorOutput:
         return self.outputs or (self,)
 
 
-KNOWN = frozenset(entry.name for entry in fields(DetectorOutput)) - {"rest"}
+FIELD_NAMES = frozenset(entry.name for entry in fields(DetectorOutput)) - {"rest"}
 
 
 def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
@@ -109,7 +109,7 @@ def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
         activation_applied=entry.get("activation_applied", one_of(*ACTIVATIONS)),
         activation_required=entry.get("activation_required", one_of(*ACTIVATIONS)),
         outputs=tuple(read_output(child, depth + 1) for child in children),
-        rest={key: value for key, value in entry.data.items() if key not in KNOWN},
+        rest={key: value for key, value in entry.data.items() if key not in FIELD_NAMES},
     )
 
 

@@ -43,8 +43,10 @@ def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) 
     height = shape(graph.inputs[0])[2]
     for value, stride in zip(tensors, strides, strict=True):
         if shape(value)[2] != -(-height // stride):
-            what = f"{shape(value)[2]} rows of cells for stride {stride} of a picture of {height}"
-            raise GraphError(what, str(value.name), "check `strides` in `split_hints`")
+            message = (
+                f"{shape(value)[2]} rows of cells for stride {stride} of a picture of {height}"
+            )
+            raise GraphError(message, str(value.name), "check `strides` in `split_hints`")
     return tensors
 
 

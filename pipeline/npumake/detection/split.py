@@ -72,11 +72,11 @@ def _parts(
 ) -> Iterator[tuple[DetectorOutput, list[Value]]]:
     """Each boundary as a logical output and its tensors."""
     if hint.anchors_per_cell > 1:
-        what = f"a head of {hint.anchors_per_cell} anchors per cell cannot be split"
-        raise GraphError(what, str(target.name), "only anchor-free heads can: leave `split` out")
+        message = f"a head of {hint.anchors_per_cell} anchors per cell cannot be split"
+        raise GraphError(message, str(target.name), "only anchor-free heads can: leave `split` out")
     if shape(target)[1:2] != (hint.boundaries[-1].end,):
-        what = f"`split_hints` speak of {hint.boundaries[-1].end} channels"
-        raise GraphError(what, str(target.name), f"its shape is {list(shape(target))}")
+        message = f"`split_hints` speak of {hint.boundaries[-1].end} channels"
+        raise GraphError(message, str(target.name), f"its shape is {list(shape(target))}")
     flat_shape(target)
     for boundary in hint.boundaries:
         leaf = _leaf(target, boundary)
@@ -93,8 +93,8 @@ def _leaf(target: Value, boundary: Boundary) -> list[Value]:
     starts = [0, *ends[:-1]]
     if boundary.start in starts and boundary.end in ends:
         return leaves[starts.index(boundary.start) : ends.index(boundary.end) + 1]
-    what = f"`{target.name}` is not joined at channels {boundary.start}..{boundary.end}"
-    raise GraphError(what, f"split_hints: {boundary.name}", f"it is at {[0, *ends]}")
+    message = f"`{target.name}` is not joined at channels {boundary.start}..{boundary.end}"
+    raise GraphError(message, f"split_hints: {boundary.name}", f"it is at {[0, *ends]}")
 
 
 def _flat(
@@ -102,8 +102,8 @@ def _flat(
 ) -> tuple[DetectorOutput, list[Value]]:
     if boundary.name != "boxes":
         if len(leaves) > 1:
-            what = f"`{boundary.name}` is {len(leaves)} tensors"
-            raise GraphError(what, f"split_hints: {boundary.name}")
+            message = f"`{boundary.name}` is {len(leaves)} tensors"
+            raise GraphError(message, f"split_hints: {boundary.name}")
         return part_output(leaves[0], boundary), leaves
     leaf = leaves[0]
     normalized = is_normalized(graph, leaf)  # of two, the centres
@@ -173,8 +173,8 @@ def _scaled(
     )
     if boundary.name != "boxes":
         if channels != logical:
-            what = f"{channels} channels per cell, the hint says {logical}"
-            raise GraphError(what, f"split_hints: {boundary.name}")
+            message = f"{channels} channels per cell, the hint says {logical}"
+            raise GraphError(message, f"split_hints: {boundary.name}")
         form = "per_class" if boundary.name == "scores" else None
         return replace(output, score_format=form, activation_required=activation), tensors
     encoding = "dfl" if channels > 4 else "direct"

@@ -1,6 +1,6 @@
-"""Vendors' words: one folder per vendor, with its YAML, notes, advice and hand-over.
+"""dialects: one folder per vendor, with its YAML keys, notes, advice and hand-over.
 
-`table` has the dialects a project may speak, `tools` the closed tools that take a hand-over, and
-`advice` the wording of hints. `openexplorer` is what hb_mapper and hb_compile share. The room
-refuses to know how a graph is quantized, and what a chip can do.
+`table` lists the dialects of a project, `tools` the closed tools that take a hand-over, and
+`advice` the wording of hints. `openexplorer` holds the keys that hb_mapper and hb_compile share.
+Nothing here knows how a graph is quantized or what a chip can do.
 """

@@ -1,6 +1,6 @@
-"""Advice in the words of the file that a project is written in: ADVICE, by dialect.
+"""ADVICE: by dialect, how advice is worded for the file that configures a project.
 
-What is advised is a section of the native document. A file that cannot say it is not advised it.
+Advice is a section of the native document. If a dialect has no key for it, no advice is given.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from npumake.digest import Json
 from npumake.project.sections import Calibration, Method
 
 
-class Words(NamedTuple):
-    """`line` has a section, what it is to say and what it says now: a line of the user's file, or
-    nothing. `search` is the line that asks for a search, or nothing; `methods` are worth a trial;
-    `fed` says where the file has what the inputs are fed, where that is not our own; `text` takes
-    an error, a hint or a note."""
+class Wording(NamedTuple):
+    """The wording of one dialect.
+
+    `line(section, advised, current)` returns the line to write in the user's file, or "".
+    `search` returns the line that starts a search of methods, or "". `methods` are worth a trial.
+    `input_settings` names the keys that describe the inputs, "" for those of a native project.
+    `text` rewords an error, a hint or a note.
+    """
 
     line: Callable[[str, Json, Json], str]
     search: Callable[[Calibration], str]
     methods: tuple[Method, ...]
-    whole_layers: bool = False  # whether what a layer reads and makes has one type
-    fed: str = ""
+    whole_layers: bool = False  # whether the inputs and outputs of a layer share one type
+    input_settings: str = ""
     text: Callable[[str], str] = str
 
 
@@ -38,33 +41,33 @@ def _native(section: str, advised: Json, _: Json) -> str:
 
 
 def _search(calibration: Calibration) -> str:
-    """Of methods and switches: minutes."""
+    """A search of methods and switches takes minutes."""
     return "" if calibration.recipe == "best" else "calibration: {recipe: best}"
 
 
-NATIVE = Words(_native, _search, ("max", "mse"))
-GROUPS = Words(
+NATIVE = Wording(_native, _search, ("max", "mse"))
+GROUPS = Wording(
     openexplorer.line,
     openexplorer.search,
     ("max", "kl"),
-    fed=openexplorer.FED,
+    input_settings=openexplorer.INPUT_SETTINGS,
     text=respelling(openexplorer.PHRASES),
 )
-ADVICE: Mapping[str, Words] = {
-    "ara2": Words(_native, _search, ("max", "mse"), text=respelling(edgefirst.PHRASES)),
+ADVICE: Mapping[str, Wording] = {
+    "ara2": Wording(_native, _search, ("max", "mse"), text=respelling(edgefirst.PHRASES)),
     "hb_compile": GROUPS,
     "hb_mapper": GROUPS,
-    "synap": Words(
+    "synap": Wording(
         synaptics.line,
         synaptics.search,
         ("max", "kl"),
         whole_layers=True,
-        fed=synaptics.FED,
+        input_settings=synaptics.INPUT_SETTINGS,
         text=respelling(synaptics.PHRASES),
     ),
 }
 
 
-def words_of(dialect: str | None) -> Words:
-    """Those of the dialect; our own where it has none."""
+def wording_of(dialect: str | None) -> Wording:
+    """The wording of a dialect; that of a native project for None or an unknown dialect."""
     return ADVICE.get(dialect or "", NATIVE)

@@ -1,8 +1,8 @@
-"""What a vendor's closed tool is handed: its YAML, and samples in the form it reads.
+"""The input of a vendor's closed tool: its YAML, and samples in the format it reads.
 
-Each vendor's `handover.py` is the other way of its `dialect.py`: from our words to its own. Where a
-project is written in those already, its document is kept, and only the files it names change.
-What a project says and the vendor has no word for is told in `left_out`.
+Each vendor's `handover.py` reverses its `dialect.py`: it translates native keys to the vendor's. A
+project in the vendor's dialect keeps its document; only the file names in it change. `omissions`
+lists the settings for which the vendor has no key.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from npumake.digest import Json
 from npumake.project.sections import Calibration, Quantization, Sections
 from npumake.targets.target import Target
 
-CALIBRATION = "calibration"  # the folder of a folder per input
-PRODUCTS = "model_output"  # where the tool leaves what it makes
+CALIBRATION = "calibration"  # contains one folder per input
+PRODUCTS = "model_output"  # the tool's output folder
 Unit = Literal["cpu", "npu"]
-PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
+PATTERN = ("*", "...", "->", "(")  # signs of a selector, which no vendor's tool knows
 
 
 class CommandNames(NamedTuple):
-    """What a command names: the model's file, Caffe's weights, the chip; whether it profiles."""
+    """Arguments of the tool's command: the model, Caffe's weights, the chip, and profiling."""
 
     model: str
     weights: str | None
@@ -36,32 +36,34 @@ class CommandNames(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeDecision:
-    """Of one node: its unit, the type of all of it where that is float, and of single places."""
+    """The unit and types of one node. `whole` is the type of a node that stays float."""
 
     unit: Unit | None = None
     whole: str | None = None
-    inputs: Mapping[int, str] = field(default_factory=dict)  # by operand
-    operands: int = 0  # how many it has
+    inputs: Mapping[int, str] = field(default_factory=dict)  # type by operand
+    operands: int = 0  # number of operands
     output: str | None = None
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a build decides, name by name, and what its search has found. `nodes` have the names
-    of the trained model; `nameless` are nodes that it does not have."""
+    """The decisions of a build per node, and the result of its search. `nodes` are named as in the
+    trained model; `nameless` lists requests for nodes that the model lacks."""
 
     nodes: Mapping[str, NodeDecision] = field(default_factory=dict)
     nameless: tuple[str, ...] = ()
-    calibration: Calibration = field(default_factory=Calibration)  # with the method found
-    found: tuple[str, ...] = ()  # switches that the search keeps and the project does not name
+    calibration: Calibration = field(default_factory=Calibration)  # with the selected method
+    extra_switches: tuple[str, ...] = ()  # kept by the search, not named by the project
     has_recipe: bool = False
 
 
 @dataclass(frozen=True)
 class HandoverRequest:
-    """A project for one target. `model` and `weights` are files of the hand-over, `folders` the
-    samples' by input, none where there are no samples; `said` is the vendor's own document, None
-    of a project in our words; `snapshot` is the file of all samples, for a tool that takes one."""
+    """A project for one target.
+
+    `model` and `weights` are files of the hand-over. `folders` holds the sample folder per input,
+    None without samples. `vendor_document` is None for a native project. `snapshot` is one file
+    with all samples, for a tool that takes it."""
 
     sections: Sections
     target: Target
@@ -70,49 +72,50 @@ class HandoverRequest:
     model: str
     weights: str | None = None
     folders: Mapping[str, str] | None = None
-    said: Json = None
+    vendor_document: Json = None
     snapshot: str | None = None
     decisions: Decisions | None = None
 
     @property
     def calibration(self) -> Calibration:
-        """As the project says it, the method that a search has found in place of the search."""
-        said = self.sections.calibration
-        return said if self.decisions is None else self.decisions.calibration
+        """The project's calibration; a search is replaced by the method it selected."""
+        return (self.decisions or self.sections).calibration
 
     @property
-    def named(self) -> CommandNames:
+    def command_names(self) -> CommandNames:
         profiling = self.sections.compile.profiling
         return CommandNames(self.model, self.weights, self.target.name, profiling)
 
 
 @dataclass(frozen=True)
-class Handed:
-    """The vendor's document, and what it does not say of the project."""
+class HandoverDocument:
+    """The vendor's document, and the settings of the project that it cannot express."""
 
     document: Json
-    left_out: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Tool:
-    """A vendor's tool. `sample` takes what a model was trained on, before mean and scale; without
-    it the tool reads no such files. `command` is empty where there is none to call."""
+class ClosedTool:
+    """A vendor's tool. `sample` converts raw training values, before mean and scale; None if the
+    tool reads no sample files. `command` is empty if there is no command to call."""
 
     name: str
     dialect: str
-    config: str  # the file of its document
-    models: tuple[str, ...]  # the formats it reads
-    written: Callable[[HandoverRequest], Handed]
+    config: str  # file name of its document
+    models: tuple[str, ...]  # suffixes of the model formats it reads
+    render: Callable[[HandoverRequest], HandoverDocument]
     command: Callable[[CommandNames], tuple[str, ...]]
-    product: str  # what it makes, with {prefix}
+    product: str  # file name of its product, with {prefix}
     sample: Callable[[np.ndarray, ModelInput], np.ndarray] | None = None
-    suffix: str = ".npy"  # of a sample; any other: bare numbers
-    snapshot: bool = False  # whether it takes all samples as one file of EdgeFirst's contract
+    suffix: str = ".npy"  # of a sample file; all others hold raw numbers without a header
+    snapshot: bool = False  # whether it takes all samples as one EdgeFirst snapshot
 
 
-def renamed(vendor_document: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
-    """The vendor's own document with other values by group and key; None takes a key away."""
+def with_values(
+    vendor_document: Json, changes: Mapping[str, Mapping[str, Json]]
+) -> HandoverDocument:
+    """The vendor's own document with `changes` by group and key; None removes a key."""
     document = copy.deepcopy(vendor_document)
     for group, keys in changes.items():
         inside = document.setdefault(group, {})
@@ -120,16 +123,16 @@ def renamed(vendor_document: Json, changes: Mapping[str, Mapping[str, Json]]) ->
             inside[key] = value
             if value is None:
                 del inside[key]
-    return Handed(document)
+    return HandoverDocument(document)
 
 
-def unsaid(quantization: Quantization, *handled: str) -> list[str]:
-    """The keys of `quantization:` that ask for something, but for those that are handled."""
+def omitted_keys(quantization: Quantization, *carried: str) -> list[str]:
+    """The keys of `quantization:` with a non-default value, except the `carried` ones."""
     return [
-        f"quantization.{each.name}"
-        for each in fields(quantization)
-        if each.name not in (*handled, "optional")
-        and getattr(quantization, each.name) != _default(each)
+        f"quantization.{option.name}"
+        for option in fields(quantization)
+        if option.name not in (*carried, "optional")
+        and getattr(quantization, option.name) != _default(option)
     ]
 
 

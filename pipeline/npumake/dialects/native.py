@@ -1,4 +1,4 @@
-"""A native document in the making: every value is placed where the vendor wrote it."""
+"""Builder of a native document; each value keeps its position in the vendor's file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from npumake.digest import Json
 from npumake.project.document import Document, Route, RoutePlace
 from npumake.project.expand import routes
 
-RANDOM = 8  # samples of noise, which are enough for timing
+NOISE_SAMPLES = 8  # enough to time a model
 
 
 @dataclass(frozen=True)
 class Native:
-    """A native document in the making. Whatever is put is placed where the vendor wrote it."""
+    """Builds a native document; `top` is the vendor's."""
 
     top: Document
     data: dict[str, Json] = field(default_factory=dict)
     places: dict[Route, RoutePlace] = field(default_factory=dict)
 
     def put(self, route: tuple[str, ...], value: Json, spot: RoutePlace) -> None:
-        """`value` at `route`, a way of mappings that is made where it is not there yet."""
+        """Sets `value` at `route`, creating the mappings on the way; errors point to `spot`."""
         inside = self.data
         for depth, name in enumerate(route[:-1]):
             inside = inside.setdefault(name, {})

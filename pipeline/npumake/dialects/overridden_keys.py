@@ -1,6 +1,6 @@
-"""What a project says beside a vendor's own document, which is handed over as it is.
+"""Keys of project.yaml that override a vendor's document.
 
-Each key whose value is another than the document's translation has is told.
+The document is handed over unchanged, so each override is listed as an omission.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from npumake import digest
-from npumake.dialects.handover import HandoverRequest, Tool
+from npumake.dialects.handover import ClosedTool, HandoverRequest
 from npumake.dialects.table import DIALECTS
 from npumake.project.document import parse_document
 from npumake.project.reader import sections_of
@@ -20,34 +20,34 @@ SECTIONS = ("inputs", "calibration", "quantization", "compile", "security")
 NO_MODEL = {"model": {"path": "model.onnx"}}
 
 
-def stated_beside(tool: Tool, request: HandoverRequest) -> Iterator[str]:
-    """A line for each key; none of a project in our own words."""
-    if request.said is None:
+def project_overrides(tool: ClosedTool, request: HandoverRequest) -> Iterator[str]:
+    """One line per overridden key; none for a native project."""
+    if request.vendor_document is None:
         return
     translated = _sections(tool, request)
     for name in SECTIONS:
-        ours, theirs = getattr(request.sections, name), getattr(translated, name)
-        for key in _different(ours, theirs):
+        project_value, vendor_value = getattr(request.sections, name), getattr(translated, name)
+        for key in _different_keys(project_value, vendor_value):
             yield f"{name}.{key}, which the project says beside {tool.config}"
 
 
-def _sections(tool: Tool, request: HandoverRequest) -> Sections:
-    """What the vendor's document says alone."""
-    document = parse_document(digest.canonical(request.said), tool.config)
-    beside = {**NO_MODEL, "targets": [request.target.name]}
-    native = DIALECTS[tool.dialect]().translate(document, "", beside).data
+def _sections(tool: ClosedTool, request: HandoverRequest) -> Sections:
+    """The sections that the vendor's document defines on its own."""
+    document = parse_document(digest.canonical(request.vendor_document), tool.config)
+    project = {**NO_MODEL, "targets": [request.target.name]}
+    native = DIALECTS[tool.dialect]().translate(document, "", project).data
     compile = native.get("compile", {}) | {"prefix": request.sections.compile.prefix}
-    whole = {**native, **beside, "compile": compile}
+    whole = {**native, **project, "compile": compile}
     return sections_of(parse_document(digest.canonical(whole), tool.config))
 
 
-def _different(ours: Any, theirs: Any) -> list[str]:
-    """The keys of a section with unlike values."""
-    if isinstance(ours, dict):
-        names = sorted({*ours, *theirs})
-        return [name for name in names if ours.get(name) != theirs.get(name)]
+def _different_keys(project: Any, vendor: Any) -> list[str]:
+    """The keys of a section whose values differ."""
+    if isinstance(project, dict):
+        names = sorted({*project, *vendor})
+        return [name for name in names if project.get(name) != vendor.get(name)]
     return [
-        each.name
-        for each in fields(ours)
-        if each.name != "optional" and getattr(ours, each.name) != getattr(theirs, each.name)
+        field.name
+        for field in fields(project)
+        if field.name != "optional" and getattr(project, field.name) != getattr(vendor, field.name)
     ]

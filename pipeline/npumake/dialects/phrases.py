@@ -1,7 +1,7 @@
-"""Texts about our own keys, respelled in the keys of a vendor's file.
+"""Rewords messages about native keys in the keys of a vendor's file.
 
-A phrase is a pattern of our words and what the vendor's file has for them. Hints, errors and notes
-are one table of phrases per dialect; text that names no key of ours stays as it is.
+A phrase is a pattern for our text and its replacement. Each dialect has one table of phrases for
+errors, hints and notes; other text stays unchanged.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ Phrases = tuple[tuple[str, str], ...]
 
 
 def respelling(phrases: Phrases) -> Callable[[str], str]:
-    """A text in a vendor's words: every phrase in it is replaced, the first of the table first."""
-    compiled = tuple((re.compile(ours), theirs) for ours, theirs in phrases)
+    """A function that replaces every phrase in a text, in the order of the table."""
+    compiled = tuple((re.compile(pattern), replacement) for pattern, replacement in phrases)
 
     def respelled(text: str) -> str:
-        for ours, theirs in compiled:
-            text = ours.sub(theirs, text)
+        for pattern, replacement in compiled:
+            text = pattern.sub(replacement, text)
         return text
 
     return respelled

@@ -1,6 +1,6 @@
-"""The dialects a project may speak: one vendor's tool each, by the tool's name.
+"""The dialects of a project, by the name of the vendor's tool.
 
-DIALECTS are our own; in ALL_DIALECTS those that installed packages add are looked up as well.
+DIALECTS holds the built-in ones; ALL_DIALECTS adds those of installed packages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +29,10 @@ DIALECTS: Dialects = {
 
 
 class _WithPlugins(Mapping[str, Callable[[], Dialect]]):
-    """Installed packages are asked only for a name that is not in `own`, or for all names."""
+    """Loads entry points only for a name that is not built in, or to list all names."""
 
-    def __init__(self, own: Dialects) -> None:
-        self._own = own
+    def __init__(self, dialects: Dialects) -> None:
+        self._own = dialects
 
     def __getitem__(self, name: str) -> Callable[[], Dialect]:
         if name in self._own:
@@ -51,7 +51,7 @@ class _WithPlugins(Mapping[str, Callable[[], Dialect]]):
 
 
 def _loaded(plugin: plugins.Plugin) -> Dialect:
-    """Raises ProjectError for what is no Dialect."""
+    """Raises ProjectError if the entry point is not a Dialect."""
     dialect = plugin.load()
     if not isinstance(dialect, Dialect):
         raise plugin.error(f"has no Dialect in `{plugin.value}`")

@@ -1,15 +1,15 @@
-"""TOOLS: the closed tool of each vendor that has one, by the vendor's name in its targets."""
+"""TOOLS: the closed tools, by the `vendor` of a target."""
 
 from dataclasses import replace
 
 from npumake.dialects.drobotics.handover import HB_MAPPER
 from npumake.dialects.edgefirst.handover import ARA2
-from npumake.dialects.handover import Handed, HandoverRequest, Tool
+from npumake.dialects.handover import ClosedTool, HandoverDocument, HandoverRequest
 from npumake.dialects.horizon.handover import HB_COMPILE
-from npumake.dialects.overridden_keys import stated_beside
+from npumake.dialects.overridden_keys import project_overrides
 from npumake.dialects.synaptics.handover import SYNAP
 
-TOOLS: dict[str, Tool] = {
+TOOLS: dict[str, ClosedTool] = {
     "D-Robotics": HB_MAPPER,
     "EdgeFirst": ARA2,
     "Horizon": HB_COMPILE,
@@ -17,7 +17,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def handed(tool: Tool, request: HandoverRequest) -> Handed:
-    """The tool's document, and all that it does not say. Raises ProjectError."""
-    document = tool.written(request)
-    return replace(document, left_out=(*document.left_out, *stated_beside(tool, request)))
+def complete_document(tool: ClosedTool, request: HandoverRequest) -> HandoverDocument:
+    """The tool's document with all its omissions. Raises ProjectError."""
+    document = tool.render(request)
+    return replace(document, omissions=(*document.omissions, *project_overrides(tool, request)))

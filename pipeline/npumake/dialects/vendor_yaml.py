@@ -1,7 +1,7 @@
-"""A vendor's YAML, key by key: what each key may hold, and what is said about it.
+"""A vendor's YAML: typed access to its keys, checks and notes.
 
-A vendor's file is groups of keys; a table of `Key` says what each may hold. A list is one text,
-its items divided by `;`, or a list of YAML.
+The file consists of groups of keys; a table of `VendorKey` defines the allowed values. A list is a
+YAML list, or one text with items separated by `;`.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class VendorKey:
-    """What a key may hold: a text, unless it holds a flag, a number, or a mapping."""
+    """The values of one key: a text by default, else a flag, a number or a mapping."""
 
-    allowed: tuple[str, ...] = ()  # of a text, or of each item of a list
-    many: bool = False  # a list
+    allowed: tuple[str, ...] = ()  # values of a text, or of each item of a list
+    many: bool = False  # whether the value is a list
     needed: bool = False
     holds: type = str
     default: Json = None
-    divider: str = ""  # between the numbers of one item, which YAML may write as a list
-    documented: tuple[str, ...] = ()  # JSON types of the vendor's schema; by default of `holds`
+    divider: str = ""  # between the numbers of one item, which may also be a YAML list
+    documented: tuple[str, ...] = ()  # JSON types in the vendor's schema; default: those of `holds`
 
     @property
     def types(self) -> tuple[str, ...]:
-        """JSON types that the vendor's schema takes."""
+        """The JSON types that the vendor's schema accepts."""
         return self.documented or TYPES[self.holds]
 
 
 @dataclass(frozen=True)
 class VendorYaml:
-    """A vendor's document under its table of keys, `group.key`. An empty value is no value."""
+    """A vendor's document with its table of keys, `group.key`. An empty value counts as absent."""
 
     document: Document
     keys: Mapping[str, VendorKey]
-    base: str = ""  # where its relative paths start, as the project sees it
+    base: str = ""  # folder of its relative paths, relative to the project
 
-    def given(self, key: str) -> Json:
-        """The value as written; None when it is not there or empty."""
+    def raw_value(self, key: str) -> Json:
+        """The value as it stands in the file; None if it is absent or empty."""
         group, _, name = key.partition(".")
         value = (self.document.data.get(group) or {}).get(name)
         return None if _is_blank(value, self.keys.get(key)) else value
 
     def value(self, key: str) -> Json:
-        """The value, else the default. A flag in quotes is a flag."""
-        written = self.given(key)
-        if written is None:
+        """The value, or the default. A quoted flag counts as a flag."""
+        raw = self.raw_value(key)
+        if raw is None:
             return self.keys[key].default
         if self.keys[key].holds is bool:
-            return FLAGS.get(str(written).strip().lower(), written)
-        return written
+            return FLAGS.get(str(raw).strip().lower(), raw)
+        return raw
 
     def text(self, key: str) -> str:
         value = self.value(key)
@@ -76,19 +76,19 @@ class VendorYaml:
         return "" if value is None else str(value).strip()
 
     def items(self, key: str) -> tuple[str, ...]:
-        """The items of a `;` list or of one in YAML: none where there is no value."""
+        """The items of a `;` list or a YAML list; none without a value."""
         value = self.value(key)
         if isinstance(value, list):
-            return _listed(value, self.keys[key].divider)
+            return _list_items(value, self.keys[key].divider)
         parts = [part.strip() for part in self.text(key).removesuffix(";").split(";")]
         return tuple(parts) if parts != [""] else ()
 
     def path(self, text: str) -> str:
-        """A path of the vendor's file as the project sees it."""
+        """A path of the vendor's file, relative to the project."""
         return PurePosixPath(self.base, text).as_posix()
 
     def spot(self, key: str) -> RoutePlace:
-        """Where the key is written; where it is not, its group."""
+        """The place of the key, or of its group if the key is absent."""
         group, _, name = key.partition(".")
         places = self.document.places
         return places.get((group, name), places.get((group,), places[()]))
@@ -96,36 +96,36 @@ class VendorYaml:
     def error(self, key: str, what: str, hint: str = "") -> ProjectError:
         return ProjectError(what, self.spot(key).value, hint)
 
-    def written(self) -> Iterator[str]:
+    def keys_with_values(self) -> Iterator[str]:
         """Every `group.key` that has a value, in the order of the file."""
         for group, inside in self.document.data.items():
             keys = (f"{group}.{name}" for name in inside or {})
-            yield from (key for key in keys if self.given(key) is not None)
+            yield from (key for key in keys if self.raw_value(key) is not None)
 
 
 def _is_blank(value: Json, key: VendorKey | None) -> bool:
-    """`None` is a text to YAML, and no number."""
+    """YAML reads `None` as a text; for a number it means no value."""
     if isinstance(value, str):
         is_number = key is not None and key.holds in (int, float) and "string" not in key.types
         return not value.strip("; \t\n") or (is_number and value.strip() == "None")
     return value is None or value in ({}, [])
 
 
-def _listed(values: list[Json], divider: str) -> tuple[str, ...]:
-    """The items of a list in YAML; numbers of one item may stand in a list of their own."""
+def _list_items(values: list[Json], divider: str) -> tuple[str, ...]:
+    """The items of a YAML list; the numbers of one item may form an inner list."""
     if divider and all(isinstance(value, int | float) for value in values):
         values = [values]
-    inner = (each if isinstance(each, list) else [each] for each in values)
-    words = ((str(word).strip() for word in each if word is not None) for each in inner)
-    return tuple(divider.join(each) for each in words)
+    inner = (value if isinstance(value, list) else [value] for value in values)
+    words = ((str(word).strip() for word in item_words if word is not None) for item_words in inner)
+    return tuple(divider.join(item) for item in words)
 
 
 def check_keys(
     vendor: VendorYaml, groups: tuple[str, ...], open_groups: tuple[str, ...] = ()
 ) -> None:
-    """Raises the first ProjectError: an unknown group, key or value, or keys that are missing.
+    """Raises the first ProjectError: an unknown group, key or value, or a missing key.
 
-    `groups` must be there; in `open_groups` the vendor lets unknown keys pass.
+    `groups` are required; the vendor accepts unknown keys in `open_groups`.
     """
     known_groups = {key.partition(".")[0] for key in vendor.keys}
     top = vendor.document
@@ -154,8 +154,8 @@ def _check_key(vendor: VendorYaml, key: str, strict: bool) -> None:
             place = vendor.spot(key).key
             raise ProjectError(f"unknown key `{name}`", place, did_you_mean(name, names))
         return
-    if vendor.given(key) is not None:
-        _check_value(vendor, key, name, vendor.given(key))
+    if vendor.raw_value(key) is not None:
+        _check_value(vendor, key, name, vendor.raw_value(key))
 
 
 def _check_value(vendor: VendorYaml, key: str, name: str, value: Json) -> None:
@@ -175,7 +175,7 @@ def _check_value(vendor: VendorYaml, key: str, name: str, value: Json) -> None:
 
 
 def _check_list(vendor: VendorYaml, key: str, name: str, values: list[Json]) -> None:
-    """Raises ProjectError for what is no list of items."""
+    """Raises ProjectError unless the values are a list of items."""
     for value in values:
         inner = value if isinstance(value, list) and vendor.keys[key].divider else [value]
         if any(isinstance(word, dict | list | bool) for word in inner):
@@ -205,13 +205,13 @@ def _check_missing(vendor: VendorYaml, groups: tuple[str, ...]) -> None:
             [
                 key.partition(".")[2]
                 for key, rule in vendor.keys.items()
-                if rule.needed and key.startswith(f"{group}.") and vendor.given(key) is None
+                if rule.needed and key.startswith(f"{group}.") and vendor.raw_value(key) is None
             ],
         )
 
 
 def refuse_missing(vendor: VendorYaml, group: str, names: list[str]) -> None:
-    """Raises ProjectError, in the vendor's words, where there are any."""
+    """Raises ProjectError in the vendor's words, if `names` are missing."""
     if names:
         quoted = ", ".join(f"'{name}'" for name in names)
         place = vendor.document.places.get((group,), vendor.document.places[()]).key
@@ -219,24 +219,24 @@ def refuse_missing(vendor: VendorYaml, group: str, names: list[str]) -> None:
 
 
 def notes_of(vendor: VendorYaml, ignored: Mapping[str, str]) -> tuple[Note, ...]:
-    """A note for every key that is ignored though it asks for something else than the default."""
+    """A note for every ignored key with a non-default value."""
     return tuple(
         Note(f"`{key.partition('.')[2]}` is ignored: {ignored[key]}", vendor.spot(key).value)
-        for key in vendor.written()
+        for key in vendor.keys_with_values()
         if key in ignored and vendor.value(key) != vendor.keys[key].default
     )
 
 
 def type_notes(vendor: VendorYaml) -> tuple[Note, ...]:
-    """A note for every value that means what it says, and is of no type of the vendor's schema."""
+    """A note for every valid value whose type the vendor's schema does not accept."""
     notes = []
-    for key in vendor.written():
+    for key in vendor.keys_with_values():
         rule = vendor.keys.get(key)
-        kind = _kind(vendor.given(key))
-        if rule is None or kind in _taken(rule):
+        kind = _kind(vendor.raw_value(key))
+        if rule is None or kind in _accepted_types(rule):
             continue
-        what = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
-        notes.append(Note(what + ", ".join(rule.types), vendor.spot(key).value))
+        message = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
+        notes.append(Note(message + ", ".join(rule.types), vendor.spot(key).value))
     return tuple(notes)
 
 
@@ -248,8 +248,8 @@ def _kind(value: Json) -> str:
     return kinds.get(type(value), "null")
 
 
-def _taken(rule: VendorKey) -> tuple[str, ...]:
-    """The types of a key, with those that YAML has for them: a number is a text there."""
+def _accepted_types(rule: VendorKey) -> tuple[str, ...]:
+    """The JSON types of a key, and those that YAML converts to them, such as a number to a text."""
     numbers = ("integer", "number") if "string" in rule.types else ()
     wider = ("integer",) if "number" in rule.types else ()
     arrays = ("array",) if rule.many or rule.holds is list else ()
@@ -257,9 +257,9 @@ def _taken(rule: VendorKey) -> tuple[str, ...]:
 
 
 def unknown_notes(vendor: VendorYaml, groups: tuple[str, ...]) -> tuple[Note, ...]:
-    """A note for every key that nobody knows, of the groups that let it pass."""
+    """A note for every unknown key in `groups`, where the vendor accepts it."""
     return tuple(
         Note(f"`{key.partition('.')[2]}` is ignored: no key of this tool", vendor.spot(key).key)
-        for key in vendor.written()
+        for key in vendor.keys_with_values()
         if key not in vendor.keys and key.partition(".")[0] in groups
     )

@@ -24,12 +24,12 @@ from npumake.engine.checks import (
     whole,
     within,
 )
-from npumake.kernels.divide import MAX_EPSILON, MAX_ROW
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW_ELEMENTS
 from npumake.kernels.rounding import ROUNDED
 from npumake.kernels.table import EXP_BITS
 
 
-def same(call: Call) -> Shape:
+def input_shape(call: Call) -> Shape:
     return call.inputs[0].shape
 
 
@@ -90,19 +90,19 @@ def looked_up(call: Call) -> Shape:
     levels = 1 << 8 * np.dtype(call.inputs[0].dtype).itemsize
     table = constant(call, "table", rank=1)
     refuse(table.size != levels, f"`table` has {table.size} entries, not {levels}")
-    return same(call)
+    return input_shape(call)
 
 
 def quantized(call: Call) -> Shape:
     if "rounding" in call.step.attributes:
         one_of(call, "rounding", ROUNDED)
-    return same(call)
+    return input_shape(call)
 
 
 def dequantized(call: Call) -> Shape:
     if "scale" in call.step.constants:
-        within("scale", constant(call, "scale", "f").shape, same(call))
-    return same(call)
+        within("scale", constant(call, "scale", "f").shape, input_shape(call))
+    return input_shape(call)
 
 
 def exponentials(call: Call) -> Shape:
@@ -114,23 +114,23 @@ def exponentials(call: Call) -> Shape:
 
 
 def along(call: Call) -> Shape:
-    axis(call, len(same(call)))
-    return same(call)
+    axis(call, len(input_shape(call)))
+    return input_shape(call)
 
 
 def leaky(call: Call) -> Shape:
     slope = constant(call, "slope")
-    within("slope", slope.shape, same(call))
-    return same(call)
+    within("slope", slope.shape, input_shape(call))
+    return input_shape(call)
 
 
 def reduced(call: Call) -> Shape:
-    return _over(same(call), axes(call, len(same(call))), flag(call, "keepdims"))
+    return _over(input_shape(call), axes(call, len(input_shape(call))), flag(call, "keepdims"))
 
 
 def place(call: Call) -> Shape:
     flag(call, "last")
-    return _over(same(call), (axis(call, len(same(call))),), flag(call, "keepdims"))
+    return _over(input_shape(call), (axis(call, len(input_shape(call))),), flag(call, "keepdims"))
 
 
 def _over(shape: Shape, reduced: Sequence[int], keep: bool) -> Shape:
@@ -139,9 +139,9 @@ def _over(shape: Shape, reduced: Sequence[int], keep: bool) -> Shape:
 
 
 def normalized_rows(call: Call) -> Shape:
-    shape = same(call)
+    shape = input_shape(call)
     count = math.prod(shape[at] for at in axes(call, len(shape)))
-    refuse(count > MAX_ROW, f"a row of {count} is longer than {MAX_ROW}")
+    refuse(count > MAX_ROW_ELEMENTS, f"a row of {count} is longer than {MAX_ROW_ELEMENTS}")
     bounded(call, "epsilon", 0, MAX_EPSILON, rank=0)
     for role in ("gain", "offset", "shift"):
         within(role, constant(call, role).shape, shape)

@@ -47,13 +47,13 @@ class Branches:
         self, pool: ThreadPoolExecutor, values: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         left = dict(enumerate(self._behind))
-        done: set[int] = set()
+        visited: set[int] = set()
         failed: dict[int, BaseException] = {}
         running: dict[Future[Values], int] = {}
         while left or running:
             # After a failure no later step starts; earlier steps may still fail first.
             last = min(failed, default=len(self.turns))
-            for at in [at for at, behind in left.items() if at < last and behind <= done]:
+            for at in [at for at, behind in left.items() if at < last and behind <= visited]:
                 del left[at]
                 turn = self.turns[at]
                 running[pool.submit(turn.run, _read(turn, values))] = at
@@ -65,7 +65,7 @@ class Branches:
                     failed[at] = error
                     continue
                 values.update(future.result())
-                done.add(at)
+                visited.add(at)
         if failed:
             raise failed[min(failed)]
         return values

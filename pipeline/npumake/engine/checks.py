@@ -33,27 +33,27 @@ def attribute(call: Call, name: str) -> object:
     return call.attribute(name)
 
 
-def whole(call: Call, name: str, least: int = 0, most: int = MAX_ATTRIBUTE) -> int:
-    return _whole(attribute(call, name), name, least, most)
+def whole(call: Call, name: str, low: int = 0, high: int = MAX_ATTRIBUTE) -> int:
+    return _whole(attribute(call, name), name, low, high)
 
 
-def _whole(value: object, name: str, least: int, most: int) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise MisfitError(f"`{name}` is {value!r}, not a whole number from {least} to {most}")
+def _whole(value: object, name: str, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise MisfitError(f"`{name}` is {value!r}, not a whole number from {low} to {high}")
     return value
 
 
 def wholes(
-    call: Call, name: str, count: int, least: int = 0, most: int = MAX_ATTRIBUTE
+    call: Call, name: str, count: int, low: int = 0, high: int = MAX_ATTRIBUTE
 ) -> tuple[int, ...]:
     """A list attribute of `count` integers within [least, most]."""
-    return numbers(attribute(call, name), name, count, least, most)
+    return numbers(attribute(call, name), name, count, low, high)
 
 
-def numbers(value_list: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
+def numbers(value_list: object, name: str, count: int, low: int, high: int) -> tuple[int, ...]:
     if not isinstance(value_list, list) or len(value_list) != count:
         raise MisfitError(f"`{name}` is {value_list!r}, not a list of {count}")
-    return tuple(_whole(value, name, least, most) for value in value_list)
+    return tuple(_whole(value, name, low, high) for value in value_list)
 
 
 def listed(call: Call, name: str) -> list[object]:
@@ -102,12 +102,17 @@ def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) 
     return values
 
 
-def bounded(call: Call, role: str, least: int, most: int, rank: int | None = None) -> np.ndarray:
+def bounded(
+    call: Call, role: str, minimum: int, maximum: int, rank: int | None = None
+) -> np.ndarray:
     """An integer constant within [least, most], as int64."""
     values = constant(call, role, "i", rank)
     refuse(values.dtype != np.int64, f"`{role}` holds {values.dtype}")
     low, high = int(values.min()), int(values.max())
-    refuse(low < least or high > most, f"`{role}` holds {low} to {high}, not {least} to {most}")
+    refuse(
+        low < minimum or high > maximum,
+        f"`{role}` holds {low} to {high}, not {minimum} to {maximum}",
+    )
     return values
 
 

@@ -112,10 +112,10 @@ def rescaled(
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
         return call.add("Cast", x, to=FLOAT)
     _refuse_twice(call)
-    m, s, low, high = (each.ravel() for each in np.broadcast_arrays(mantissa, shift, *within))
+    m, s, low, high = (operand.ravel() for operand in np.broadcast_arrays(mantissa, shift, *within))
     reach = np.maximum(np.abs(low), np.abs(high))
     wide = reach.astype(object) * np.abs(m) > DOUBLE
-    if wide.any() and not _agree(call, *(each[wide, None] for each in (m, s, low, high))):
+    if wide.any() and not _agree(call, *(operand[wide, None] for operand in (m, s, low, high))):
         raise InexactError
     real = np.asarray(np.ldexp(mantissa.astype(np.float64), -shift))
     spread = real.reshape(*real.shape, *(1,) * trailing) if real.ndim == 1 else real

@@ -45,12 +45,12 @@ def _grid(node: Node) -> Grid:
     """The grid of a Q or DQ node. Raises GraphError unless it is constant."""
     grid = grid_of(node)
     if grid is None:
-        what = f"the scale of `{node.name}` is computed; only constants can be compiled"
-        raise GraphError(what, hint="quantize the model statically")
+        message = f"the scale of `{node.name}` is computed; only constants can be compiled"
+        raise GraphError(message, hint="quantize the model statically")
     scale = grid.scale
     if not (np.isfinite(scale).all() and (scale > 0).all()):
-        what = f"the scale of `{node.name}` is {scale.min():g}, not a positive finite number"
-        raise GraphError(what, hint="quantize the model again")
+        message = f"the scale of `{node.name}` is {scale.min():g}, not a positive finite number"
+        raise GraphError(message, hint="quantize the model again")
     return grid
 
 
@@ -59,8 +59,10 @@ def tensor_on_grid(node: Node, value: Value) -> Tensor:
     one."""
     scale, zero_point = _grid(node)
     if scale.size != 1:
-        what = f"`{node.name}` is per channel; an activation has one scale"
-        raise GraphError(what, hint="quantize the model again, with one scale for each activation")
+        message = f"`{node.name}` is per channel; an activation has one scale"
+        raise GraphError(
+            message, hint="quantize the model again, with one scale for each activation"
+        )
     dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
     return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
 

@@ -83,12 +83,12 @@ KINDS: Mapping[str, InstructionKind] = {
     "minimum": InstructionKind(arithmetic_shapes.selection, ONE_OR_MORE, factors=()),
     "mul": InstructionKind(arithmetic_shapes.elementwise, TWO),
     "pad": InstructionKind(move_shapes.padded),
-    "prelu": InstructionKind(arithmetic_shapes.same, factors=("", "negative_")),
+    "prelu": InstructionKind(arithmetic_shapes.input_shape, factors=("", "negative_")),
     "prelu_twice": InstructionKind(arithmetic_shapes.leaky, factors=("", "negative_")),
     "quantize": InstructionKind(
         arithmetic_shapes.quantized, takes=FLOATS, factors=(), clamps=False
     ),
-    "rescale": InstructionKind(arithmetic_shapes.same),
+    "rescale": InstructionKind(arithmetic_shapes.input_shape),
     "reshape": InstructionKind(move_shapes.reshaped),
     "resize_linear": InstructionKind(move_shapes.resized(LINEAR, WEIGHT_BITS, 2)),
     "resize_nearest": InstructionKind(move_shapes.resized(("index",), 0, ANY_NUMBER)),

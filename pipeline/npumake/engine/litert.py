@@ -71,9 +71,10 @@ def _averages(node: Node) -> bool:
     own = attribute(node, "pads", (0,) * 2 * rank)
     ceil = bool(attribute(node, "ceil_mode", 0))
     pads = pool.pool_pads(spatial, kernel, own, strides, dilations, ceil_mode=ceil)
-    none = [0] * len(own)
+    no_pads = [0] * len(own)
     with_pads, alone = (
-        pool.counts(spatial, kernel, pads, strides, dilations, counted) for counted in (own, none)
+        pool.counts(spatial, kernel, pads, strides, dilations, counted)
+        for counted in (own, no_pads)
     )
     counts = with_pads if attribute(node, "count_include_pad", 0) else alone
     if max(dilations) > 1:
@@ -81,9 +82,9 @@ def _averages(node: Node) -> bool:
     if (counts == prod(kernel)).all():
         return True
     sizes = (spatial, shape(node.outputs[0])[2:])
-    same = is_same(sizes, kernel, strides, dilations, pads[:rank])
+    is_same_padding = is_same(sizes, kernel, strides, dilations, pads[:rank])
     return np.array_equal(counts, alone) and (
-        same or is_picked(sizes, kernel, strides, pads[:rank])
+        is_same_padding or is_picked(sizes, kernel, strides, pads[:rank])
     )
 
 

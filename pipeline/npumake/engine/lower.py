@@ -86,7 +86,7 @@ class _Lowering:
         self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
-        self.done: set[Node] = set()  # computed together with an earlier node
+        self.lowered_nodes: set[Node] = set()  # computed together with an earlier node
         self.sums: dict[
             Value | None, tuple[str, np.ndarray]
         ] = {}  # by real tensor: name of the sums, their scale
@@ -94,14 +94,14 @@ class _Lowering:
             self._feed(value)
 
     def visit(self, node: Node) -> None:
-        if node in self.done:
+        if node in self.lowered_nodes:
             return
         if is_quantize(node):
             self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
         elif is_dequantize(node):
             self._dequantize_where_read_as_float(node)
         elif is_guard(node) and self._is_integer(node):
-            self.done.add(node)
+            self.lowered_nodes.add(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
         elif self._makes_sums(node) or self._moves_sums(node):
@@ -144,7 +144,7 @@ class _Lowering:
         output = self._float(value)
         step = RULES[node.op_type].lower(QuantizedNode(node, (operand,), (), output))
         self._emit(node, step, (operand.name,), str(value.name), output)
-        self.done.add(node)
+        self.lowered_nodes.add(node)
 
     def _makes_sums(self, node: Node) -> bool:
         return hands_out_sums(node) and node.op_type in SUMMING and self._runs(node)
@@ -164,7 +164,7 @@ class _Lowering:
         step.constants.update(factor(1.0))
         step.attributes.update(clamped(node, tensor, self.rounding))
         scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
-        codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
+        codes, name = (self._free(f"{node.name}_{message}") for message in ("sums", "dequantized"))
         self._emit(node, step, operand_names(site), codes, tensor)
         self.sums[value] = (codes, scale)
         self._float(value)
@@ -187,7 +187,7 @@ class _Lowering:
         step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
         name = str(quantizer.outputs[0].name)
         self._emit(node, step, operand_names(site), name, site.output, clamp)
-        self.done.update({quantizer} if clamp is None else {clamp, quantizer})
+        self.lowered_nodes.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> QuantizedNode:
         operands, weights = list[Operand](), list[QuantizedConstant]()
@@ -256,7 +256,7 @@ class _Lowering:
             self._emit(node, step, (source_name(node),), str(value.name), grid)
 
     def _is_integer(self, node: Node) -> bool:
-        if is_quantize(node) or node in self.done:
+        if is_quantize(node) or node in self.lowered_nodes:
             return True
         if self._makes_places(node) or self._makes_sums(node):
             return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from npumake.engine.arithmetic_shapes import factor_of_each, same
+from npumake.engine.arithmetic_shapes import factor_of_each, input_shape
 from npumake.engine.call import Call
 from npumake.engine.checks import (
     MAX_ATTRIBUTE,
@@ -48,21 +48,21 @@ def _with(shape: Shape, at: int, *sizes: int) -> Shape:
 
 def reshaped(call: Call) -> Shape:
     out_shape = wholes(call, "shape", len(listed(call, "shape")), 1)
-    before = same(call)
+    before = input_shape(call)
     refuse(math.prod(out_shape) != math.prod(before), f"{list(before)} is not {list(out_shape)}")
     return out_shape
 
 
 def transposed(call: Call) -> Shape:
-    shape = same(call)
+    shape = input_shape(call)
     order = wholes(call, "perm", len(shape), 0, len(shape) - 1)
     refuse(len(set(order)) < len(order), f"`perm` names an axis twice: {list(order)}")
     return tuple(shape[at] for at in order)
 
 
 def padded(call: Call) -> Shape:
-    shape = same(call)
-    around = [_pair(each) for each in listed(call, "around")]
+    shape = input_shape(call)
+    around = [_pair(pair) for pair in listed(call, "around")]
     refuse(len(around) != len(shape), f"`around` has {len(around)} axes, not {len(shape)}")
     one_of(call, "mode", PADDED)
     if "fill" in call.step.attributes:
@@ -71,20 +71,20 @@ def padded(call: Call) -> Shape:
 
 
 def gathered(call: Call) -> Shape:
-    shape = same(call)
+    shape = input_shape(call)
     at = axis(call, len(shape))
     indices = bounded(call, "indices", -shape[at], shape[at] - 1)
     return _with(shape, at, *indices.shape)
 
 
 def gathered_flat(call: Call) -> Shape:
-    count = math.prod(same(call))
+    count = math.prod(input_shape(call))
     return bounded(call, "indices", -count, count - 1).shape
 
 
 def sliced(call: Call) -> Shape:
-    out_shape = list(same(call))
-    spans = [_span(each, same(call)) for each in listed(call, "spans")]
+    out_shape = list(input_shape(call))
+    spans = [_span(span, input_shape(call)) for span in listed(call, "spans")]
     refuse(len({at for at, _ in spans}) < len(spans), "`spans` names an axis twice")
     for at, cut in spans:
         out_shape[at] = len(range(*cut.indices(out_shape[at])))
@@ -92,7 +92,7 @@ def sliced(call: Call) -> Shape:
 
 
 def tiled(call: Call) -> Shape:
-    before, after = same(call), call.output.shape
+    before, after = input_shape(call), call.output.shape
     fits = len(before) <= len(after) and all(
         size and not length % size
         for size, length in zip(reversed(before), reversed(after), strict=False)
@@ -117,23 +117,23 @@ def spacious_to_deep(call: Call) -> Shape:
 
 
 def _picture(call: Call) -> tuple[int, int, int, int]:
-    shape = same(call)
+    shape = input_shape(call)
     if len(shape) != 4:
         raise MisfitError(f"{list(shape)} has no four axes")
     return shape[0], shape[1], shape[2], shape[3]
 
 
 def resized(
-    roles: Sequence[str], weight_bits: int, most: int, usual: tuple[int, ...] | None = None
+    roles: Sequence[str], weight_bits: int, max_rank: int, usual: tuple[int, ...] | None = None
 ) -> Callable[[Call], Shape]:
     """Each resized axis has one constant per role, of the output length. `usual` are the axes of a
     kernel without an `axes` attribute."""
 
     def shape(call: Call) -> Shape:
-        rank = len(same(call))
+        rank = len(input_shape(call))
         changed = axes(call, rank) if usual is None else usual
-        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes do not exist")
-        out_shape = list(same(call))
+        refuse(len(changed) > max_rank or max(changed, default=0) >= rank, "its axes do not exist")
+        out_shape = list(input_shape(call))
         for at in changed:
             unit = 1 << weight_bits  # below 0 where TensorFlow Lite reads beyond the border
             limits = [

@@ -159,7 +159,7 @@ def _options(
     threads: int,
     fusion: Fusion,
     level: str = "ORT_ENABLE_ALL",
-    more: Mapping[str, str] = MappingProxyType({}),
+    config: Mapping[str, str] = MappingProxyType({}),
 ) -> onnxruntime.SessionOptions:
     """Session options; `more` are config entries in addition to those of the fusion."""
     options = onnxruntime.SessionOptions()
@@ -171,7 +171,7 @@ def _options(
         # int8 by int8 without VNNI saturates pairs of products at 16 bits.
         "session.x64quantprecision": "1",
         **({"session.disable_quant_qdq": "1"} if fusion == "floats" else {}),
-        **more,
+        **config,
     }
     for key, value in entries.items():
         options.add_session_config_entry(key, value)
@@ -218,8 +218,8 @@ def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.Inferenc
         return opened("ORT_DISABLE_ALL", {})
     refused: list[Exception] = []
     entries: dict[str, str] = {}
-    for level, more in _WAYS:
-        entries |= more
+    for level, config in _WAYS:
+        entries |= config
         try:
             return opened(level, entries)
         except _trouble() as error:

@@ -46,8 +46,8 @@ def validate(program: Program) -> None:
 
 def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -> None:
     refuse(len(step.outputs) != 1, f"`{step.op}` makes one tensor, not {len(step.outputs)}")
-    least, most = kind.reads
-    refuse(not least <= len(step.inputs) <= most, f"`{step.op}` reads no {len(step.inputs)}")
+    low, high = kind.reads
+    refuse(not low <= len(step.inputs) <= high, f"`{step.op}` reads no {len(step.inputs)}")
     read = tuple(program.tensors[name] for name in step.inputs)
     call = Call(step, read, program.tensors[step.outputs[0]])
     for tensor in read:

@@ -10,7 +10,7 @@ from npumake.digest import Json
 from npumake.engine.quantized_node import LoweredStep, QuantizedNode, constant_parameters, factor
 from npumake.graph import Node, array, attribute, shape
 from npumake.kernels import rounding
-from npumake.kernels.divide import MAX_EPSILON, MAX_ROW, NORM_BITS
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW_ELEMENTS, NORM_BITS
 
 
 def fits(node: Node) -> bool:
@@ -61,7 +61,11 @@ def place(site: QuantizedNode) -> LoweredStep:
 
 
 def norm_fits(node: Node) -> bool:
-    if len(node.outputs) > 1 or not constant_parameters(node) or math.prod(_row(node)) > MAX_ROW:
+    if (
+        len(node.outputs) > 1
+        or not constant_parameters(node)
+        or math.prod(_row(node)) > MAX_ROW_ELEMENTS
+    ):
         return False
     rank = len(_row(node))
     return all(len(shape(value)) <= rank for value in node.inputs[1:] if value is not None)
@@ -73,8 +77,8 @@ def norm(site: QuantizedNode) -> LoweredStep:
     count, rank = math.prod(row), len(site.output.shape)
     parameters = [array(value) for value in site.node.inputs[1:]]
     gamma, *beta = (np.broadcast_to(values, row) for values in parameters if values is not None)
-    both = np.stack([gamma, *(beta or [np.zeros(row)])]).astype(np.float64)
-    fixed = rounding.fixed_point_common(both / site.scale / (1 << NORM_BITS))
+    scale_and_bias = np.stack([gamma, *(beta or [np.zeros(row)])]).astype(np.float64)
+    fixed = rounding.fixed_point_common(scale_and_bias / site.scale / (1 << NORM_BITS))
     real = attribute(site.node, "epsilon", 1e-5) * (count / site.operands[0].scale) ** 2
     epsilon = np.array(min(round(real), MAX_EPSILON), np.int64)
     constants = {"gain": fixed.mantissa[0], "offset": fixed.mantissa[1], "shift": fixed.shift}

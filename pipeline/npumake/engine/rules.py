@@ -78,7 +78,9 @@ def _conv_transpose(site: QuantizedNode) -> LoweredStep:
     _, constants, attributes = _conv(site)
     rank = len(attributes["kernel"])
     extra = attribute(site.node, "output_padding", (0,) * rank)
-    ends = [pad - more for pad, more in zip(attributes["pads"][rank:], extra, strict=True)]
+    ends = [
+        pad - extra_pad for pad, extra_pad in zip(attributes["pads"][rank:], extra, strict=True)
+    ]
     pads = attributes["pads"][:rank] + ends
     return LoweredStep("conv_transpose", constants, attributes | {"pads": pads})
 

@@ -103,9 +103,13 @@ def _labels(program: Program, phases: Sequence[int]) -> list[int]:
     for index, step in enumerate(program.instructions):
         makers |= dict.fromkeys(step.outputs, index)
         handed = {makers[name] for name in step.inputs if name in makers and step.op == CPU}
-        met = {labels[maker] for maker in handed if phases[maker] == phases[index]}
-        label = min(met, default=index)
-        labels = [label if old in met else old for old in labels] if len(met) > 1 else labels
+        phase_labels = {labels[maker] for maker in handed if phases[maker] == phases[index]}
+        label = min(phase_labels, default=index)
+        labels = (
+            [label if old in phase_labels else old for old in labels]
+            if len(phase_labels) > 1
+            else labels
+        )
         labels.append(label)
     return labels
 

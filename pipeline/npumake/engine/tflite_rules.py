@@ -60,8 +60,8 @@ def _refuse_coarse(site: QuantizedNode, fits: bool) -> None:
     if not fits:
         name, out_scale = site.node.name, site.scale
         in_scale = max(operand.scale for operand in site.operands)
-        what = f"`{name}` has the scale {out_scale:.3g} behind {in_scale:.3g}, which is too fine"
-        raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
+        message = f"`{name}` has the scale {out_scale:.3g} behind {in_scale:.3g}, which is too fine"
+        raise GraphError(message, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
 def _mul(site: QuantizedNode) -> LoweredStep:

@@ -64,10 +64,10 @@ def _biased(
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
     column = bias.reshape(*bias.shape, *(1,) * trailing)
-    most = int((reach + np.abs(middle)).max(initial=0))
+    max_value = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        refuse_inexact(most, SINGLE)  # no clamp brings these sums into float32's range
-    if most <= SINGLE:
+        refuse_inexact(max_value, SINGLE)  # no clamp brings these sums into float32's range
+    if max_value <= SINGLE:
         total = call.add("Add", total, call.constant(column, np.float32))
     else:
         wide = call.add("Cast", total, to=FLOAT64)
@@ -188,7 +188,7 @@ def _gathered(call: TranslatedCall, x: Value, indices: np.ndarray, axis: int) ->
     return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
 
 
-def _both(bound: int) -> tuple[Int64, Int64]:
+def _symmetric_bounds(bound: int) -> tuple[Int64, Int64]:
     return np.asarray(-bound, np.int64), np.asarray(bound, np.int64)
 
 
@@ -204,7 +204,7 @@ def _selected(op: str) -> Callable[[TranslatedCall], Value]:
 def _on_one_grid(call: TranslatedCall) -> list[Value]:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     return [
-        rescaled(call, x, _both(call.largest(index)), (mantissa[index], shift[index]))
+        rescaled(call, x, _symmetric_bounds(call.largest(index)), (mantissa[index], shift[index]))
         for index, x in enumerate(call.read)
     ]
 

@@ -4,7 +4,7 @@ interface   a model has exactly the inputs and outputs of its instruction, with 
             shapes of the program
 sizes       every shape follows from the operators, not only from the file, and all tensors of one
             model have at most MAX_ELEMENTS elements; tensors in bodies do not count
-loops       a Loop has a constant trip count of at most MAX_TURNS
+loops       a Loop has a constant trip count of at most MAX_LOOP_ITERATIONS
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, derived, dtype, open_dimensions, shape
 
 MAX_ELEMENTS = 1 << 30
-MAX_TURNS = 1 << 16
+MAX_LOOP_ITERATIONS = 1 << 16
 
 
 def refuse_unbounded(program: Program) -> None:
@@ -47,8 +47,8 @@ def _refuse_other_ports(
         for value in values
     }
     if declared != actual:
-        what = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
-        raise GraphError(what, step.name)
+        message = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
+        raise GraphError(message, step.name)
 
 
 def _joined(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
@@ -70,4 +70,6 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
 
 def _ends(node: Node) -> bool:
     turns = array(node.inputs[0]) if node.inputs else None
-    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MAX_TURNS
+    return (
+        turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MAX_LOOP_ITERATIONS
+    )

@@ -78,9 +78,9 @@ class EvaluationSet:
         }
         return Figures(artifact, len(self.items), metric.name, by_name)
 
-    def samples(self, most: int) -> Samples:
-        """At most `most` evenly spaced files as model inputs."""
-        chosen = self.items[:: max(1, len(self.items) // most)][:most]
+    def samples(self, max_samples: int) -> Samples:
+        """At most `max_samples` evenly spaced files as model inputs."""
+        chosen = self.items[:: max(1, len(self.items) // max_samples)][:max_samples]
         names = tuple(item.files[0].name for item in chosen)
         return Samples(names, lambda index: self._feeds(chosen[index])[1])
 
@@ -145,12 +145,12 @@ def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
     if isinstance(dataset.files, str):
         if len(inputs) == 1:
             return [FILES]
-        what = f"the model has {len(inputs)} inputs, the dataset one"
+        message = f"the model has {len(inputs)} inputs, the dataset one"
         hint = "{" + ", ".join(f"{name}: ..." for name in inputs) + "}"
-        raise ProjectError(what, Route(FILES), f"write  files: {hint}")
+        raise ProjectError(message, Route(FILES), f"write  files: {hint}")
     if dataset.transforms is not None and len(inputs) > 1:
-        what = "`transforms` for several inputs"
-        raise ProjectError(what, Route("evaluation.dataset.transforms"), "put them under `data`")
+        message = "`transforms` for several inputs"
+        raise ProjectError(message, Route("evaluation.dataset.transforms"), "put them under `data`")
     for name in strangers(dataset.files, inputs):
         hint = did_you_mean(name, inputs)
         raise ProjectError(f"the model has no input `{name}`", Route(f"{FILES}.{name}"), hint)

@@ -101,7 +101,7 @@ def average_precision(
     if len(detections) != len(truths):
         raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
     for number, (detected, true) in enumerate(zip(detections, truths, strict=True)):
-        if any(len({len(array) for array in each}) != 1 for each in (detected, true[:3])):
+        if any(len({len(array) for array in group}) != 1 for group in (detected, true[:3])):
             raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
     images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
     return precision_of(images, classes)
@@ -135,24 +135,24 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
     low = np.maximum(boxes[:, None, :2], truths[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], truths[None, :, 2:])
     shared = np.prod(np.maximum(high - low, 0), axis=-1)
-    area, other = (np.prod(each[:, 2:] - each[:, :2], axis=-1) for each in (boxes, truths))
+    area, other = (np.prod(corners[:, 2:] - corners[:, :2], axis=-1) for corners in (boxes, truths))
     either = np.where(crowd, area[:, None], area[:, None] + other - shared)
     return np.divide(shared, either, out=np.zeros_like(shared), where=shared > 0)
 
 
 def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
     """Indices of the best MAX_DETECTIONS detections of a class, best first."""
-    mine = np.flatnonzero(labels == label)
-    return mine[np.argsort(-scores[mine], kind="stable")][:MAX_DETECTIONS]
+    matches = np.flatnonzero(labels == label)
+    return matches[np.argsort(-scores[matches], kind="stable")][:MAX_DETECTIONS]
 
 
 def _matches(image: Overlaps, label: int) -> Matches:
     """One class of one image."""
-    mine = best_of(image.scores, image.labels, label)
-    theirs = image.true_labels == label
-    crowd = image.crowd[theirs]
-    true, ignored = matched(image.overlap[np.ix_(mine, theirs)], crowd)
-    return Matches(image.scores[mine], true, ignored, int(np.sum(~crowd)))
+    selected = best_of(image.scores, image.labels, label)
+    truths = image.true_labels == label
+    crowd = image.crowd[truths]
+    true, ignored = matched(image.overlap[np.ix_(selected, truths)], crowd)
+    return Matches(image.scores[selected], true, ignored, int(np.sum(~crowd)))
 
 
 def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
@@ -195,5 +195,5 @@ def _of_class(matches: Sequence[Matches]) -> Array:
 
 
 def _mean(values: Array) -> float:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else 0.0
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else 0.0

@@ -46,8 +46,8 @@ def refuse_other_geometry(chain: Sequence[Transform]) -> None:
         ((name, _),) = step.items()
         if name not in GEOMETRIC and name not in COLOR_ONLY:
             hint = f"give `transforms` under `evaluation.dataset`: {', '.join(GEOMETRIC)}"
-            what = f"boxes cannot be mapped back through `{name}`"
-            raise ProjectError(what, Route("evaluation.dataset"), hint)
+            message = f"boxes cannot be mapped back through `{name}`"
+            raise ProjectError(message, Route("evaluation.dataset"), hint)
 
 
 def pixel_transform(chain: Sequence[Transform], picture: Size, input_size: Size) -> PixelTransform:
@@ -76,8 +76,8 @@ def _resize(step: steps.Resize, size: Size, input_size: Size) -> PixelTransform:
 
 def _pil_resize(step: steps.PilResize, size: Size, input_size: Size) -> PixelTransform:
     if isinstance(step.size, int):
-        what = "a size with only the short side"
-        raise ProjectError(what, Route("evaluation.dataset"), "give both sides")
+        message = "a size with only the short side"
+        raise ProjectError(message, Route("evaluation.dataset"), "give both sides")
     return _stretched(size, pair(step.size or input_size))
 
 

@@ -38,7 +38,9 @@ from npumake.quant.calibration.statistics import Statistics
 MAX_SAMPLES = 32  # of each set, evenly spread
 MAX_NAMES = 3
 BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the limit is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
-LEAST_DEVIATION = 0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
+MIN_DEVIATION_SHARE = (
+    0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
+)
 EXCESS = 0.1  # of the width of a range
 EXCESS_SHARE = 0.25  # of the evaluated samples
 
@@ -114,11 +116,11 @@ def _overlap(
         if route.startswith("data.")
         for file in files
     }
-    same = {file.name: calibration.get(file.digest) for file in evaluation.files}
+    shared = {file.name: calibration.get(file.digest) for file in evaluation.files}
     by_digest = {_digest(feed): name for name, feed in chosen_samples}
     for name, feed in zip(evaluation.samples.names, feeds, strict=True):
-        same[name] = same.get(name) or by_digest.get(_digest(feed))
-    pairs = [f"{name} = {match}" for name, match in same.items() if match]
+        shared[name] = shared.get(name) or by_digest.get(_digest(feed))
+    pairs = [f"{name} = {match}" for name, match in shared.items() if match]
     if pairs:
         count = f"{len(pairs)} of {len(evaluation.files)} evaluation files"
         yield f"{count} are among the calibration samples: {_listed(pairs)}"
@@ -140,14 +142,16 @@ def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Ite
     for name, first in calibration[0].items():
         if first.dtype.kind not in "fiu" or first.size < 2:
             continue
-        ours, others = (
+        calibration_stats, evaluation_stats = (
             np.array([_features(feed[name]) for feed in feeds])
             for feeds in (calibration, evaluation)
         )
-        deviation = np.sqrt((ours.var(axis=0) + others.var(axis=0)) / 2)
-        least = LEAST_DEVIATION * max(ours[:, 1].mean(), others[:, 1].mean())
-        means = ours.mean(axis=0), others.mean(axis=0)
-        gaps = np.abs(means[0] - means[1]) / np.maximum(deviation, max(least, 1e-12))
+        deviation = np.sqrt((calibration_stats.var(axis=0) + evaluation_stats.var(axis=0)) / 2)
+        min_deviation = MIN_DEVIATION_SHARE * max(
+            calibration_stats[:, 1].mean(), evaluation_stats[:, 1].mean()
+        )
+        means = calibration_stats.mean(axis=0), evaluation_stats.mean(axis=0)
+        gaps = np.abs(means[0] - means[1]) / np.maximum(deviation, max(min_deviation, 1e-12))
         worst = int(np.argmax(gaps))
         if gaps[worst] > limit:
             feature = (*FEATURES, *COLORS)[worst]
@@ -206,14 +210,14 @@ def _beyond(
     names: Sequence[str],
 ) -> str:
     low, high = calibrated
-    excess = [max(low - least, most - high) for least, most in extremes]
+    excess = [max(low - minimum, maximum - high) for minimum, maximum in extremes]
     beyond = [e > EXCESS * (high - low) for e in excess]
     if sum(beyond) < EXCESS_SHARE * len(excess):
         return ""
     worst = int(np.argmax(excess))
-    least, most = extremes[worst]
+    minimum, maximum = extremes[worst]
     count = f"{sum(beyond)} of {len(beyond)} evaluation samples"
-    example = f"{names[worst]}: {least:.4g}..{most:.4g}"
+    example = f"{names[worst]}: {minimum:.4g}..{maximum:.4g}"
     return (
         f"output `{output}` saturates: {count} go beyond {low:.4g}..{high:.4g}, "
         f"the range of all calibration samples ({example})"
@@ -221,5 +225,5 @@ def _beyond(
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    suffix = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + suffix

@@ -65,11 +65,11 @@ def _drop(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
         hint = did_you_mean(name, first.by_name)
         raise ProjectError(f"the evaluation has no `{name}`", where, hint)
     real, quantized = first.by_name[name], last.by_name[name]
-    what = (
+    message = (
         f"{name} of the {last.artifact} model is {quantized:.6g}, {real - quantized:.6g} below "
         f"the float model's {real:.6g}; at most {max_drop:g} is allowed"
     )
-    return GateCondition(index, "metric", name, what, real - max_drop, quantized)
+    return GateCondition(index, "metric", name, message, real - max_drop, quantized)
 
 
 def _cosine(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
@@ -77,26 +77,28 @@ def _cosine(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     if build.cosine is None:
         hint = "add  data: {'*': {files: ...}}"
         raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
-    what = f"the worst output has a cosine of {build.cosine:.6f}; the gate is {threshold:g}"
-    return GateCondition(index, "cosine", None, what, threshold, build.cosine)
+    message = f"the worst output has a cosine of {build.cosine:.6f}; the gate is {threshold:g}"
+    return GateCondition(index, "cosine", None, message, threshold, build.cosine)
 
 
 def _cpu_nodes(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
-    most = gate.max_cpu_nodes or 0
-    what = f"{build.cpu_nodes} nodes run on the CPU; at most {most} are allowed"
-    return GateCondition(index, "cpu_nodes", None, what, -float(most), -float(build.cpu_nodes))
+    max_nodes = gate.max_cpu_nodes or 0
+    message = f"{build.cpu_nodes} nodes run on the CPU; at most {max_nodes} are allowed"
+    return GateCondition(
+        index, "cpu_nodes", None, message, -float(max_nodes), -float(build.cpu_nodes)
+    )
 
 
 def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
-    most = float(gate.max_latency_ms or 0.0)
+    max_ms = float(gate.max_latency_ms or 0.0)
     if build.latency_ms is None:
         hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is unknown", where, hint)
     takes = "at least" if build.latency_is_bound else "an estimated"  # a bound decides too
     time = f"{build.latency_ms:.4g} ms{_interval(build)}"
-    what = f"a frame takes {takes} {time}; at most {most:g} is allowed"
-    return GateCondition(index, "latency", None, what, -most, -build.latency_ms)
+    message = f"a frame takes {takes} {time}; at most {max_ms:g} is allowed"
+    return GateCondition(index, "latency", None, message, -max_ms, -build.latency_ms)
 
 
 def _interval(build: BuildFigures) -> str:

@@ -33,25 +33,25 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
     function, StageError if it fails or does not return a finite number."""
     (file,) = sources[ROUTE]
     name = metric.rpartition(":")[2]
-    beside = {each.name: each for files in under(sources, WITH).values() for each in files}
+    beside = {file.name: file for files in under(sources, WITH).values() for file in files}
     files = {**beside, file.name: file}
-    read = {each.name: each.read() for each in files.values()}
-    paths = {each.name: each.path for each in files.values()}
+    read = {file.name: file.read() for file in files.values()}
+    paths = {file.name: file.path for file in files.values()}
     refuse_undeclared(read, partial(declaration, METRIC, paths))
     names = Closed(read).names(file.name)
     if not callable(names.get(name)):
         functions = [key for key, value in names.items() if callable(value)]
-        what = f"`{file.name}` has no function `{name}`"
-        raise ProjectError(what, Route(ROUTE), did_you_mean(name, functions))
+        message = f"`{file.name}` has no function `{name}`"
+        raise ProjectError(message, Route(ROUTE), did_you_mean(name, functions))
 
-    def summed(answers: Iterable[Any]) -> Mapping[str, float]:
+    def summed(results: Iterable[Any]) -> Mapping[str, float]:
         with blamed(f"the metric `{name}`", [*files]):
-            returned = names[name](iter(answers))
+            returned = names[name](iter(results))
         try:
             value = float(returned)
         except (TypeError, ValueError, OverflowError) as error:
-            what = f"the metric `{name}` returns {reprlib.repr(returned)}"
-            raise StageError(what, file.name, "it must return one number") from error
+            message = f"the metric `{name}` returns {reprlib.repr(returned)}"
+            raise StageError(message, file.name, "it must return one number") from error
         if not math.isfinite(value):
             raise StageError(f"the metric `{name}` is {value}", file.name)
         return {name: value}

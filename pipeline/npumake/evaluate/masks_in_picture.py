@@ -41,14 +41,14 @@ def matches_of_masks(
     flat = detections.protos.reshape(kinds, -1)
     overlap = np.zeros((len(boxes), len(true.labels)))
     for label in np.unique(true.labels):
-        mine = best_of(detections.scores, detections.classes, label)
-        theirs = np.flatnonzero(true.labels == label)
+        selected = best_of(detections.scores, detections.classes, label)
+        truths = np.flatnonzero(true.labels == label)
         masks = [
             mask_in_picture((detections.coefficients[n] @ flat).reshape(cells), boxes[n], frame)
-            for n in mine
+            for n in selected
         ]
-        regions = [true.outlines[n].region(frame.picture) for n in theirs]
-        overlap[np.ix_(mine, theirs)] = region_iou(masks, regions, true.crowd[theirs])
+        regions = [true.outlines[n].region(frame.picture) for n in truths]
+        overlap[np.ix_(selected, truths)] = region_iou(masks, regions, true.crowd[truths])
     return matches_of(
         Overlaps(detections.scores, detections.classes, true.labels, true.crowd, overlap)
     )

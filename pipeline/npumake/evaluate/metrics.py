@@ -95,15 +95,15 @@ def _rank(sample: ScoredSample) -> int:
         raise ProjectError("boxes have no top1", ROUTE, "use map50 for COCO instances")
     scores = np.squeeze(next(iter(sample.arrays.values())))
     if scores.ndim != 1:
-        what = f"the first output has shape {list(scores.shape)}, not one score per class"
-        raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
+        message = f"the first output has shape {list(scores.shape)}, not one score per class"
+        raise ProjectError(message, ROUTE, "a `file.py:function` can read any output")
     if sample.truth >= len(scores):
-        what = f"the label is class {sample.truth}, the model has {len(scores)}"
-        raise ProjectError(what, Route(LABELS), "classes count from 0")
-    mine = scores[sample.truth]
+        message = f"the label is class {sample.truth}, the model has {len(scores)}"
+        raise ProjectError(message, Route(LABELS), "classes count from 0")
+    score = scores[sample.truth]
     if np.isnan(scores).any():
         return len(scores)
-    return int(np.sum(scores > mine) + np.sum(scores[: sample.truth] == mine))
+    return int(np.sum(scores > score) + np.sum(scores[: sample.truth] == score))
 
 
 def _percent(right: np.ndarray) -> float:
@@ -151,10 +151,10 @@ def _boxes_of(truth: Truth) -> Truths:
 
 def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:
     matches_by_image = list(images)
-    there = [
+    present = [
         label for image in matches_by_image for label, matches in image.items() if matches.truths
     ]
-    precision = precision_of(matches_by_image, 1 + max(there, default=-1))
+    precision = precision_of(matches_by_image, 1 + max(present, default=-1))
     return dict(zip(names, (100 * precision.map50, 100 * precision.map50_95), strict=True))
 
 
@@ -168,8 +168,8 @@ def _closeness(name: str, setting: Setting) -> Metric:
 
     def summed(agreements: Iterable[list[Agreement]]) -> Mapping[str, float]:
         totals: list[Agreement] = []
-        for each in agreements:
-            totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
+        for row in agreements:
+            totals = [a + b for a, b in zip(totals or [Agreement()] * len(row), row, strict=True)]
         return {"cosine": worst(total.cosine for total in totals)}
 
     return Metric(name, look, summed, needs_real=True)

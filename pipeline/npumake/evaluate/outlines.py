@@ -40,9 +40,11 @@ class Region:
     def shared(self, other: Region) -> int:
         """The number of pixels in both."""
         top, left = max(self.top, other.top), max(self.left, other.left)
-        mine, theirs = (each.mask[top - each.top :, left - each.left :] for each in (self, other))
-        height, width = (min(sides) for sides in zip(mine.shape, theirs.shape, strict=True))
-        return int(np.count_nonzero(mine[:height, :width] & theirs[:height, :width]))
+        own_mask, other_mask = (
+            outline.mask[top - outline.top :, left - outline.left :] for outline in (self, other)
+        )
+        height, width = (min(sides) for sides in zip(own_mask.shape, other_mask.shape, strict=True))
+        return int(np.count_nonzero(own_mask[:height, :width] & other_mask[:height, :width]))
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ def region_iou(
     """(D, G), float64: intersection / union; for crowds, intersection / area of the detection."""
     ious = np.zeros((len(regions), len(truths)))
     areas = [region.area for region in truths]
-    for row, mine in enumerate(regions):
-        area = mine.area
-        for column, theirs in enumerate(truths):
-            shared = mine.shared(theirs)
+    for row, candidate in enumerate(regions):
+        area = candidate.area
+        for column, truth in enumerate(truths):
+            shared = candidate.shared(truth)
             either = area if crowd[column] else area + areas[column] - shared
             ious[row, column] = shared / either if shared else 0.0
     return ious

@@ -63,8 +63,8 @@ def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
         hint = "give a file as `anchors`, or `sizes` and `strides`, one list per stride"
         raise ProjectError("anchors must be given exactly once", Route(ROUTE), hint)
     if len(ssd.variances) != 2:
-        what = "variances are [of positions, of sizes]"
-        raise ProjectError(what, Route(f"{ROUTE}.variances"))
+        message = "variances are [of positions, of sizes]"
+        raise ProjectError(message, Route(f"{ROUTE}.variances"))
     if ssd.anchors is not None:
         return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
     levels = zip(ssd.sizes, ssd.strides, strict=True)
@@ -97,8 +97,8 @@ def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
 
 def _decoded_boxes(offsets: np.ndarray, ssd: Ssd, anchors: np.ndarray) -> np.ndarray:
     if len(offsets) != len(anchors):
-        what = f"{len(anchors)} anchors for {len(offsets)} boxes"
-        raise ProjectError(what, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
+        message = f"{len(anchors)} anchors for {len(offsets)} boxes"
+        raise ProjectError(message, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
     t = offsets[:, X_FIRST] if ssd.order == "yxhw" else offsets
     place, size = ssd.variances
     middles = anchors[:, :2] + t[:, :2] * place * anchors[:, 2:]
@@ -123,7 +123,7 @@ def _finished(arrays: Arrays) -> Detections:
     )
     sizes = {boxes.size // 4, classes.size, scores.size}
     if boxes.shape[-1:] != (4,) or len(sizes) > 1 or count.size != 1:
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     corner_rows = np.reshape(boxes, (-1, 4))
     valid = slice(int(np.clip(np.nan_to_num(count.item()), 0, len(corner_rows))))
     scores = scores.ravel()[valid].astype(np.float32)
@@ -139,14 +139,14 @@ def _boxes_and_scores(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     box = next(iter(named or fours), None)
     rest = [name for name in flat if name != box]
     if box is None or len(rest) != 1 or flat[box].ndim != 2 or flat[rest[0]].ndim != 2:
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     boxes, scores = flat[box].astype(np.float32), flat[rest[0]].astype(np.float32)
     if len(boxes) != len(scores):
-        raise _none(arrays)
+        raise _no_outputs_error(arrays)
     return boxes, scores
 
 
-def _none(arrays: Arrays) -> ProjectError:
+def _no_outputs_error(arrays: Arrays) -> ProjectError:
     shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in arrays.items())
     hint = "SSD has an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
     return ProjectError(f"not SSD outputs: {shapes}", Route("evaluation.postprocess"), hint)

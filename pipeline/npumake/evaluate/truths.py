@@ -62,8 +62,8 @@ def items(
     files, labels = sources[routes[0]], sources.get(LABELS, ())
     for route in routes[1:]:
         if len(sources[route]) != len(files):
-            what = f"{len(sources[route])} files, but {len(files)} of the first input"
-            raise ProjectError(what, Route(route), "each sample needs one file per input")
+            message = f"{len(sources[route])} files, but {len(files)} of the first input"
+            raise ProjectError(message, Route(route), "each sample needs one file per input")
     truths = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
     bare = _bare(truths)
     together = zip(*(sources[route] for route in routes), strict=True)
@@ -80,9 +80,9 @@ def _of(
 ) -> Truth:
     name = file.name if file.name in truths else bare.get(PurePosixPath(file.name).name)
     if name is None:
-        what = f"`{file.name}` has no label"
+        message = f"`{file.name}` has no label"
         hint = "list only labelled files under `files`"
-        raise ProjectError(what, labels[0].name if labels else Route(FILES), hint)
+        raise ProjectError(message, labels[0].name if labels else Route(FILES), hint)
     return truths[name]
 
 
@@ -184,7 +184,7 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
 def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
     """The class of every file. Raises ProjectError for a label that is not in `classes`."""
     written = list(labels)
-    names = {each.label for each in written}
+    names = {truth.label for truth in written}
     are_numbers = all(_is_number(name) for name in names)
     order = list(dataset.classes) or ([] if are_numbers else sorted(names))
     numbers = {name: number for number, name in enumerate(order)}

@@ -25,9 +25,9 @@ class NodeLoss:
     origin: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lost = "on the CPU" if self.lost is None else f"loses {self.lost:.6f}"
+        loss = "on the CPU" if self.lost is None else f"loses {self.lost:.6f}"
         trained = ", ".join(name for name in self.origin if name != self.node)
-        return f"{self.node}  {lost}" + (f", of {trained} in the trained model" if trained else "")
+        return f"{self.node}  {loss}" + (f", of {trained} in the trained model" if trained else "")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Verdict:
 
 def _gate_result(document: Any) -> GateResult:
     nodes = [
-        NodeLoss(each["node"], each["lost"], tuple(each["origin"])) for each in document["blamed"]
+        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["blamed"]
     ]
     suggestion = document["mending"] and GateSuggestion(**document["mending"])
     facts = {name: document[name] for name in ("index", "what", "met", "unlike")}

@@ -30,7 +30,7 @@ WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
 RESHAPED = frozenset({".prototxt"})
 # Formats with channels-last images.
 CHANNELS_LAST = frozenset({".pb", ".tflite"})
-EVERYTHING = Ends()
+WHOLE_MODEL = Ends()
 
 
 def read_model(
@@ -38,7 +38,7 @@ def read_model(
     name: str,
     weights: Sequence[Beside] = (),
     shapes: Mapping[str, tuple[int, ...]] | None = None,
-    ends: Ends = EVERYTHING,
+    ends: Ends = WHOLE_MODEL,
 ) -> Graph:
     """The graph of a model file called `name`, with the files of its `weights` for formats that
     have them. Every node has its origin, quantized models are in Q/DQ form, and half precision is
@@ -68,6 +68,8 @@ def _reader_of(name: str) -> Reader:
     if plugin := plugins.plugin(plugins.FRONTENDS, suffix.removeprefix(".")):
         reader: Reader = plugin.load()
         return reader
-    known = sorted({*FRONTENDS, *(f".{each}" for each in plugins.plugin_names(plugins.FRONTENDS))})
-    hint = f"known: {', '.join(known)}"
+    suffixes = sorted(
+        {*FRONTENDS, *(f".{extension}" for extension in plugins.plugin_names(plugins.FRONTENDS))}
+    )
+    hint = f"known: {', '.join(suffixes)}"
     raise GraphError(f"no frontend reads a `{suffix or name}` file", name, hint)

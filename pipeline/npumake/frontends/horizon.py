@@ -27,9 +27,9 @@ def in_onnx(graph: Graph) -> None:
     nodes = [node for node in graph.nodes() if node.domain == DOMAIN]
     strange = sorted({node.op_type for node in nodes} - RESPELLED.keys())
     if strange:
-        what = f"the meaning of these operators is not published: {', '.join(strange)}"
+        message = f"the meaning of these operators is not published: {', '.join(strange)}"
         hint = "use the float model, or the calibrated one without preprocessing"
-        raise GraphError(what, hint=hint)
+        raise GraphError(message, hint=hint)
     for node in nodes:
         RESPELLED[node.op_type](graph, node)
     _report_unknown_attributes(nodes)
@@ -70,8 +70,8 @@ def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:
     thresholds = np.asarray(attribute(node, "thresholds", ()), np.float32)
     where = f"HzCalibration `{node.name}`"
     if not thresholds.size:
-        what = f"{where} holds no thresholds: the model is not calibrated"
-        raise GraphError(what, hint="use the calibrated model, or the float one")
+        message = f"{where} holds no thresholds: the model is not calibrated"
+        raise GraphError(message, hint="use the calibrated model, or the float one")
     if not np.isfinite(thresholds).all() or (thresholds < 0).any():
         raise GraphError(f"{where}: a threshold is negative or not finite")
     scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(MAX_CODE)
@@ -82,8 +82,10 @@ def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:
     if constant is not None and not (
         axis < constant.ndim and constant.shape[axis] == thresholds.size
     ):
-        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(constant.shape)}"
-        raise GraphError(what)
+        message = (
+            f"{where} has {thresholds.size} thresholds for axis {axis} of {list(constant.shape)}"
+        )
+        raise GraphError(message)
     return scale, axis
 
 

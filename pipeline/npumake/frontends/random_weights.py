@@ -11,7 +11,7 @@ import numpy as np
 
 from npumake.errors import GraphError
 from npumake.frontends import suffix_of
-from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table, view
+from npumake.frontends.tflite.flatbuffer import NO_TABLE, FlatTable, MalformedError, view
 from npumake.frontends.tflite.schema import IDENTIFIER, OTHERS, TYPES
 from npumake.graph import Beside
 from npumake.graph.random_weights import RandomizedModel
@@ -57,7 +57,7 @@ def _of_tflite(data: bytes, beside: Sequence[Beside], rng: np.random.Generator) 
 
 def _tflite_weights(data: bytes) -> Iterator[tuple[tuple[int, int], str]]:
     """((start, bytes), type) of the content of each tensor that is a weight."""
-    model = Table.root(data)
+    model = FlatTable.root(data)
     buffers = model.tables(4)
     for graph in model.tables(2):
         for tensor in graph.tables(0):

@@ -54,7 +54,7 @@ def _in_others(node: onnx.NodeProto, names: set[str]) -> list[onnx.NodeProto]:
     (output,) = node.output
     name = node.name or output
     sizes, whole, groups, normal = (
-        _free(f"{name}_{what}", names) for what in ("sizes", "shape", "groups", "normalized")
+        _free(f"{name}_{suffix}", names) for suffix in ("sizes", "shape", "groups", "normalized")
     )
     dims = onnx.numpy_helper.from_array(
         np.array([0, attributes["num_groups"], -1], np.int64), sizes

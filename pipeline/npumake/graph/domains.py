@@ -114,14 +114,14 @@ def _refuse_parameters(node: ir.Node) -> None:
         constant = None if value is None else value.const_value
         if constant is None:
             continue
-        what = f"input {index}, `{constant.name}`"
+        message = f"input {index}, `{constant.name}`"
         if index in LISTS.get(node.op_type, ()) and len(constant.shape) > 1:
-            raise _odd(node, f"{what}, has the shape {list(constant.shape)}; it must be a list")
+            raise _odd(node, f"{message}, has the shape {list(constant.shape)}; it must be a list")
         if index in (*NUMBERS.get(node.op_type, ()), *FINITE.get(node.op_type, ())):
             numbers = constant.numpy()
             wrong = np.isnan if index in NUMBERS.get(node.op_type, ()) else _is_endless
             if numbers.dtype.kind == "f" and wrong(numbers).any():
-                raise _odd(node, f"{what}, is not finite")
+                raise _odd(node, f"{message}, is not finite")
 
 
 def _is_endless(numbers: np.ndarray) -> np.ndarray:
@@ -134,12 +134,14 @@ def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
     for value in inputs:
         sizes = [dim for dim in value.shape or () if isinstance(dim, int)]
         if min(sizes, default=1) < 1:
-            what = f"input `{value.name}` has the shape {sizes}, which has no elements"
-            raise GraphError(what, hint="export the model for inputs of a size of 1 or more")
+            message = f"input `{value.name}` has the shape {sizes}, which has no elements"
+            raise GraphError(message, hint="export the model for inputs of a size of 1 or more")
         if value.dtype is None or value.dtype not in INPUT_TYPES:
             kind = "values of unknown type" if value.dtype is None else value.dtype.name
-            what = f"input `{value.name}` takes {kind}; samples are numbers of 8 bits or more"
-            raise GraphError(what, hint="export the model with float32 inputs, and a Cast inside")
+            message = f"input `{value.name}` takes {kind}; samples are numbers of 8 bits or more"
+            raise GraphError(
+                message, hint="export the model with float32 inputs, and a Cast inside"
+            )
 
 
 def refuse_windows(nodes: Iterable[ir.Node]) -> None:
@@ -159,10 +161,10 @@ def refuse_windows(nodes: Iterable[ir.Node]) -> None:
 
 
 def _refuse_axes(node: ir.Node, rank: int) -> None:
-    for name, each in PER_AXIS.items():
+    for name, axis in PER_AXIS.items():
         value = attribute(node, name)
-        if value is not None and len(value) != each * rank:
-            raise _odd(node, f"`{name}` is {_text(value)}: {rank} axes need {each * rank}")
+        if value is not None and len(value) != axis * rank:
+            raise _odd(node, f"`{name}` is {_text(value)}: {rank} axes need {axis * rank}")
 
 
 def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -> None:

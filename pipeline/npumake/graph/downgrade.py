@@ -72,14 +72,14 @@ def _lower(graph: Graph, node: Node, opset: int) -> None:
     schema = _schema(node, opset)
     if node.op_type in FLATTENING and opset < PER_AXIS_OPSET:
         _refuse_inner_axis(node, opset)
-    kept = AS_ATTRIBUTE.get(node.op_type)
-    if kept and kept in schema.attributes and len(node.inputs) > 1:
+    names = AS_ATTRIBUTE.get(node.op_type)
+    if names and names in schema.attributes and len(node.inputs) > 1:
         values = array(node.inputs[1])
         if node.inputs[1] is not None and values is None:
-            raise _inexpressible(node, opset, f"`{kept}` is computed")
+            raise _inexpressible(node, opset, f"`{names}` is computed")
         node.resize_inputs(1)
         if values is not None:
-            graph.set_attributes(node, **{kept: [int(value) for value in values.ravel()]})
+            graph.set_attributes(node, **{names: [int(value) for value in values.ravel()]})
     _drop_new_attributes(graph, node, schema, opset)
     if len(node.inputs) > schema.max_input:
         raise _inexpressible(node, opset, f"it has {len(node.inputs)} inputs")
@@ -112,5 +112,5 @@ def _drop_new_attributes(graph: Graph, node: Node, schema: onnx.defs.OpSchema, o
 
 
 def _inexpressible(node: Node, opset: int, why: str) -> GraphError:
-    what = f"opset {opset} cannot express `{node.name}` ({node.op_type}): {why}"
-    return GraphError(what, str(node.name))
+    message = f"opset {opset} cannot express `{node.name}` ({node.op_type}): {why}"
+    return GraphError(message, str(node.name))

@@ -1,8 +1,8 @@
-"""Bounds loops: one that reaches MAX_TURNS iterations is an error.
+"""Bounds loops: one that reaches MAX_LOOP_ITERATIONS iterations is an error.
 
-    constant trip count of at most MAX_TURNS        unchanged
+    constant trip count of at most MAX_LOOP_ITERATIONS        unchanged
     a larger one, or none with a constant true condition        refused
-    else     the body reads  [true][turn / MAX_TURNS],  which fails in iteration MAX_TURNS
+    else     the body reads  [true][turn / MAX_LOOP_ITERATIONS],  which fails in that iteration
 
 The runtime itself then stops, and no other output changes.
 """
@@ -19,7 +19,7 @@ from npumake.errors import GraphError
 from npumake.graph.proto import bodies
 from npumake.graph.wire import bytes_without_weights
 
-MAX_TURNS = 1 << 20
+MAX_LOOP_ITERATIONS = 1 << 20
 # Prefix of the guard node's name, before the loop's: the runtime's error quotes it.
 GUARD = "npumake turns of "
 _LOOP = b"Loop"
@@ -78,7 +78,7 @@ def _constants(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
 def _bound(node: onnx.NodeProto, constants: Constants) -> bool:
     """Bounds the loop; False if it was bounded already. Raises GraphError."""
     turns = _number(node.input[:1], constants)
-    if turns is not None and turns <= MAX_TURNS:
+    if turns is not None and turns <= MAX_LOOP_ITERATIONS:
         return False
     (body,) = bodies(node)
     if _goes_on(node, body, constants) and (turns is not None or not any(node.input[:1])):
@@ -91,7 +91,7 @@ def _bound(node: onnx.NodeProto, constants: Constants) -> bool:
 def too_long(name: str, duration: str) -> GraphError:
     hint = "give the Loop a trip count, or a condition that becomes false"
     return GraphError(
-        f"the loop `{name}` {duration}; at most {MAX_TURNS:,} turns are run", None, hint
+        f"the loop `{name}` {duration}; at most {MAX_LOOP_ITERATIONS:,} turns are run", None, hint
     )
 
 
@@ -106,17 +106,20 @@ def _goes_on(node: onnx.NodeProto, body: onnx.GraphProto, constants: Constants) 
     if any(begun) and not _number(begun, constants):
         return False
     passed = {body.input[1].name} if len(body.input) > 1 else set()
-    for each in body.node:
-        if each.op_type == "Identity" and each.input[0] in passed:
-            passed.add(each.output[0])
+    for inner in body.node:
+        if inner.op_type == "Identity" and inner.input[0] in passed:
+            passed.add(inner.output[0])
     last = body.output[0].name
     return last in passed or bool(_number([last], _constants(body)))
 
 
 def _guard(body: onnx.GraphProto, name: str) -> None:
     names = [f"{GUARD}{name} {role}" for role in ("most", "there", "part", "within", "on")]
-    most, there, part, within, on = names
-    constants = {most: np.array(MAX_TURNS, np.int64), there: np.array([True])}
+    max_iterations, condition_in, part, within, on = names
+    constants = {
+        max_iterations: np.array(MAX_LOOP_ITERATIONS, np.int64),
+        condition_in: np.array([True]),
+    }
     # Constant nodes, since initializers of an early IR version would have to be inputs too.
     body.node.extend(
         onnx.helper.make_node("Constant", [], [n], value=onnx.numpy_helper.from_array(x))
@@ -124,8 +127,8 @@ def _guard(body: onnx.GraphProto, name: str) -> None:
     )
     body.node.extend(
         [
-            onnx.helper.make_node("Div", [body.input[0].name, most], [part]),
-            onnx.helper.make_node("Gather", [there, part], [within], name=f"{GUARD}{name}"),
+            onnx.helper.make_node("Div", [body.input[0].name, max_iterations], [part]),
+            onnx.helper.make_node("Gather", [condition_in, part], [within], name=f"{GUARD}{name}"),
             onnx.helper.make_node("And", [body.output[0].name, within], [on]),
         ]
     )

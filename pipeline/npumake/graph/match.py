@@ -1,4 +1,4 @@
-"""Queries on nodes and values. A missing answer is None or the default."""
+"""Queries on nodes and values. A query without a result returns None or the default."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def allow_int16(graph: Graph) -> None:
     if not may_have_int16(graph):
         named = ", ".join(f"`{node.name}`" for node in graph.nodes(CHANGED_MEANING))
         changed = f"{CHANGED_MEANING} ({named})" if named else f"opset {graph.opset}"
-        what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
-        raise GraphError(what, hint="leave int16 out for this model")
+        message = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
+        raise GraphError(message, hint="leave int16 out for this model")
     graph.model.graph.opset_imports[""] = INT16_OPSET
     graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)
 

@@ -86,8 +86,8 @@ def _location(tensor: onnx.TensorProto) -> str:
         or "\\" in location
         or "\0" in location
     ):
-        what = f"the weight `{tensor.name}` lies outside the folder of the model: {location!r}"
-        raise GraphError(what, hint="save the model with its weights beside it")
+        message = f"the weight `{tensor.name}` lies outside the folder of the model: {location!r}"
+        raise GraphError(message, hint="save the model with its weights beside it")
     return str(path)
 
 
@@ -111,8 +111,8 @@ def _span(tensor: onnx.TensorProto, file: Beside) -> tuple[int, int]:
     offset = int(entries.get("offset") or 0)
     declared = int(entries.get("length") or length)
     if declared != length or min(tensor.dims, default=0) < 0:
-        what = f"the weight `{tensor.name}` of shape {list(tensor.dims)} takes {length} bytes"
-        raise GraphError(f"{what}, not {declared}")
+        message = f"the weight `{tensor.name}` of shape {list(tensor.dims)} takes {length} bytes"
+        raise GraphError(f"{message}, not {declared}")
     if offset < 0 or offset + length > file.size:
         raise GraphError(
             f"the weight `{tensor.name}` is bytes {offset} to {offset + length} of "

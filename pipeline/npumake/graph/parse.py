@@ -119,13 +119,15 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
     opsets = [opset.version for opset in proto.opset_import if opset.domain in ONNX_DOMAINS]
     if not opsets:
         raise GraphError("the model does not say which ONNX opset it uses")
-    for version, newest, what in (
+    for version, newest, standard in (
         (max(opsets), onnx.defs.onnx_opset_version(), "opset"),
         (proto.ir_version, onnx.IR_VERSION, "IR version"),
     ):
         if version > newest:
-            hint = f"export it again with {what} {newest} or older"
-            raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
+            hint = f"export it again with {standard} {newest} or older"
+            raise GraphError(
+                f"the model uses {standard} {version}; the newest is {newest}", hint=hint
+            )
     outputs = [value.name for value in proto.graph.output]
     if len(set(outputs)) < len(outputs):
         raise GraphError("two outputs of the model have the same name")

@@ -194,8 +194,10 @@ def _room(sparse: onnx.SparseTensorProto, room: int) -> int:
     kind = onnx.helper.tensor_dtype_to_np_dtype(sparse.values.data_type)
     needed = prod(sparse.dims) * kind.itemsize
     if min(sparse.dims, default=1) < 0 or needed > room:
-        what = f"the sparse weight `{sparse.values.name}` of shape {list(sparse.dims)}"
-        raise GraphError(f"{what} is more than {MAX_DENSE_BYTES >> 20} MiB when it is written out")
+        message = f"the sparse weight `{sparse.values.name}` of shape {list(sparse.dims)}"
+        raise GraphError(
+            f"{message} is more than {MAX_DENSE_BYTES >> 20} MiB when it is written out"
+        )
     return room - needed
 
 

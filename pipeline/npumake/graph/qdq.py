@@ -64,7 +64,7 @@ class StoredConstant(NamedTuple):
 
     @property
     def real(self) -> np.ndarray:
-        scale, zero_point = (self._per_axis(each) for each in (self.scale, self.zero_point))
+        scale, zero_point = (self._per_axis(part) for part in (self.scale, self.zero_point))
         return affine.dequantize(self.codes, scale, zero_point)
 
     @property
@@ -225,7 +225,7 @@ def rounded_codes(quantizer: Node | None) -> np.ndarray | None:
     real, limits = array(quantizer.inputs[0]), np.iinfo(grid.zero_point.dtype)
     if real is None or not np.isfinite(real).all():
         return None
-    scale, zero_point = (affine.per_axis(each, real.ndim, axis_of(quantizer)) for each in grid)
+    scale, zero_point = (affine.per_axis(part, real.ndim, axis_of(quantizer)) for part in grid)
     codes = affine.quantize(real, scale, zero_point, limits.min, limits.max)
     return codes.astype(grid.zero_point.dtype)
 

@@ -93,7 +93,7 @@ def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorProto]]
             name = node.output[0] if node.op_type == "Constant" else f"{node.name}.{item.name}"
             dense = [*([item.t] if item.HasField("t") else ()), *item.tensors]
             sparse = [item.sparse_tensor] if item.HasField("sparse_tensor") else []
-            for tensor in (*dense, *(each.values for each in sparse)):
+            for tensor in (*dense, *(entry.values for entry in sparse)):
                 yield name, tensor
 
 
@@ -155,5 +155,5 @@ def _replace_lists(proto: onnx.ModelProto, structural: set[str], rng: np.random.
             if node.op_type == "Constant":
                 item.floats[:] = random_like(np.array(item.floats, np.float32), rng).tolist()
             elif len(item.floats) > MAX_LOOSE_FLOATS:
-                what = f"the numbers of `{item.name}` in a {node.op_type} cannot be replaced"
-                raise GraphError(what, node.name)
+                message = f"the numbers of `{item.name}` in a {node.op_type} cannot be replaced"
+                raise GraphError(message, node.name)

@@ -44,7 +44,9 @@ class SerializedNode(NamedTuple):
         proto = onnx.NodeProto()
         proto.CopyFrom(self.proto)
         _rename(proto, names)
-        reads, makes = (tuple(names.get(n, n) for n in each) for each in (self.reads, self.makes))
+        reads, makes = (
+            tuple(names.get(n, n) for n in tensors) for tensors in (self.reads, self.makes)
+        )
         if makes != self.makes:
             proto.name = makes[0]
         return SerializedNode(proto, reads, makes, self.like)

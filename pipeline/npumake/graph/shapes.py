@@ -79,8 +79,8 @@ def _inferred_anew(
             _unsaid(proto), strict_mode=True, data_prop=follows
         )
     except (onnx.shape_inference.InferenceError, ValueError):
-        what = f"the shapes of the model do not fit: {contradiction}"
-        raise GraphError(what) from contradiction
+        message = f"the shapes of the model do not fit: {contradiction}"
+        raise GraphError(message) from contradiction
 
 
 def _unsaid(proto: onnx.ModelProto) -> onnx.ModelProto:

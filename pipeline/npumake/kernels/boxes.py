@@ -50,7 +50,7 @@ def corners(boxes: Floats) -> Floats:
 
 
 def suppressed(
-    boxes: Floats, scores: Floats, limit: float, most: int, classes: Floats | None = None
+    boxes: Floats, scores: Floats, limit: float, max_boxes: int, classes: Floats | None = None
 ) -> np.ndarray:
     """Non-maximum suppression: the remaining indices, best first. A box is dropped if its IoU with
     a better one exceeds `limit` (of the same class, if `classes` are given). `boxes` (n, 4) are
@@ -58,16 +58,16 @@ def suppressed(
     order = np.argsort(-scores, kind="stable")
     area = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(1)
     indices: list[int] = []
-    while len(order) and len(indices) < most:
+    while len(order) and len(indices) < max_boxes:
         best, order = order[0], order[1:]
         indices.append(int(best))
         low = np.maximum(boxes[best, :2], boxes[order, :2])
         high = np.minimum(boxes[best, 2:], boxes[order, 2:])
         shared = np.maximum(high - low, 0).prod(1)
-        gone = shared > limit * (area[best] + area[order] - shared)
+        dropped = shared > limit * (area[best] + area[order] - shared)
         if classes is not None:
-            gone &= classes[order] == classes[best]
-        order = order[~gone]
+            dropped &= classes[order] == classes[best]
+        order = order[~dropped]
     return np.array(indices, np.int64)
 
 

@@ -19,9 +19,9 @@ from npumake.kernels.arrays import Int64, Ints
 from npumake.kernels.rounding import FixedPoint, Rounding, tie_goes_up
 
 NORM_BITS = 20
-MAX_ROW = 1 << 14  # elements of a row: results stay within int64 for 16-bit codes
+MAX_ROW_ELEMENTS = 1 << 14  # elements of a row: results stay within int64 for 16-bit codes
 MAX_EPSILON = 1 << 61
-BEYOND = 1 << 40  # saturates on every grid
+SATURATING_QUOTIENT = 1 << 40  # saturates on every grid
 _MAX_WIDE = np.int64(1 << 62)
 
 
@@ -37,7 +37,7 @@ def divide(a: Ints, b: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
     up, down = min(max(shift, 0), 62), min(max(-shift, 0), 14)
     p, whole = p << down, np.minimum(d, _MAX_WIDE >> up) << up  # beyond: a result below a half
     quotient = _rounded(p, np.maximum(whole, 1), rule)
-    return np.where(d == 0, np.sign(p) * BEYOND, quotient)
+    return np.where(d == 0, np.sign(p) * SATURATING_QUOTIENT, quotient)
 
 
 def _rounded(p: Int64, d: Int64, rule: Rounding) -> Int64:
@@ -49,7 +49,7 @@ def _rounded(p: Int64, d: Int64, rule: Rounding) -> Int64:
 def normalized(a: Ints, axes: tuple[int, ...], epsilon: Int64) -> Int64:
     """(a - mean) / sqrt(var + eps) over `axes`, in units of 2**-20, for `epsilon` = N**2 * eps.
 
-    |a| < 2**16, and at most MAX_ROW elements in a row. Within 2**-20 of the exact quotient.
+    |a| < 2**16, and at most MAX_ROW_ELEMENTS in a row. Within 2**-20 of the exact quotient.
     """
     x = a.astype(np.int64)
     count = np.prod([x.shape[axis] for axis in axes], dtype=np.int64)

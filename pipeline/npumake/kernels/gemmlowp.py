@@ -17,7 +17,7 @@ import numpy as np
 from npumake.kernels.arrays import Int64, Ints
 from npumake.kernels.rounding import FixedPoint, fixed_point, high_product, rescale, shift_right
 
-ONE = np.int64((1 << 31) - 1)  # without integer bits
+UNIT = np.int64((1 << 31) - 1)  # without integer bits
 EXP_EIGHTH = np.int64(1895147668)  # exp(-1/8)
 THIRD = np.int64(715827883)  # 1/3
 POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**k), k > -3
@@ -40,12 +40,12 @@ def exp(a: Int64) -> Int64:
     for place, power in enumerate(POWERS):
         bit = np.int64(1 << (31 - DIFF_BITS - 2 + place))
         result = np.where(left & bit, high_product(result, np.int64(power)), result)
-    return np.where(a == 0, ONE, result)
+    return np.where(a == 0, UNIT, result)
 
 
 def reciprocal(a: Int64) -> Int64:
     """1 / (1 + a) for 0 <= a < 1, both without integer bits."""
-    half = (a + ONE + 1) // 2  # rounded; both are positive
+    half = (a + UNIT + 1) // 2  # rounded; both are positive
     x = np.int64(1515870810) + high_product(half, np.int64(-1010580540))  # 48/17 - 32/17 d
     for _ in range(3):
         rest = (1 << 29) - high_product(half, x)
@@ -96,8 +96,8 @@ def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:
     """For each of m outputs the two inputs, and the weight of the upper one in units of
     2**-10."""
     aligned = coordinates == "align_corners" and m > 1
-    less = 1 if aligned else 0
-    scale = ((n - less << LINEAR_BITS) + (m - less) // 2) // (m - less)
+    shift = 1 if aligned else 0
+    scale = ((n - shift << LINEAR_BITS) + (m - shift) // 2) // (m - shift)
     offset = scale // 2 - (1 << (LINEAR_BITS - 1)) if coordinates.endswith("half_pixel") else 0
     x = np.arange(m, dtype=np.int64) * scale + offset
     low = np.maximum(x, 0) >> LINEAR_BITS

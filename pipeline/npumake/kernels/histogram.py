@@ -20,7 +20,7 @@ from npumake.kernels.arrays import Int64
 
 BIN_BITS = 14
 BINS = 1 << BIN_BITS
-FINEST = -126  # the exponent for all-zero data: float32's smallest normal number
+MIN_EXPONENT = -126  # the exponent for all-zero data: float32's smallest normal number
 BLOCK = 1 << 15  # elements whose bins stay in the cache
 
 
@@ -43,7 +43,7 @@ def histogram(x: npt.NDArray[np.float32]) -> Histogram:
     """The histogram of `x`. Raises ValueError on NaN and infinity."""
     flat = np.ravel(x)
     if flat.size == 0:
-        return Histogram(FINEST, np.zeros((2, BINS), np.int64), math.inf, -math.inf, 0)
+        return Histogram(MIN_EXPONENT, np.zeros((2, BINS), np.int64), math.inf, -math.inf, 0)
     low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 turns -0.0 into 0.0
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"a histogram needs finite values, not {low} .. {high}")
@@ -53,8 +53,8 @@ def histogram(x: npt.NDArray[np.float32]) -> Histogram:
 
 def exponents(largest: npt.NDArray[np.float32] | np.float32) -> npt.NDArray[np.int32]:
     """The bin exponent for each largest magnitude."""
-    result = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
-    return np.where(largest > 0, result, FINEST).astype(np.int32)
+    result = np.maximum(np.frexp(largest)[1] - BIN_BITS, MIN_EXPONENT)
+    return np.where(largest > 0, result, MIN_EXPONENT).astype(np.int32)
 
 
 def merged(a: Histogram, b: Histogram) -> Histogram:

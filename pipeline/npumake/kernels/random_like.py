@@ -1,13 +1,12 @@
 """Random values with the distribution of an array.
 
-    n zeros of N values stay n zeros, at random places
-    the others are drawn from the piecewise linear distribution through KNOTS quantiles,
-    moved and scaled until mean and deviation are those of the array; the least and the
-    largest value are kept
+    zeros     as many as in the array, at random places
+    others    drawn from the piecewise linear distribution through KNOTS quantiles, then moved and
+              scaled until mean and deviation match those of the array
 
-Kept: shape, type, least and largest value, the share of zeros; mean and standard deviation, within
-MEAN_TOLERANCE and DEVIATION_TOLERANCE of the deviation where there are MANY values of a float type.
-Few values leave no freedom: of two, or of equal ones, nothing changes but the order.
+Shape, type, minimum, maximum and the share of zeros stay. Mean and standard deviation stay within
+MEAN_TOLERANCE and DEVIATION_TOLERANCE of the deviation, for MIN_MATCHED_VALUES or more floats. Two
+values, or equal values, only change their order.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 KNOTS = 64
 VALUES_PER_KNOT = 4  # so that few values are not copied
 ROUNDS = 32
-MANY = 16
+MIN_MATCHED_VALUES = 16
 MEAN_TOLERANCE, DEVIATION_TOLERANCE = 0.01, 0.02
 
 
@@ -25,13 +24,13 @@ def random_like(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Values that are not finite are moved to random places."""
     flat = values.reshape(-1)
     wide = flat.astype(np.float64)
-    drawn = flat.copy()
+    sampled = flat.copy()
     varied = np.isfinite(wide) & (wide != 0)
-    drawn[varied] = _drawn(wide[varied], flat.dtype, rng)
-    return rng.permutation(drawn).reshape(values.shape)
+    sampled[varied] = _sampled(wide[varied], flat.dtype, rng)
+    return rng.permutation(sampled).reshape(values.shape)
 
 
-def _drawn(values: np.ndarray, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+def _sampled(values: np.ndarray, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
     """As many values, none of them 0."""
     if values.size <= 2 or values.min() == values.max():
         return values.astype(dtype)
@@ -56,11 +55,11 @@ def _inner(values: np.ndarray, ends: np.ndarray, rng: np.random.Generator) -> np
     return inner
 
 
-def _typed(drawn: np.ndarray, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _typed(sampled: np.ndarray, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """In the type of the array. What rounds to 0 gets the least magnitude of its sign."""
-    rounded = (np.rint(drawn) if dtype.kind in "iu" else drawn).astype(dtype)
+    rounded = (np.rint(sampled) if dtype.kind in "iu" else sampled).astype(dtype)
     zero = rounded == 0
-    least = np.abs(values).min()
-    negative = (drawn[zero] < 0) | (values.max() < 0)
-    rounded[zero] = np.where(negative, -least, least).astype(dtype)
+    smallest = np.abs(values).min()
+    negative = (sampled[zero] < 0) | (values.max() < 0)
+    rounded[zero] = np.where(negative, -smallest, smallest).astype(dtype)
     return np.clip(rounded, *(values.min().astype(dtype), values.max().astype(dtype)))

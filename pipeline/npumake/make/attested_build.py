@@ -27,7 +27,7 @@ class Dependency(NamedTuple):
     digest: str
 
 
-class Metric(NamedTuple):
+class MeasuredMetric(NamedTuple):
     """A figure of an artifact; `of` says over what."""
 
     name: str
@@ -85,22 +85,22 @@ class AttestedBuild:
         return of_document(self.stamps[node.name].document)
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[MeasuredMetric, ...]:
         """Scores and cosines, where the build has measured them."""
         return tuple((*self._scores(), *self._cosines()))
 
-    def _scores(self) -> Iterator[Metric]:
+    def _scores(self) -> Iterator[MeasuredMetric]:
         if (file := self._beside("evaluation")) is not None:
             for row in EvaluationResult.load(file).rows:
                 for name, value in row.by_name.items():
-                    yield Metric(name, row.artifact, value, f"{row.pictures} files")
+                    yield MeasuredMetric(name, row.artifact, value, f"{row.pictures} files")
 
-    def _cosines(self) -> Iterator[Metric]:
+    def _cosines(self) -> Iterator[MeasuredMetric]:
         if (file := self._beside("comparison")) is not None:
             comparison = Comparison.load(file)
             for output in comparison.outputs:
                 over = f"output {output.name}, {comparison.samples} samples"
-                yield Metric("cosine", "quantized", output.cosine, over)
+                yield MeasuredMetric("cosine", "quantized", output.cosine, over)
 
     def _beside(self, stage: str) -> Path | None:
         """The artifact of a later stage of the same target; None where it is not current."""
@@ -113,14 +113,16 @@ class AttestedBuild:
 
 def attested(build: Build, node: Node) -> AttestedBuild:
     """The build of a compiled `node`. Raises ProjectError where it is not current."""
-    needed = needed_by([node.name], {each.name: each.inputs.values() for each in build.plan.nodes})
-    nodes = tuple(each for each in build.plan.nodes if each.name in needed)
+    needed = needed_by(
+        [node.name], {entry.name: entry.inputs.values() for entry in build.plan.nodes}
+    )
+    nodes = tuple(entry for entry in build.plan.nodes if entry.name in needed)
     stamps = {}
-    for each in nodes:
-        stamp = build.stamp(each)
-        if stamp is None or not build.is_current(each):
-            raise ProjectError(f"`{each.name}` is not current", hint=f"npumake build {node.name}")
-        stamps[each.name] = stamp
+    for entry in nodes:
+        stamp = build.stamp(entry)
+        if stamp is None or not build.is_current(entry):
+            raise ProjectError(f"`{entry.name}` is not current", hint=f"npumake build {node.name}")
+        stamps[entry.name] = stamp
     return AttestedBuild(build, node, nodes, stamps)
 
 

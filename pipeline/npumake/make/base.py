@@ -94,10 +94,10 @@ def _is_locked(directory: Path, store: Path) -> bool:
     """Whether `npumake lock` succeeds there."""
     command = [sys.executable, "-m", "npumake", "lock", str(directory)]
     environment = {**os.environ, "NPUMAKE_CACHE": os.path.abspath(store)}
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=directory, env=environment, stdout=sys.stderr.fileno(), check=False
     )
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 @contextmanager

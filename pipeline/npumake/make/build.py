@@ -101,8 +101,8 @@ class Build:
         try:
             return SourceFile(name, path, self.memory.files.of(path))
         except FileNotFoundError:  # removed meanwhile, or unreachable
-            what = f"`{name}` is not a plain file, or was removed meanwhile"
-            raise ProjectError(what, Route(source.route), HINT_NOT_PLAIN) from None
+            message = f"`{name}` is not a plain file, or was removed meanwhile"
+            raise ProjectError(message, Route(source.route), HINT_NOT_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Build:
 
     def with_place(self, node: Node, error: PipelineError) -> PipelineError:
         """The error with the place of its YAML key, in the words of the project's dialect."""
-        words = advice.words_of(self.vendor_dialect)
+        words = advice.wording_of(self.vendor_dialect)
         error.what, error.hint = words.text(error.what), words.text(error.hint)
         if not isinstance(error.where, Route):
             if self.vendor_dialect and isinstance(error.where, str):

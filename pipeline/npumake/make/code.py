@@ -2,8 +2,9 @@
 
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
 counts as its syntax tree without docstrings: comments, docstrings, formatting and what only type
-checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
-called `assets` counts with every other file beside and below it, byte by byte.
+checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it
+only runs imports. A module called `assets` counts with every other file beside and below it, byte by
+byte.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ast
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -46,12 +47,12 @@ class ModuleSource:
     imports: tuple[str, ...]
 
     @cached_property
-    def ours(self) -> tuple[str, ...]:
+    def own_modules(self) -> tuple[str, ...]:
         return tuple(name for name in self.imports if name.split(".")[0] == "npumake")
 
     @cached_property
     def libraries(self) -> frozenset[str]:
-        return frozenset(self.imports) - frozenset(self.ours)
+        return frozenset(self.imports) - frozenset(self.own_modules)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class SourceCode:
         self._files = files
         self._memo = memo
         self._reader = files.of(Path(__file__))
-        self._known = _read_memo(memo, self._reader)
+        self._digests = _read_memo(memo, self._reader)
         self._fresh = False
         self._closures: dict[tuple[str, ...], CodeClosure] = {}
         self._modules: dict[str, ModuleSource | None] = {}  # stages share most of what they import
@@ -94,7 +95,7 @@ class SourceCode:
         return next(closures, None)
 
     @cached_property
-    def everything(self) -> str:
+    def package_digest(self) -> str:
         """The digest of all files of the package, on which a plan depends."""
         digests = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
         return digest.of_document(digests)
@@ -102,7 +103,7 @@ class SourceCode:
     def save(self) -> None:
         if self._fresh:
             with replacing(self._memo) as temporary:
-                temporary.write_bytes(sealed(_memo_of(self._reader), self._known))
+                temporary.write_bytes(sealed(_memo_of(self._reader), self._digests))
             self._fresh = False
 
     def _closure(self, roots: Iterable[str]) -> CodeClosure:
@@ -115,7 +116,7 @@ class SourceCode:
                 continue
             modules[name] = source.digest
             modules |= self._assets(name)
-            waiting += source.ours
+            waiting += source.own_modules
             libraries |= source.libraries
         named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries - NOT_KEYED)
         tools = {name: _version(name) for name in named}
@@ -139,11 +140,11 @@ class SourceCode:
 
     def _source(self, path: str) -> ModuleSource:
         content = self._files.of(path)
-        if content not in self._known:
+        if content not in self._digests:
             source = parsed(Path(path).read_text(encoding="utf-8"))
-            self._known[content] = [source.digest, *source.imports]
+            self._digests[content] = [source.digest, *source.imports]
             self._fresh = True
-        own, *imports = self._known[content]
+        own, *imports = self._digests[content]
         return ModuleSource(own, tuple(imports))
 
 
@@ -152,8 +153,10 @@ def parsed(text: str) -> ModuleSource:
     names: set[str] = set()
     _read(ast.parse(text), tokens, names)
     # Our own modules in full; of other libraries the top name, without the standard library.
-    ours = {name for name in names if name.split(".")[0] == "npumake"}
-    imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+    own_names = {name for name in names if name.split(".")[0] == "npumake"}
+    imports = (
+        own_names | {name.split(".")[0] for name in names - own_names} - sys.stdlib_module_names
+    )
     return ModuleSource(digest.of_bytes("\n".join(tokens).encode()), tuple(sorted(imports)))
 
 
@@ -164,26 +167,31 @@ def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
         return
     kind = type(node)
     tokens.append(kind.__name__)
-    if isinstance(node, ast.Import):
-        names.update(alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        # A name imported from a package may be a module.
-        names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    names.update(_imported(node))
     for field in kind._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
             has_docstring = field == "body" and isinstance(node, WITH_DOCSTRING) and _is_text(value)
             tokens.append("[")
-            for each in value[has_docstring:]:
-                if isinstance(each, ast.AST):
-                    _read(each, tokens, names)
+            for statement in value[has_docstring:]:
+                if isinstance(statement, ast.AST):
+                    _read(statement, tokens, names)
                 else:
-                    tokens.append(repr(each))
+                    tokens.append(repr(statement))
             tokens.append("]")
         elif isinstance(value, ast.AST):
             _read(value, tokens, names)
         else:
             tokens.append(repr(value))
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        # A name imported from a package may be a module.
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

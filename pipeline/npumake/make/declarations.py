@@ -22,7 +22,7 @@ _SUFFIX = re.compile(r"(\.\w+)+")
 
 def stages(memory: BuildMemory) -> Mapping[str, Stage]:
     """Every stage by name, in order."""
-    file, code = memory.root / "stages.json", memory.code.everything
+    file, code = memory.root / "stages.json", memory.code.package_digest
     declared = _remembered(file, code)
     if declared is None:
         declared = every_stage()

@@ -31,17 +31,17 @@ def frozen(build: Build) -> Build:
         raise LockError("no lock file", display_path(build.directory / LOCK_FILE), WRITE)
     planned = {locked_name(node) for node in build.plan.nodes if not node.joins}
     if added := sorted(planned - {*lock.artifacts}):
-        what = f"the lock file lacks {_listed(added)}"
-        raise LockError(what, lock.file, ACCEPT)
+        message = f"the lock file lacks {_listed(added)}"
+        raise LockError(message, lock.file, ACCEPT)
     if removed := sorted({*lock.artifacts} - planned):
-        what = f"the lock file has {_listed(removed)}, which the project does not make"
-        raise LockError(what, lock.place(removed[0]), ACCEPT)
+        message = f"the lock file has {_listed(removed)}, which the project does not make"
+        raise LockError(message, lock.place(removed[0]), ACCEPT)
     return replace(build, lock=lock)
 
 
 def _listed(names: list[str]) -> str:
-    more = len(names) - 1
-    return f"`{names[0]}`" + (f" and {more} more" if more else "")
+    count = len(names) - 1
+    return f"`{names[0]}`" + (f" and {count} more" if count else "")
 
 
 def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) -> None:
@@ -50,8 +50,8 @@ def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) 
         return
     name = locked_name(node)
     reasons = reasons_for(build, node, build.lock.artifacts[name], document)
-    what = f"`{node.name}` differs from the lock file: sha256 {artifact[:12]}"
-    raise LockError(what, build.lock.place(name), "\n".join([*reasons, ACCEPT]))
+    message = f"`{node.name}` differs from the lock file: sha256 {artifact[:12]}"
+    raise LockError(message, build.lock.place(name), "\n".join([*reasons, ACCEPT]))
 
 
 def reasons_for(
@@ -76,5 +76,5 @@ def _parts(document: NodeKey) -> str:
         "files": files[:MAX_REASONS] + ["..."] * (len(files) > MAX_REASONS),
         "tools": tools,
     }
-    known = [f"{kind} ({', '.join(names)})" for kind, names in parts.items() if names]
-    return ", ".join([*known, "the code of npumake"])
+    listing = [f"{kind} ({', '.join(names)})" for kind, names in parts.items() if names]
+    return ", ".join([*listing, "the code of npumake"])

@@ -75,9 +75,9 @@ def _blobs(commit: Commit) -> Mapping[bytes, str]:
     return blobs
 
 
-def repository(here: Path) -> Path | None:
-    """The top folder of the repository around `here`; None outside of any."""
-    for folder in (here.resolve(), *here.resolve().parents):
+def repository(directory: Path) -> Path | None:
+    """The top folder of the repository around `directory`; None outside of any."""
+    for folder in (directory.resolve(), *directory.resolve().parents):
         if os.path.lexists(folder / ".git"):
             return folder
     return None
@@ -108,14 +108,14 @@ def _git(root: Path, *arguments: str) -> bytes:
     command: Sequence[str] = ("git", "-C", str(root), "--no-pager", *arguments)
     inherited = {name: value for name, value in os.environ.items() if name not in INHERITED}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, env={**inherited, **ENVIRONMENT}, capture_output=True, check=False
         )
     except FileNotFoundError:
         raise ProjectError("git is not installed", "--since", "install it") from None
-    if done.returncode == 0:
-        return done.stdout
-    words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if process.returncode == 0:
+        return process.stdout
+    words = process.stderr.decode("utf-8", "replace").strip().splitlines()
     if not words:
         raise UnknownError("git knows no answer", " ".join(arguments))
     raise ProjectError(words[0].removeprefix("fatal: "), "git", "\n".join(words[1:]).strip())

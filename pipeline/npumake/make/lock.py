@@ -113,27 +113,29 @@ def read_lock(directory: Path) -> Lock | None:
     path = directory / LOCK_FILE
     if not os.path.lexists(path):
         return None
-    shown = display_path(path)
+    file_name = display_path(path)
     if not path.is_file() or path.stat().st_size > MAX_LOCK_BYTES:
-        raise LockError("not a lock file", shown, f"remove it; {WRITE}")
-    return lock_in(path.read_bytes(), shown)
+        raise LockError("not a lock file", file_name, f"remove it; {WRITE}")
+    return lock_in(path.read_bytes(), file_name)
 
 
-def lock_in(data: bytes, shown: str) -> Lock:
+def lock_in(data: bytes, file_name: str) -> Lock:
     """The lock in the bytes of a file; `shown` names it in errors. Raises LockError."""
     artifacts: dict[str, LockedArtifact] = {}
     lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     if lines[0] != FORMAT and not _CONFLICT.match(lines[0]):
-        raise LockError("not a lock file of this version of npumake", shown, WRITE)
+        raise LockError("not a lock file of this version of npumake", file_name, WRITE)
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):
             continue
-        name, locked = _read(line, Place(shown, number, 1))
+        name, locked = _read(line, Place(file_name, number, 1))
         other = artifacts.setdefault(name, locked)
         if (other.digest, other.key) != (locked.digest, locked.key):
-            what = f"two artifacts of `{name}`, also in line {other.line}"
-            raise LockError(what, Place(shown, number, 1), f"two branches changed it: {WRITE}")
-    return Lock(artifacts, shown)
+            message = f"two artifacts of `{name}`, also in line {other.line}"
+            raise LockError(
+                message, Place(file_name, number, 1), f"two branches changed it: {WRITE}"
+            )
+    return Lock(artifacts, file_name)
 
 
 def _read(line: str, place: Place) -> tuple[str, LockedArtifact]:

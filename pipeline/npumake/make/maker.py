@@ -113,7 +113,7 @@ def _restore(build: Build) -> None:
     if build.directory in memory.restored or memory.layered is None:
         return
     builds = memory.builds if build in memory.builds else (build,)
-    memory.restored |= {each.directory for each in builds}
+    memory.restored |= {entry.directory for entry in builds}
     if memory.layered.far is not None:
         restore.restore(builds, memory.layered, memory.selected)
 

@@ -18,16 +18,16 @@ def no_file(directory: Path, source: FileSource, vendor_dialect: str | None) -> 
     """The error for a missing source. A project in a vendor's dialect shows resolved paths."""
     own = vendor_dialect is None
     name = source.pattern if own else display_path(directory / source.pattern)
-    what = f"no file matches `{name}`" if source.many else f"no file `{name}`"
+    message = f"no file matches `{name}`" if source.many else f"no file `{name}`"
     hint = "paths start at the project's directory"
     try:
         path = directory / source.pattern
         os.fsencode(path)  # `lexists` returns False where this fails
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
-            what, hint = f"`{name}` is not a plain file", HINT_NOT_PLAIN
+            message, hint = f"`{name}` is not a plain file", HINT_NOT_PLAIN
     except UnicodeEncodeError:
         hint = "this locale cannot encode the file name; set LC_ALL=C.UTF-8"
-    return ProjectError(what, Route(source.route), hint)
+    return ProjectError(message, Route(source.route), hint)
 
 
 def file_named(directory: Path, sources: Iterable[FileSource], name: str) -> str:

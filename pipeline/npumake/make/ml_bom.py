@@ -16,7 +16,7 @@ from itertools import groupby
 
 from npumake.bundle.chain import MODEL_ROUTES
 from npumake.digest import Json, canonical, of_document
-from npumake.make.attested_build import AttestedBuild, Dependency, Metric
+from npumake.make.attested_build import AttestedBuild, Dependency, MeasuredMetric
 from npumake.make.statement import tool_url
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -30,7 +30,10 @@ def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:
     others = [file for file in built.dependencies if file.route not in MODEL_ROUTES]
     components = [
         *(_model(file) for file in model),
-        *(_set(route, list(files)) for route, files in groupby(others, lambda each: each.route)),
+        *(
+            _set(route, list(files))
+            for route, files in groupby(others, lambda component: component.route)
+        ),
         *(_tool(name, release) for name, release in built.tools.items()),
     ]
     serial = uuid.uuid5(NAMESPACE, of_document([built.digest, components]))
@@ -48,8 +51,11 @@ def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:
         },
         "components": components,
         "dependencies": [
-            {"ref": COMPILED_REF, "dependsOn": sorted(each["bom-ref"] for each in components)},
-            *({"ref": each["bom-ref"]} for each in components),
+            {
+                "ref": COMPILED_REF,
+                "dependsOn": sorted(component["bom-ref"] for component in components),
+            },
+            *({"ref": component["bom-ref"]} for component in components),
         ],
     }
 
@@ -84,7 +90,7 @@ def _data_refs(built: AttestedBuild) -> list[str]:
     return [_ref(route) for route in sorted(routes) if route.split(".")[0] in DATA_SECTIONS]
 
 
-def _metric(metric: Metric) -> dict[str, Json]:
+def _metric(metric: MeasuredMetric) -> dict[str, Json]:
     return {
         "type": metric.name,
         "value": f"{metric.value:.9g}",

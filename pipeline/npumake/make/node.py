@@ -26,14 +26,14 @@ class NodeKey(TypedDict):
     stage: str
     code: Annotated[str, Doc("Digest of the stage's source closure, without comments.")]
     tools: Annotated[Mapping[str, str], Doc("Versions of the libraries that code imports.")]
-    params: Annotated[Mapping[str, Any], Doc("The sections of YAML the stage reads.")]
-    target: Annotated[Any, Doc("The target's document, where the stage asks for it.")]
-    inputs: Annotated[Mapping[str, str], Doc("Digests of the stages it is made from.")]
+    params: Annotated[Mapping[str, Any], Doc("Sections of the YAML that the stage reads.")]
+    target: Annotated[Any, Doc("The target's document, if the stage has the input `target`.")]
+    inputs: Annotated[Mapping[str, str], Doc("Digests of its input stages.")]
     sources: Annotated[
         Mapping[str, Mapping[str, str]], Doc("Digests of files by YAML key and by name.")
     ]
     traced: Annotated[
-        Mapping[str, str], Doc("Keys of the nodes whose provenance it tells, by node.")
+        Mapping[str, str], Doc("Keys of the nodes whose provenance it shows, by node.")
     ]
 
 
@@ -42,9 +42,9 @@ class KeptRecord(TypedDict):
 
     document: NodeKey
     digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
-    size: Annotated[int, Doc("Of the artifact, in bytes.")]
-    seconds: Annotated[float | None, Doc("How long making it took, where that was measured.")]
-    seal: Annotated[str, Doc("SHA-256 that binds the digest, the size and the time to the key.")]
+    size: Annotated[int, Doc("Size of the artifact in bytes.")]
+    seconds: Annotated[float | None, Doc("Duration of the stage in seconds, if measured.")]
+    seal: Annotated[str, Doc("SHA-256 over the key, digest, size and time.")]
 
 
 @dataclass(frozen=True)

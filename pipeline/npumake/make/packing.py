@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from npumake.cache.archive import Packed
-from npumake.cache.inventory import Entry, inventory
+from npumake.cache.archive import PackedEntry
+from npumake.cache.inventory import CacheEntry, inventory
 from npumake.cache.local import LocalStore
 from npumake.cache.remote.envelope import Envelope, envelope_file, packed, unpacked
 from npumake.cache.remote.keys import SigningKey
-from npumake.cache.remote.trust import Verdict
+from npumake.cache.remote.trust import TrustVerdict
 from npumake.cache.store import Record
 from npumake.cache.sweep import entries_in_use
 from npumake.cache.unpacking import Arrivals, read_archive
@@ -26,7 +26,7 @@ from npumake.project.shared_cache import UserFile, read
 class Packing(NamedTuple):
     """The artifacts, and the names of nodes without one."""
 
-    artifacts: tuple[Packed, ...]
+    artifacts: tuple[PackedEntry, ...]
     absent: tuple[str, ...]
 
 
@@ -45,28 +45,28 @@ def packed_artifacts(
     of others keep the signature of their writer."""
     contents = inventory(near)
     digests = {e.key: e.digest for e in contents.entries if e.digest in contents.blobs}
-    wanted: dict[str, str] = {}
+    names: dict[str, str] = {}
     absent: list[str] = []
     for build in builds:
         keys = node_keys(build, digests.get)
-        wanted |= {key: name for name, key in keys.wanted.items()}
-        absent += [name for name, key in keys.wanted.items() if key not in digests]
+        names |= {key: name for name, key in keys.by_node.items()}
+        absent += [name for name, key in keys.by_node.items() if key not in digests]
         absent += keys.unknown
-    in_use = [entry for entry in entries_in_use(contents, wanted) if entry.digest in contents.blobs]
+    in_use = [entry for entry in entries_in_use(contents, names) if entry.digest in contents.blobs]
     by_digest: dict[str, dict[str, bytes]] = {}
     for entry in in_use:
         envelopes = by_digest.setdefault(entry.digest, {})
         if entry.key not in envelopes and (data := _envelope(near, entry, signing)):
             envelopes[entry.key] = data
     artifacts = (
-        Packed(digest, contents.blobs[digest].size, tuple(sorted(envelopes.items())))
+        PackedEntry(digest, contents.blobs[digest].size, tuple(sorted(envelopes.items())))
         for digest, envelopes in by_digest.items()
         if envelopes
     )
     return Packing(tuple(sorted(artifacts)), tuple(absent))
 
 
-def _envelope(near: LocalStore, entry: Entry, signing: SigningKey | None) -> bytes | None:
+def _envelope(near: LocalStore, entry: CacheEntry, signing: SigningKey | None) -> bytes | None:
     """The envelope of an entry; None where it has vanished."""
     if entry.file.kind == "envelope":
         try:
@@ -89,10 +89,10 @@ def unpack(file: Path, near: LocalStore, workspace: Path, unsigned: bool) -> Arr
     """
     policy = policy_of(workspace, signing_key(read(user_folder() / USER_FILE, UserFile)))
 
-    def judge(key: str, data: bytes) -> Verdict:
+    def judge(key: str, data: bytes) -> TrustVerdict:
         verdict = policy.judge(key, data)
         envelope = unpacked(data) if unsigned and verdict.standing == "unsigned" else None
-        return verdict if envelope is None else Verdict("trusted", record=envelope.record)
+        return verdict if envelope is None else TrustVerdict("trusted", record=envelope.record)
 
     def keep(key: str, data: bytes, record: Record) -> None:
         if policy.judge(key, data).record is None:

@@ -176,10 +176,10 @@ def _branch(
     for section in reading.own:
         readers = [stage.name for stage in shared.values() if section in stage.sections]
         if readers or section == "targets":
-            what = f"`{section}` cannot differ by target"
+            message = f"`{section}` cannot differ by target"
             why = f": `{readers[0]}` is made once for all of them" if readers else ""
             hint = "write a variant with one target, under `variants:`"
-            raise ProjectError(what + why, reading.places.get(section), hint)
+            raise ProjectError(message + why, reading.places.get(section), hint)
     try:
         return _Branch(project, name, reading, read_target(name))
     except ProjectError as error:

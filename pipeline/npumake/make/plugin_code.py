@@ -28,8 +28,8 @@ def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mappi
     """The version and digest of each plugin that makes `node`, by distribution. `models` are the
     names of its model files. Raises ProjectError."""
     return {
-        f"plugin {each.distribution}": f"{each.version} {_digest(each, files)}"
-        for each in _plugins_of(node, models)
+        f"plugin {plugin.distribution}": f"{plugin.version} {_digest(plugin, files)}"
+        for plugin in _plugins_of(node, models)
     }
 
 
@@ -43,19 +43,19 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
         TARGETS: {name for variant in variants for name in variant.targets},
         DIALECTS: {project.vendor_document["dialect"]} if project.vendor_document else set(),
     }
-    wanted = ((group, name) for group in names for name in names[group] - {*own[group]})
-    added = (plugin(group, name) for group, name in sorted(wanted))
-    return tuple(sorted({file for each in added if each for file in each.files}))
+    lookups = ((group, name) for group in names for name in names[group] - {*own[group]})
+    added = (plugin(group, name) for group, name in sorted(lookups))
+    return tuple(sorted({file for entry in added if entry for file in entry.files}))
 
 
 def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:
     """The readers of its model files, and the passes of its chip where that is not ours."""
     suffixes = {PurePath(name).suffix.lower() for name in models} - OWN_SUFFIXES
     readers = suffixes if node.stage == "original_float" else ()
-    wanted = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]
+    lookups = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]
     if node.target is not None and node.target not in OWN_TARGETS:
-        wanted.append((PASSES, node.target))
-    for group, name in wanted:
+        lookups.append((PASSES, node.target))
+    for group, name in lookups:
         if added := plugin(group, name):
             yield added
 

@@ -56,7 +56,7 @@ def _joined(build: Build, missing: Mapping[str, PipelineError], others: list[str
     named: dict[str, tuple[PipelineError, list[str]]] = {}
     for target, error in missing.items():
         named.setdefault(error.what, (error, []))[1].append(target)
-    whats = [f"{', '.join(targets)}: {what}" for what, (_, targets) in named.items()]
+    whats = [f"{', '.join(targets)}: {message}" for message, (_, targets) in named.items()]
     hints = [error.hint for error, _ in named.values()]
     if others:
         patterns = " ".join(f"'{build.plan.project}:{target}/*'" for target in others)

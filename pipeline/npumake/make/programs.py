@@ -67,9 +67,9 @@ def compilers(node: Node) -> dict[str, str]:
 
 def _versions(backend: str, names: Iterable[str]) -> dict[str, str]:
     """The versions in this interpreter, and in that of an adapter."""
-    theirs = ADAPTERS[backend].distributions if backend in ADAPTERS else ()
-    releases = {name: _version_if_any(name) for name in names if name not in theirs}
-    return releases | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
+    distributions = ADAPTERS[backend].distributions if backend in ADAPTERS else ()
+    releases = {name: _version_if_any(name) for name in names if name not in distributions}
+    return releases | (versions(ADAPTERS[backend]) if {*distributions} & {*names} else {})
 
 
 @cache

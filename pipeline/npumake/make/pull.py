@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from npumake.cache.inventory import inventory
 from npumake.cache.remote.layered import LayeredStore
@@ -30,22 +31,20 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     if store.far is not None:
         store.far.forgive(FOREVER_S)
     sizes: dict[str, int] = {}
-    digests: dict[str, str | None] = {}  # by key
 
+    @cache
     def digest_of(key: str) -> str | None:
-        if key not in digests:
-            record = store.recall(key)
-            is_here = record and store.arrived(record.digest)
-            digests[key] = record.digest if record and is_here else None
-            if record and is_here:
-                sizes[record.digest] = record.size
-        return digests[key]
+        record = store.recall(key)
+        if record is None or not store.arrived(record.digest):
+            return None
+        sizes[record.digest] = record.size
+        return record.digest
 
     restore(builds, store, None)
     absent: list[str] = []
     for build in builds:
         keys = node_keys(build, digest_of)
-        absent += [name for name, key in keys.wanted.items() if digests[key] is None]
+        absent += [name for name, key in keys.by_node.items() if digest_of(key) is None]
         absent += keys.unknown
     fetched = {digest: size for digest, size in sizes.items() if digest not in before}
     present = len(sizes) - len(fetched)

@@ -51,26 +51,30 @@ class Difference(NamedTuple):
 
 
 def needed_nodes(build: Build, node: Node) -> list[Node]:
-    names = needed_by([node.name], {each.name: each.inputs.values() for each in build.plan.nodes})
-    return [each for each in build.plan.nodes if each.name in names]
+    names = needed_by(
+        [node.name], {planned.name: planned.inputs.values() for planned in build.plan.nodes}
+    )
+    return [planned for planned in build.plan.nodes if planned.name in names]
 
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
     """Raises GateError where the project is not what the statement was made from."""
-    documents = [(each, build.document(each, {})) for each in needed_nodes(build, node)]
+    documents = [
+        (needed_node, build.document(needed_node, {})) for needed_node in needed_nodes(build, node)
+    ]
     lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
-        more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-        what = "the project is not what the statement was made from"
-        raise GateError(what, str(build.directory), "\n".join([*lines[:MAX_LINES], *more]))
+        rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+        message = "the project is not what the statement was made from"
+        raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 
 def _section_lines(documents: Documents, node: Node, statement: Statement) -> Iterator[str]:
     sections: dict[str, Json] = {}
     places: dict[str, str] = {}
-    for each, document in documents:
+    for entry, document in documents:
         sections |= document["params"]
-        places |= each.places
+        places |= entry.places
     before = {"params": dict(statement.sections), "target": statement.target_document}
     after = {"params": sections, "target": node.target_document}
     yield from differences(before, after, places, lambda _: None)
@@ -94,11 +98,11 @@ def tool_notes(build: Build, node: Node, statement: Statement) -> list[str]:
     """Versions and code that are others than in the statement: they may explain a difference."""
     notes = []
     tools: dict[str, str] = {}
-    for each in needed_nodes(build, node):
-        closure = build.memory.code.closure(*each.modules)
+    for needed_node in needed_nodes(build, node):
+        closure = build.memory.code.closure(*needed_node.modules)
         tools |= closure.tools
-        if statement.code.get(each.short) not in (None, closure.digest):
-            notes.append(f"the code of {each.stage} is another")
+        if statement.code.get(needed_node.short) not in (None, closure.digest):
+            notes.append(f"the code of {needed_node.stage} is another")
     for name, version in sorted(tools.items()):
         if statement.tools.get(name, version) != version:
             notes.append(f"{name} {statement.tools[name]} → {version}")
@@ -113,19 +117,21 @@ def rebuilt(
     memory = BuildMemory(folder / "cache")
     again = Rebuild(build.directory, build.plan, memory, outputs=folder)
     first: Difference | None = None
-    for each in needed_nodes(build, node):
-        make(again, each)
-        digest = memory.files.of(again.artifact(each))
-        expected = statement.digest if each is node else statement.artifacts.get(each.short)
+    for needed_node in needed_nodes(build, node):
+        make(again, needed_node)
+        digest = memory.files.of(again.artifact(needed_node))
+        expected = (
+            statement.digest if needed_node is node else statement.artifacts.get(needed_node.short)
+        )
         if digest == expected:
             continue
-        original = file if each is node else _original(build, each, expected, folder)
-        tensor = first_difference(original, again.artifact(each)) if original else ""
+        original = file if needed_node is node else _original(build, needed_node, expected, folder)
+        tensor = first_difference(original, again.artifact(needed_node)) if original else ""
         if first is None:
-            first = Difference(each.short, tensor)
+            first = Difference(needed_node.short, tensor)
         elif not first.tensor:
-            first = Difference(first.node, f"{each.short}: {tensor}" if tensor else "")
-        if each is node:
+            first = Difference(first.node, f"{needed_node.short}: {tensor}" if tensor else "")
+        if needed_node is node:
             return first
     return None
 

@@ -90,7 +90,7 @@ def _target(folder: Path, place: str) -> Path:
 
 
 def reproduction(
-    project: Project, plan: ProjectPlan, most: int | None, follow_links: bool = False
+    project: Project, plan: ProjectPlan, max_samples: int | None, follow_links: bool = False
 ) -> Reproduction:
     """The reproduction with at most so many files per pattern of samples; None: all.
 
@@ -103,19 +103,19 @@ def reproduction(
     sources = {source.route: source for node in plan.nodes for source in node.sources}
     named = {route: _named(directory, source) for route, source in sorted(sources.items())}
     chosen = {
-        route: _some(files, most if sources[route].keys[0] in SAMPLED else None)
+        route: _evenly_spaced(files, max_samples if sources[route].keys[0] in SAMPLED else None)
         for route, files in named.items()
     }
     moves = _moves(sources)
     staying = [path for route in chosen.keys() - moves for _, path in chosen[route]]
     home = _home(directory, [*yaml, *(os.path.relpath(path, directory) for path in staying)])
     files = {
-        route: tuple(_packed(directory, home, file, moves.get(route)) for file in each)
-        for route, each in chosen.items()
+        route: tuple(_packed(directory, home, file, moves.get(route)) for file in entry)
+        for route, entry in chosen.items()
     }
     if not follow_links:
         read = [*(f"{directory}/{name}" for name in yaml)]
-        read += [path for each in chosen.values() for _, path in each]
+        read += [path for entry in chosen.values() for _, path in entry]
         _refuse_links(read, _roots(directory, sources.values()))
     texts = _texts(directory, sorted(yaml), home, moves.values())
     left_out = sum(len(named[route]) - len(chosen[route]) for route in named)
@@ -127,11 +127,11 @@ def _named(directory: Path, source: FileSource) -> list[tuple[str, str]]:
     return [(name, os.path.normpath(path)) for name, path in source_files(directory, source)]
 
 
-def _some(files: list[tuple[str, str]], most: int | None) -> list[tuple[str, str]]:
+def _evenly_spaced(files: list[tuple[str, str]], max_samples: int | None) -> list[tuple[str, str]]:
     """At most so many, evenly spread: sorted samples are often sorted by class."""
-    if most is None or len(files) <= most:
+    if max_samples is None or len(files) <= max_samples:
         return files
-    return [files[index * len(files) // most] for index in range(most)]
+    return [files[index * len(files) // max_samples] for index in range(max_samples)]
 
 
 # -- places ----------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def _moves(sources: Mapping[str, FileSource]) -> dict[str, Move]:
             written = _literal(source)
             root = os.path.normpath(expanded(written))
             if root in ("/", "."):
-                what = f"`{source.pattern}` begins at the root of the file system"
-                raise ProjectError(what, Route(route), "write it as a path from the project")
+                message = f"`{source.pattern}` begins at the root of the file system"
+                raise ProjectError(message, Route(route), "write it as a path from the project")
             place = places.setdefault(written, f"{MOVED}/{len(places)}")
             place += f"/{os.path.basename(root)}" if os.path.isfile(root) else ""
             moves[route] = Move(route, written, root, place)
@@ -201,8 +201,10 @@ def _refuse_links(paths: Sequence[str], roots: Sequence[Path]) -> None:
     for path in paths:
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(root) for root in roots):
-            what = f"`{os.path.basename(path)}` is a link to a file that the project does not name"
-            raise ProjectError(what, os.path.relpath(path), LINKS)
+            message = (
+                f"`{os.path.basename(path)}` is a link to a file that the project does not name"
+            )
+            raise ProjectError(message, os.path.relpath(path), LINKS)
 
 
 # -- YAML ------------------------------------------------------------------------------------
@@ -218,8 +220,8 @@ def _texts(
         pattern = re.compile(rf"(?<![\w./}}-]){re.escape(move.written)}(?![\w.-])")
         where = [name for name, text in texts.items() if pattern.search(text)]
         if not where and up + move.place not in "".join(texts.values()):
-            what = f"`{move.written}` is written in another way, and cannot be packed"
-            raise ProjectError(what, Route(move.route), "write it as a path from the project")
+            message = f"`{move.written}` is written in another way, and cannot be packed"
+            raise ProjectError(message, Route(move.route), "write it as a path from the project")
         for name in where:
             texts[name] = pattern.sub(up + move.place, texts[name])
     return {os.path.normpath(f"{home}/{name}"): text for name, text in texts.items()}

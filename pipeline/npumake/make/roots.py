@@ -23,15 +23,15 @@ class NodeKeys:
     artifacts of their inputs are in no record."""
 
     stamped: dict[str, str] = field(default_factory=dict)
-    wanted: dict[str, str] = field(default_factory=dict)
+    by_node: dict[str, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
 
     @property
     def names(self) -> Mapping[str, str]:
         """The nodes by key."""
-        by_node = [*self.stamped.items(), *self.wanted.items()]
-        return {key: name for name, key in by_node}
+        pairs = [*self.stamped.items(), *self.by_node.items()]
+        return {key: name for name, key in pairs}
 
 
 def node_keys(build: Build, digest_of: DigestOf) -> NodeKeys:
@@ -43,11 +43,11 @@ def node_keys(build: Build, digest_of: DigestOf) -> NodeKeys:
         if stamp is not None:
             keys.stamped[node.name] = of_document(stamp.document)
             keys.codes.add(stamp.document["code"])
-        key = _key(build, node, keys.wanted, artifacts)
+        key = _key(build, node, keys.by_node, artifacts)
         if key is None:
             keys.unknown.append(node.name)
             continue
-        keys.wanted[node.name] = key
+        keys.by_node[node.name] = key
         artifact = digest_of(key)
         if artifact is None and stamp is not None and keys.stamped[node.name] == key:
             artifact = stamp.digest

@@ -47,12 +47,12 @@ def statement_of(built: AttestedBuild, version: str, builder: str = BUILDER) -> 
                 "internalParameters": {
                     "target": node.target_document,
                     "nodes": {
-                        each.short: {
-                            "stage": each.stage,
-                            "key": built.key(each),
-                            "code": built.stamps[each.name].document["code"],
+                        entry.short: {
+                            "stage": entry.stage,
+                            "key": built.key(entry),
+                            "code": built.stamps[entry.name].document["code"],
                         }
-                        for each in built.nodes
+                        for entry in built.nodes
                     },
                 },
                 "resolvedDependencies": [*_files(built), *_tools(built)],
@@ -60,9 +60,9 @@ def statement_of(built: AttestedBuild, version: str, builder: str = BUILDER) -> 
             "runDetails": {
                 "builder": {"id": builder, "version": {"npumake": version}},
                 "byproducts": [
-                    {"name": each.short, "digest": {"sha256": built.stamps[each.name].digest}}
-                    for each in built.nodes
-                    if each is not node
+                    {"name": entry.short, "digest": {"sha256": built.stamps[entry.name].digest}}
+                    for entry in built.nodes
+                    if entry is not node
                 ],
             },
         },
@@ -134,10 +134,10 @@ def _read(document: Json, definition: Json) -> Statement:
     resolved = definition["resolvedDependencies"]
     files = (
         Dependency(
-            str(each["annotations"]["route"]), str(each["name"]), str(each["digest"]["sha256"])
+            str(entry["annotations"]["route"]), str(entry["name"]), str(entry["digest"]["sha256"])
         )
-        for each in resolved
-        if "digest" in each
+        for entry in resolved
+        if "digest" in entry
     )
     tools = {str(e["name"]): str(e["annotations"]["version"]) for e in resolved if "uri" in e}
     return Statement(
@@ -150,5 +150,5 @@ def _read(document: Json, definition: Json) -> Statement:
         tuple(files),
         tools,
         {name: str(node["code"]) for name, node in internal["nodes"].items()},
-        {str(each["name"]): str(each["digest"]["sha256"]) for each in byproducts},
+        {str(entry["name"]): str(entry["digest"]["sha256"]) for entry in byproducts},
     )

@@ -184,11 +184,11 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
 
 
 def _died(name: str, ended: workers.WorkerEnded) -> StageError:
-    what = f"the process that made `{name}` ended with {ended}"
+    message = f"the process that made `{name}` ended with {ended}"
     hint = "finished artifacts are kept; run it again"
     if ended.signal == "SIGKILL":
         hint = "out of memory? use fewer nodes and threads at a time: -n 1, NPUMAKE_THREADS=1"
-    return StageError(what, None, hint)
+    return StageError(message, None, hint)
 
 
 def _keep_notes(notes: JsonDB, dump: Callable[[JsonDB], None] = JsonDB.dump) -> None:

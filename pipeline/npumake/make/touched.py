@@ -33,16 +33,16 @@ def reasons(
     """Why a build of the project may differ from the base's: files first, then keys. Empty if
     nothing does. `changes` are absolute paths, `configuration` the YAML files of the project."""
     try:
-        yield from map(_shown, sorted(_changed_files(build, configuration, changes)))
+        yield from map(_path_text, sorted(_changed_files(build, configuration, changes)))
         if base is not None:
             yield from _changed_key(build, base)
     except PipelineError as error:  # it cannot be built: the build tells
         yield error.what
 
 
-def _shown(path: str) -> str:
-    gone = "" if os.path.lexists(path) else " (removed)"
-    return f"{os.path.relpath(path)}{gone}"
+def _path_text(path: str) -> str:
+    suffix = "" if os.path.lexists(path) else " (removed)"
+    return f"{os.path.relpath(path)}{suffix}"
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def _changed_files(
     changed = {path for path in changes if path.startswith(package) or _is_own(path, home)}
     for file in configuration:
         changed |= changes & _ways(str(file))
-    for source in dict.fromkeys(each for node in build.plan.nodes for each in node.sources):
+    for source in dict.fromkeys(entry for node in build.plan.nodes for entry in node.sources):
         changed |= _of_source(build, source, changes)
     return changed
 

@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 class Trials:
-    """The model of one target. `made` counts measured scores, `recalled` stored ones.
+    """The model of one target. `measured` counts measured scores, `recalled` stored ones.
 
     Its input nodes must be current. With a `task` scores have a metric, except in `score_without`,
     which uses the cosine.
@@ -60,7 +60,7 @@ class Trials:
         to: Promoted,
         task: Task | None = None,
     ) -> None:
-        self.made = self.recalled = 0
+        self.measured = self.recalled = 0
         self.to = to
         self._build = build
         self._task = task
@@ -120,7 +120,7 @@ class Trials:
         score.save(path)
         blob = store.put(path)
         store.remember(digest.of_document(document), Record(document, blob, path.stat().st_size))
-        self.made += 1
+        self.measured += 1
         return score
 
     def _document(self, types: Quantization, task: Task | None) -> NodeKey:

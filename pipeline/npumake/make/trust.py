@@ -66,9 +66,9 @@ def policy_of(workspace: Path, signing: SigningKey | None) -> Policy:
             raise ProjectError("no such file", TRUST, f"{setting} must hold public keys")
         return _read_policy([Path(setting)])
     files = [user_folder() / TRUST_FILE, workspace / TRUST_FILE]
-    there = [file for file in files if os.path.lexists(file)]
-    if there or signing is None:
-        return _read_policy(there)
+    existing = [file for file in files if os.path.lexists(file)]
+    if existing or signing is None:
+        return _read_policy(existing)
     return Policy(lambda: {signing.public: "this machine"})
 
 

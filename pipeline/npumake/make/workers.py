@@ -44,10 +44,10 @@ class Worker:
         siblings: Sequence[Worker],
     ) -> None:
         self.node: Any = None
-        self._pipe, theirs = FORK.Pipe()
-        ours = [self._pipe, *(worker._pipe for worker in siblings)]
+        self._pipe, child_pipe = FORK.Pipe()
+        open_pipes = [self._pipe, *(worker._pipe for worker in siblings)]
         self._process = FORK.Process(
-            target=_work, args=(execute, finish, theirs, ours, os.getpid())
+            target=_work, args=(execute, finish, child_pipe, open_pipes, os.getpid())
         )
         # Until it has its own handlers, a signal would run those of this process.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
@@ -55,7 +55,7 @@ class Worker:
             self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        child_pipe.close()
         self._end = _watched(self._process)
 
     def begin(self, node: Any, job: Any) -> None:

@@ -54,9 +54,9 @@ def _pads(node: Node) -> list[int]:
 
 def _shared(totals: list[int], to_the_end: bool) -> list[int]:
     """Every begin, then every end; the odd element goes to the end or to the beginning."""
-    less = [total // 2 for total in totals]
-    more = [total - half for total, half in zip(totals, less, strict=True)]
-    return less + more if to_the_end else more + less
+    smaller = [total // 2 for total in totals]
+    larger = [total - half for total, half in zip(totals, smaller, strict=True)]
+    return smaller + larger if to_the_end else larger + smaller
 
 
 def _kernel(node: Node) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def _write_out(graph: Graph, node: Node) -> None:
     extra = list(attribute(node, "output_padding", (0,) * rank))
     cut = _cut(node, extra)
     if attribute(node, "output_shape") is not None:
-        extra = [more + max(-total, 0) for more, total in zip(extra, cut, strict=True)]
+        extra = [extra_pad + max(-total, 0) for extra_pad, total in zip(extra, cut, strict=True)]
     pads = _shared([max(total, 0) for total in cut], to_the_end=_auto(node) == "SAME_UPPER")
     graph.set_attributes(node, **own, pads=pads, output_padding=extra if any(extra) else None)
 
@@ -96,4 +96,4 @@ def _cut(node: Node, extra: list[int]) -> list[int]:
     declared = attribute(node, "output_shape")
     out = [n * s for n, s in zip(spatial, strides, strict=True)] if declared is None else declared
     sizes = zip(spatial, _kernel(node), strides, dilations, extra, out[-rank:], strict=True)
-    return [(n - 1) * s + d * (k - 1) + 1 + more - m for n, k, s, d, more, m in sizes]
+    return [(n - 1) * s + d * (k - 1) + 1 + extra_pad - m for n, k, s, d, extra_pad, m in sizes]

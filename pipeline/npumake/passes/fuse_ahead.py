@@ -39,10 +39,10 @@ def _folded(graph: Graph, conv: Node, ahead: Affine, weight: np.ndarray, bias: n
     """The weight times the gain, and the bias plus each filter's response to the shift."""
     groups = attribute(conv, "group", 1)
     by_channel = weight.astype(np.float64).sum(tuple(range(2, weight.ndim)))
-    met = ahead.shift.reshape(groups, -1).repeat(len(weight) // groups, axis=0)
+    shifts = ahead.shift.reshape(groups, -1).repeat(len(weight) // groups, axis=0)
     with np.errstate(over="ignore"):
         scaled = (weight * ahead.gain[0]).astype(weight.dtype)
-        moved = (bias + (by_channel * met).sum(1)).astype(weight.dtype)
+        moved = (bias + (by_channel * shifts).sum(1)).astype(weight.dtype)
     if not (np.isfinite(scaled).all() and np.isfinite(moved).all()):
         return False
     inputs = {0: ahead.x, 1: graph.constant(f"{conv.name}_ahead_weight", scaled)}

@@ -14,7 +14,7 @@ import numpy as np
 
 from npumake.graph import Graph, Node, array, attribute, only_consumer, producer
 
-LOWEST = float(np.finfo(np.float32).min)
+MIN_FLOAT32 = float(np.finfo(np.float32).min)
 
 
 class _Pair(NamedTuple):
@@ -88,7 +88,7 @@ def _never_wins(pad: Node, window: Node) -> bool:
         return False
     if len(window.outputs) > 1:  # indices of maxima count in the padded tensor
         return False
-    return value <= LOWEST or (value == 0.0 and _is_positive(producer(x)))
+    return value <= MIN_FLOAT32 or (value == 0.0 and _is_positive(producer(x)))
 
 
 def _is_positive(maker: Node | None) -> bool:

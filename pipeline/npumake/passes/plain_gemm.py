@@ -107,7 +107,7 @@ def _scaled(write: Writing, value: Value | None, factor: float, name: str) -> Va
 def _has_vector(node: Node) -> bool:
     dims = [value.shape for value in node.inputs if value is not None]
     static = not any(open_dimensions(value) for value in node.outputs)
-    return static and any(each is not None and len(each) == 1 for each in dims)
+    return static and any(shape is not None and len(shape) == 1 for shape in dims)
 
 
 def _rewrite_vectors(graph: Graph, node: Node) -> None:

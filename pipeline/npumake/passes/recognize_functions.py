@@ -20,14 +20,14 @@ import numpy as np
 from npumake.engine import functions
 from npumake.graph import Graph, Node, Value, array, is_float, is_given, producer
 
-_FAR = np.logspace(-8, 12, 241)
+_LOG_POINTS = np.logspace(-8, 12, 241)
 STEP = 2.0**-7  # h: small enough for the slope, exact in binary
-POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _FAR, -_FAR])
+POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _LOG_POINTS, -_LOG_POINTS])
 # Few points that distinguish most functions, tried first; 0 and h come first.
 ALL = np.arange(len(POINTS))
 AHEAD = np.array([0, 1, 602, 902, 1102, 1302, 1502, 1802, 2500])
 RTOL, ATOL = 1e-6, 1e-7
-MAX_AHEAD = 4096  # cached values
+MAX_CACHED_VALUES = 4096  # cached values
 MAX_NODES = 16  # of one function; the longest known spelling of Gelu has 9
 
 
@@ -68,7 +68,7 @@ def recognize_functions(graph: Graph) -> int:
         matches = [
             (cone, function) for cone in _cones(top) if (function := _function(graph, cone, ahead))
         ]
-        if len(ahead) > MAX_AHEAD:
+        if len(ahead) > MAX_CACHED_VALUES:
             ahead.clear()
         for cone, function in matches[-1:]:  # the largest match
             graph.become(top, function.op_type, [cone.x], **function.attributes)

@@ -21,7 +21,7 @@ PARAMETERS = dict.fromkeys(("Clip", *QDQ_OPERATORS), 1)
 
 def region(start: Node) -> dict[Node, None]:
     """The elementwise nodes of equal rank connected with `start`, in order of discovery."""
-    members, waiting, same = {start: None}, [start], rank(start)
+    members, waiting, start_rank = {start: None}, [start], rank(start)
     while waiting:
         node = waiting.pop()
         makers = [producer(value) for value in operands(node)]
@@ -29,7 +29,7 @@ def region(start: Node) -> dict[Node, None]:
         for near in (*makers, *readers):
             if near is None or near in members or near.graph is not start.graph:
                 continue
-            if rank(near) == same:
+            if rank(near) == start_rank:
                 members[near] = None
                 waiting.append(near)
     return members

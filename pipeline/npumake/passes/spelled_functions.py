@@ -30,8 +30,8 @@ def _half_of_exps(kind: str) -> Recipe:
         x = _x(write)
         up = write.insert("Exp", [x], "up")
         down = write.insert("Exp", [write.insert("Neg", [x], "negative")], "down")
-        both = write.insert(kind, [up, down], "both")
-        return write.become("Mul", [both, write.number(0.5)])
+        combined = write.insert(kind, [up, down], "both")
+        return write.become("Mul", [combined, write.number(0.5)])
 
     return recipe
 
@@ -56,9 +56,11 @@ def _signum(write: Writing) -> bool:
     return is_float(x) and write.become("Sub", _sign(write, x))
 
 
-def _root_of_square(write: Writing, x: Value, more: float) -> Value:
+def _root_of_square(write: Writing, x: Value, addend: float) -> Value:
     square = write.insert("Mul", [x, x], "square")
-    return write.insert("Sqrt", [write.insert("Add", [square, write.number(more)], "sum")], "root")
+    return write.insert(
+        "Sqrt", [write.insert("Add", [square, write.number(addend)], "sum")], "root"
+    )
 
 
 def _asinh(write: Writing) -> bool:
@@ -88,9 +90,9 @@ def _elu(write: Writing) -> bool:
     """LiteRT's reference kernels lack Elu, and its others lack alpha."""
     x, zero = _x(write), write.number(0.0)
     grown = write.insert("Exp", [write.insert("Min", [x, zero], "below")], "grown")
-    less = write.insert("Sub", [grown, write.number(1.0)], "less")
+    decreased = write.insert("Sub", [grown, write.number(1.0)], "less")
     scaled = write.insert(
-        "Mul", [less, write.number(attribute(write.node, "alpha", 1.0))], "scaled"
+        "Mul", [decreased, write.number(attribute(write.node, "alpha", 1.0))], "scaled"
     )
     return write.become("Add", [write.insert("Max", [x, zero], "above"), scaled])
 
@@ -136,10 +138,10 @@ def _log_sum_exp(write: Writing) -> bool:
         return False
     if not axes:
         return write.become("Identity", [x])
-    most = write.reduced("ReduceMax", x, axes)
-    parts = write.insert("Exp", [write.insert("Sub", [x, most], "apart")], "parts")
+    maximum = write.reduced("ReduceMax", x, axes)
+    parts = write.insert("Exp", [write.insert("Sub", [x, maximum], "apart")], "parts")
     log = write.insert("Log", [write.reduced("ReduceSum", parts, axes)], "log")
-    total = write.insert("Add", [log, most], "total")
+    total = write.insert("Add", [log, maximum], "total")
     dims = write.constant(np.array(shape(write.node.outputs[0]), np.int64), "dims")
     return write.become("Reshape", [total, dims])
 
@@ -190,9 +192,9 @@ def _hardmax(write: Writing) -> bool:
     x = _x(write)
     rank = len(shape(x))
     axis = attribute(write.node, "axis", -1) % rank
-    most = write.insert("ArgMax", [x], "place", axis=axis, keepdims=1)
+    index = write.insert("ArgMax", [x], "place", axis=axis, keepdims=1)
     places = write.constant(_places(shape(x)[axis], rank, axis), "places")
-    return write.become("Cast", [write.insert("Equal", [most, places], "is_most")], to=1)
+    return write.become("Cast", [write.insert("Equal", [index, places], "is_most")], to=1)
 
 
 def _one_hot(write: Writing) -> bool:
@@ -205,8 +207,8 @@ def _one_hot(write: Writing) -> bool:
     dims = [*shape(indices)[:axis], 1, *shape(indices)[axis:]]
     whole = write.shaped(write.insert("Cast", [indices], "whole", to=7), dims, "apart")
     places = [_places(size, rank, axis), _places(size, rank, axis) - size]
-    first, last = (write.constant(each, "places") for each in places)
-    hits = [write.insert("Equal", [whole, each], "hit") for each in (first, last)]
+    first, last = (write.constant(position, "places") for position in places)
+    hits = [write.insert("Equal", [whole, position], "hit") for position in (first, last)]
     off, on = (write.constant(np.full((1,) * rank, v, np.float32), "value") for v in values)
     return write.become("Where", [write.insert("Or", hits, "is_hot"), on, off])
 

@@ -22,7 +22,7 @@ from npumake.graph import Value, array, attribute, shape
 from npumake.passes.writing import Writing
 
 PER_CHANNEL = 21  # the first opset with a scale per channel in GroupNormalization
-SMALLEST = float(np.finfo(np.float32).tiny)
+MIN_NORMAL_FLOAT32 = float(np.finfo(np.float32).tiny)
 
 
 def _input(write: Writing, index: int) -> Value | None:
@@ -126,7 +126,9 @@ def _lp_norm(write: Writing) -> bool:
     length = write.reduced("ReduceSum", write.insert(kind, read, "sizes"), axes)
     if order == 2:
         length = write.insert("Sqrt", [length], "length")
-    return write.become("Div", [x, write.insert("Max", [length, write.number(SMALLEST)], "some")])
+    return write.become(
+        "Div", [x, write.insert("Max", [length, write.number(MIN_NORMAL_FLOAT32)], "some")]
+    )
 
 
 def _mean_variance(write: Writing) -> bool:

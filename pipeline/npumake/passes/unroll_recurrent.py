@@ -25,21 +25,23 @@ FUNCTIONS = frozenset({"HardSigmoid", "Relu", "Sigmoid", "Softplus", "Softsign",
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def unroll_recurrent(graph: Graph, most: int = MAX_STEPS) -> int:
+def unroll_recurrent(graph: Graph, max_steps: int = MAX_STEPS) -> int:
     """Unrolls nodes of at most this many steps, unless `hindrance` gives a reason not to."""
-    nodes = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
+    nodes = [
+        node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, max_steps) is None
+    ]
     for node in nodes:
         _Unrolling(graph, node).rewrite()
     return len(nodes)
 
 
-def hindrance(node: Node, most: int = MAX_STEPS) -> str | None:
+def hindrance(node: Node, max_steps: int = MAX_STEPS) -> str | None:
     """The reason why the node cannot be unrolled, else None."""
     x, bias = _input(node, X), _input(node, B)
     if x is None or open_dimensions(x):
         return "its input has no fixed size"
-    if shape(x)[0] > most:
-        return f"it has {shape(x)[0]} steps; more than {most} are not unrolled"
+    if shape(x)[0] > max_steps:
+        return f"it has {shape(x)[0]} steps; more than {max_steps} are not unrolled"
     weights = [_input(node, W), _input(node, R), *([] if bias is None else [bias])]
     if any(array(value) is None for value in weights):
         return "its weights are computed"
@@ -118,8 +120,8 @@ class _Unrolling:
             recurrent[-self.size :] = 0.0
         flat = self.write.shaped(self.x, (self.steps * self.samples, self.inputs), f"x_{number}")
         weight = self.write.constant(w[number].T, "W")
-        both = self.write.constant(bias[:wide] + recurrent, "B")
-        weighed = self.write.insert("Gemm", [flat, weight, both], f"Wx_{number}")
+        biases = self.write.constant(bias[:wide] + recurrent, "B")
+        weighed = self.write.insert("Gemm", [flat, weight, biases], f"Wx_{number}")
         return RecurrentWeights(r[number], behind), weighed
 
     def _initial(self, index: int, number: int) -> Value | None:

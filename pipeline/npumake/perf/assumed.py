@@ -8,7 +8,7 @@ from npumake.bundle.program import Program
 from npumake.targets.cost import Cost
 
 UNKNOWN = "unknown"
-BOUND = "its DDR bandwidth is not published"
+BOUND_BASIS = "its DDR bandwidth is not published"
 COMPUTE_BOUND = "compute bound only"
 
 
@@ -20,7 +20,7 @@ def latency_text(
 ) -> str:
     """Seconds as text in milliseconds, with the interval of a fitted estimate, or as a bound."""
     if latency is None:
-        return f"{COMPUTE_BOUND}: {1000 * at_least:.4g} ms ({BOUND})" if at_least else UNKNOWN
+        return f"{COMPUTE_BOUND}: {1000 * at_least:.4g} ms ({BOUND_BASIS})" if at_least else UNKNOWN
     if interval is None:
         return f"{1000 * latency:.4g} ms"
     low, high = interval
@@ -62,10 +62,10 @@ def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> I
         yield "its DDR bandwidth is not published" + (rate or f"; {how}")
     else:
         yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if has_own_ddr else "")
-    if cost.kept is None:
+    if cost.on_chip_bytes is None:
         yield "its on-chip memory is not published: every tensor goes through DDR"
     else:
-        yield f"{cost.kept} bytes of a tensor stay on the chip, the rest goes through DDR"
+        yield f"{cost.on_chip_bytes} bytes of a tensor stay on the chip, the rest goes through DDR"
     if fitted is not None:
         low, high = (1000 * bound for bound in fitted.seconds)
         yield f"fitted on models of {low:.2g} to {high:.2g} ms; extrapolated beyond that"

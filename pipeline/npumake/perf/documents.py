@@ -19,17 +19,20 @@ def document(estimate: Estimate) -> Mapping[str, Json]:
         "march": estimate.march,
         "core number": estimate.cores,
         "latency (ms)": _ms(estimate.latency),
-        "latency interval (ms)": _both(estimate.interval, 1000.0),
+        "latency interval (ms)": _bounds(estimate.interval, 1000.0),
         "extrapolated": estimate.extrapolated,
         "latency on the board (ms)": _ms(estimate.on_board),
         "latency at least (ms)": _ms(estimate.at_least),
         "FPS": estimate.fps,
         "OPs per frame": estimate.ops,
         "DDR bytes per frame": estimate.loaded + estimate.stored,
-        "DDR bytes interval": _both(estimate.moved_interval, 1),
+        "DDR bytes interval": _bounds(estimate.moved_interval, 1),
         "loaded bytes per frame": estimate.loaded,
         "stored bytes per frame": estimate.stored,
-        "arena": {"peak bytes": estimate.memory.peak, "largest live set": estimate.memory.least},
+        "arena": {
+            "peak bytes": estimate.memory.peak,
+            "largest live set": estimate.memory.live_peak,
+        },
         "nodes on the CPU": list(estimate.on_cpu),
         "subgraphs": [part.name for part in estimate.subgraphs],
         "assumptions": list(estimate.assumptions),
@@ -70,7 +73,7 @@ def subgraph_document(part: Subgraph, estimate: Estimate) -> Mapping[str, Json]:
     return {"summary": summary, **({"layer details": rows} if estimate.debug else {})}
 
 
-def _both(interval: tuple[float, float] | None, unit: float) -> Json:
+def _bounds(interval: tuple[float, float] | None, unit: float) -> Json:
     return None if interval is None else [bound * unit for bound in interval]
 
 

@@ -187,7 +187,7 @@ def _estimate(name: str, bundle: Bundle, target: Target, ddr: float | None) -> E
     settings, program = bundle.settings, bundle.program
     cores = _setting(name, bundle, "core_num", 1)
     limit = _setting(name, bundle, "max_time_per_fc", 0)
-    layers = layers_of(program, cost.kept, nv12_inputs(bundle))
+    layers = layers_of(program, cost.on_chip_bytes, nv12_inputs(bundle))
     return Estimate(
         name,
         target.name,

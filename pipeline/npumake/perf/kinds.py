@@ -36,7 +36,7 @@ class Work(NamedTuple):
     channels: int = 0
 
 
-NOTHING = Work(None, 0)
+NO_WORK = Work(None, 0)
 
 
 class Around(NamedTuple):
@@ -53,7 +53,7 @@ def work_of(step: Instruction, around: Around, macs: int) -> Work:
     if weight is not None:
         return Work("conv", macs, _channels(step, weight.shape))
     if _comes_along(step, around):
-        return NOTHING
+        return NO_WORK
     written = _bytes(step.outputs, program)
     if step.op in TABLE:
         return Work("table", written)
@@ -81,10 +81,10 @@ def _arithmetic_bytes(step: Instruction, read: int, written: int) -> int:
 def _comes_along(step: Instruction, around: Around) -> bool:
     before = [around.makers[name] for name in step.inputs if name in around.makers]
     if step.op == "mul":  # x * sigmoid(x) is one table
-        tables = [each for each in before if each.op == "lookup"]
-        return any(each.inputs[0] in step.inputs for each in tables)
+        tables = [earlier for earlier in before if earlier.op == "lookup"]
+        return any(table.inputs[0] in step.inputs for table in tables)
     if step.op in SHORTCUTS:
-        return any(each.op == "conv" for each in before)
+        return any(earlier.op == "conv" for earlier in before)
     if step.op not in ("reshape", "transpose"):
         return False
     shape = around.program.tensors[step.inputs[0]].shape

@@ -53,7 +53,7 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     """Fitted, or by the roofline; a lower bound if a rate is not published."""
     ddr = board_ddr(bundle)
     cores, cost = bundle.settings.get("core_num", 1), with_ddr(target.cost, ddr)
-    layers = layers_of(bundle.program, cost.kept, nv12_inputs(bundle))
+    layers = layers_of(bundle.program, cost.on_chip_bytes, nv12_inputs(bundle))
     parts = parts_of(layers)
     whole = summed(time for part in parts for time in times_of(part, cost, cores))
     roof = roof_of(cost, cores)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from npumake.bundle.program import Instruction, Program
-from npumake.perf.kinds import NOTHING, Around, Work, work_of
+from npumake.perf.kinds import NO_WORK, Around, Work, work_of
 from npumake.perf.maps import Maps, constant_bytes
 
 # Instructions between subgraphs: nodes on the CPU, and quantize and dequantize at the border.
@@ -46,7 +46,7 @@ class LayerCost:
     loaded: int
     stored: int
     origin: tuple[str, ...]
-    work: Work = NOTHING
+    work: Work = NO_WORK
 
     @property
     def moved(self) -> int:
@@ -94,14 +94,17 @@ def subgraphs_of(program: Program) -> dict[int, int]:
     )  # (last subgraph, whether produced on the unit)
     subgraphs: dict[int, int] = {}
     for index, step in enumerate(program.instructions):
-        here = step.op not in ON_CPU and step.op != "constant"
+        is_npu = step.op not in ON_CPU and step.op != "constant"
         number = max(
-            (done + (here and not there) for done, there in map(last.__getitem__, step.inputs)),
+            (
+                crossings + (is_npu and not was_npu)
+                for crossings, was_npu in map(last.__getitem__, step.inputs)
+            ),
             default=-1,
         )
-        if here:
+        if is_npu:
             subgraphs[index] = number = max(number, 0)
-        last |= dict.fromkeys(step.outputs, (number, here))
+        last |= dict.fromkeys(step.outputs, (number, is_npu))
     return subgraphs
 
 

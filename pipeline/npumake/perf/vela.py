@@ -49,8 +49,8 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
         return _document(_of(dict, document, "the estimate"))
     except (*DAMAGE, zlib.error) as error:
         hint = "perf reads .hybrid and Vela's files; `npumake bench` measures on this machine"
-        what = "it has no readable estimate of Vela"
-        raise GraphError(f"{what}: {error}", name, hint) from error
+        message = "it has no readable estimate of Vela"
+        raise GraphError(f"{message}: {error}", name, hint) from error
 
 
 def has_estimate(data: bytes) -> bool:
@@ -119,7 +119,11 @@ def _document(estimate: Mapping[str, Json]) -> dict[str, Json]:
 
 def _moved(summary: Mapping[str, Json], verb: str) -> float:
     """Bytes to or from off-chip memory."""
-    columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
+    columns = [
+        f"{m}_{tensor_kind}_{verb}_bytes"
+        for m in OFF_CHIP
+        for tensor_kind in ("feature_map", "weight")
+    ]
     return sum(_figure(summary, column) for column in columns)
 
 

@@ -73,17 +73,17 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
                     at = (*route, key)
                     hint = _home(key, properties) if not route else ""
                     hint = hint or did_you_mean(key, properties)
-                    what = f"unknown key `{key}`"
-                    yield at, ProjectError(what, document.places[at].key, hint)
+                    message = f"unknown key `{key}`"
+                    yield at, ProjectError(message, document.places[at].key, hint)
         case "required":
             for key in error.validator_value:
                 if key not in error.instance:
                     hint = error.schema["properties"][key].get("description", "")
-                    what = f"missing key `{dotted((*route, key))}`"
-                    yield route, ProjectError(what, spot.key, hint)
+                    message = f"missing key `{dotted((*route, key))}`"
+                    yield route, ProjectError(message, spot.key, hint)
         case _:
-            what, hint = _wrong_value(error)
-            yield route, ProjectError(f"{_subject(route)} {what}", spot.value, hint)
+            message, hint = _wrong_value(error)
+            yield route, ProjectError(f"{_subject(route)} {message}", spot.value, hint)
 
 
 def _home(key: str, sections: Json) -> str:

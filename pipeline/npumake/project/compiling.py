@@ -25,35 +25,40 @@ class Compile:
         str | None, Doc("Name of the compiled file; the project's name by default.")
     ] = None
     compile_mode: Annotated[
-        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler saves.")
+        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler optimizes for.")
     ] = "latency"
     optimize_level: Annotated[
-        Literal["O0", "O1", "O2", "O3"], Doc("How hard the vendor's compiler tries.")
+        Literal["O0", "O1", "O2", "O3"], Doc("Optimization level of the vendor's compiler.")
     ] = "O3"
-    core_num: Annotated[int, Doc("Cores of the unit that one model runs on.", 1, 16)] = 1
+    core_num: Annotated[int, Doc("NPU cores that one model runs on.", 1, 16)] = 1
     max_time_per_fc: Annotated[
         int, Doc("Microseconds after which another model may run: 0, never, or 1000 and more.", 0)
     ] = 0
     input_source: Annotated[
         Mapping[str, Literal["ddr", "pyramid", "resizer"]],
-        Doc("Where the board feeds an input from, by its name."),
+        Doc("Source of each input on the board, by input name."),
     ] = field(default_factory=dict)
-    jobs: Annotated[int | None, Doc("Processes of the vendor's compiler.", 1, 4096)] = None
-    debug: Annotated[bool, Doc("Whether the performance report tells of each layer.")] = False
+    jobs: Annotated[int | None, Doc("Number of processes of the vendor's compiler.", 1, 4096)] = (
+        None
+    )
+    debug: Annotated[bool, Doc("Adds each layer to the performance report.")] = False
     vendor_tool: Annotated[
-        bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
+        bool, Doc("Compiles with the vendor's own tool, which must be on PATH.")
     ] = False
-    profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
+    profiling: Annotated[bool, Doc("`npumake bench` times each layer.")] = False
     task: Annotated[
-        str | None, Doc("The number of the converter's job, such as bt-449c, for its block.")
+        str | None, Doc("Job number of the converter, such as bt-449c, for the metadata.")
     ] = None
     remove_types: Annotated[
         tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
-        Doc("Removed from the border of the compiled program, until none of them is left there."),
+        Doc("Operators to remove from the inputs and outputs of the compiled program, repeatedly."),
     ] = ()
     remove_nodes: Annotated[
         tuple[str, ...],
-        Doc("The same by name: a node that `npumake modify` lists, or what a Dequantize reads."),
+        Doc(
+            "Nodes to remove, by name: those that `npumake modify` lists, or the input of a "
+            "Dequantize."
+        ),
     ] = ()
 
 
@@ -63,15 +68,15 @@ class ComparisonSettings:
 
     compiled: Annotated[
         int | Literal["all", "off"],
-        Doc("How many samples each compiled file is run on; `all` of them; `off`: not run.", 1),
+        Doc("Samples to run each compiled file on: a number, `all` or `off`.", 1),
     ] = 8
 
 
 REMOVED = ("remove_types", "remove_nodes")  # the bundle's provenance records the removed nodes
-OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # not for the vendor's compiler
+OWN_KEYS = ("prefix", "vendor_tool", "task", *REMOVED)  # not for the vendor's compiler
 RECORDED = "recorded for the vendor's compiler; it does not change our integers"
 
-# The effect of each key. A bundle's manifest holds all keys except OURS.
+# The effect of each key. A bundle's manifest holds all keys except OWN_KEYS.
 EFFECTS: Mapping[str, str] = {
     "prefix": "names the compiled file",
     "compile_mode": RECORDED,

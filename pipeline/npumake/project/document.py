@@ -64,8 +64,8 @@ def read_source(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        what = f"cannot read the file: {error.strerror}"
-        raise ProjectError(what, Place(path_text(file))) from None
+        message = f"cannot read the file: {error.strerror}"
+        raise ProjectError(message, Place(path_text(file))) from None
 
 
 def parse_document(
@@ -88,8 +88,12 @@ def parse_document(
 
 def path_text(file: Path) -> str:
     """The path for messages: relative to the current directory if below it."""
-    whole, here = file.absolute(), Path.cwd()
-    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else file.as_posix()
+    whole, directory = file.absolute(), Path.cwd()
+    return (
+        whole.relative_to(directory).as_posix()
+        if whole.is_relative_to(directory)
+        else file.as_posix()
+    )
 
 
 @dataclass(frozen=True)
@@ -146,8 +150,8 @@ def _mapping(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:
             _forget(reading, (*route, name), place)
         elif name in items:
             first = reading.places[*route, name].key.line
-            what = f"key `{name}` is written twice, on line {first} and line {place.line}"
-            raise ProjectError(what, place, "keep one of them")
+            message = f"key `{name}` is written twice, on line {first} and line {place.line}"
+            raise ProjectError(message, place, "keep one of them")
         items[name], at = _value(reading, at + 1, (*route, name), place)
     return items, at + 1
 

@@ -18,27 +18,29 @@ class Dataset:
     files: Annotated[
         FileGlob | Mapping[str, FileGlob],
         Doc(
-            "A pattern of pictures or arrays; of a model with several inputs one by input, fed "
-            "together in the order of their names. The folder is the label unless `labels` is; "
-            "labels are of the first input's files."
+            "Pattern of images or arrays; for several inputs one pattern per input, whose "
+            "files are paired in order of their names. The folder name is the label, unless "
+            "`labels` is set; labels belong to the files of the first input."
         ),
     ]
     labels: Annotated[
         FilePath | None,
-        Doc("A .csv with the columns file and label, a .json of the same, or COCO's instances."),
+        Doc(
+            "A .csv with the columns file and label, a .json with the same keys, or COCO instances."
+        ),
     ] = None
-    label_column: Annotated[str, Doc("The column of a .csv that holds the labels.")] = "label"
+    label_column: Annotated[str, Doc("Column of the labels in a .csv.")] = "label"
     label_offset: Annotated[
         int,
-        Doc("Added to labels that are numbers: 1 where the model's class 0 is background.", 0, 1),
+        Doc("Added to numeric labels: 1 if the model's class 0 is background.", 0, 1),
     ] = 0
     classes: Annotated[
         tuple[str, ...],
-        Doc("Labels in the order of the model's classes; by default numbers, or names sorted."),
+        Doc("Labels in the order of the model's classes. Default: numeric order, or sorted names."),
     ] = ()
     transforms: Annotated[
         tuple[Transform, ...] | None,
-        Doc("What is done to a picture before it is fed; by default what `data` says."),
+        Doc("Transforms of an image. Default: those of `data`."),
     ] = None
 
 
@@ -49,33 +51,38 @@ class Ssd:
     anchors: Annotated[
         FilePath | None,
         Doc(
-            "A .npy (n, 4), centre and size in 0..1 of the input, or the .tflite model whose "
-            "postprocessor has them; without it `sizes` and `strides`."
+            "A .npy of shape (n, 4) with center and size in 0..1 of the input, or a .tflite "
+            "model with the anchors in its postprocessor. Default: from `sizes` and "
+            "`strides`."
         ),
     ] = None
     sizes: Annotated[
-        tuple[tuple[float, ...], ...], Doc("Sides of the square anchors, in pixels, per stride.", 0)
+        tuple[tuple[float, ...], ...],
+        Doc("Side lengths of the square anchors in pixels, per stride.", 0),
     ] = ()
     strides: Annotated[tuple[int, ...], Doc("Pixels per cell, in the order of the boxes.", 1)] = ()
-    variances: Annotated[
-        tuple[float, ...], Doc("[of places, of sizes], multiplied with the offsets.", 0)
-    ] = (0.1, 0.2)
+    variances: Annotated[tuple[float, ...], Doc("[center, size]: factors of the offsets.", 0)] = (
+        0.1,
+        0.2,
+    )
     order: Annotated[
-        Literal["xywh", "yxhw"], Doc("Of the offsets and of a .npy; TensorFlow's is yxhw.")
+        Literal["xywh", "yxhw"],
+        Doc("Coordinate order of the offsets and of a .npy; TensorFlow uses yxhw."),
     ] = "xywh"
     activation: Annotated[
-        Literal["none", "sigmoid", "softmax"], Doc("What makes scores of the scores output.")
+        Literal["none", "sigmoid", "softmax"],
+        Doc("Activation that turns the scores output into scores."),
     ] = "none"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    dataset: Annotated[Dataset, Doc("Pictures and what is true of them.")]
+    dataset: Annotated[Dataset, Doc("Images with their ground truth.")]
     metric: Annotated[
         Metric,
         Doc(
-            "top1, top5, map50, map50_95, mask_map50, mask_map50_95, cosine, or "
-            "`file.py:function`, Python of the project."
+            "top1, top5, map50, map50_95, mask_map50, mask_map50_95, cosine, or a Python "
+            "function of the project as `file.py:function`."
         ),
     ] = TOP1
     with_: Annotated[
@@ -85,24 +92,26 @@ class Evaluation:
     postprocess: Annotated[
         Literal["none", "softmax", "yolo", "ssd"],
         Doc(
-            "yolo: as the model's edgefirst metadata says; ssd: boxes and scores, the first class "
-            "is background."
+            "yolo: as in the model's edgefirst metadata; ssd: boxes and scores, where the "
+            "first class is background."
         ),
     ] = "none"
     ssd: Annotated[
-        Ssd | None, Doc("Anchors, where the boxes are offsets; without it boxes are in 0..1.")
+        Ssd | None, Doc("Anchors, if boxes are offsets. Default: boxes are in 0..1.")
     ] = None
     artifacts: Annotated[
         tuple[Literal["float", "calibrated", "quantized", "compiled"], ...],
         Doc(
-            "What is evaluated, the float model in any case; compiled runs in exact integers, the "
-            "others in onnxruntime."
+            "Artifacts to evaluate besides the float model. `compiled` runs in exact "
+            "integers, all others in onnxruntime."
         ),
     ] = ("float", "quantized")
     limit: Annotated[
-        int | None, Doc("So many pictures, spread evenly; by default all.", minimum=1)
+        int | None, Doc("Number of images, evenly spaced. Default: all.", minimum=1)
     ] = None
-    jobs: Annotated[int | None, Doc("Pictures at a time; by default one per core.", 1, 256)] = None
+    jobs: Annotated[
+        int | None, Doc("Images evaluated in parallel. Default: one per core.", 1, 256)
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -110,22 +119,29 @@ class Gate:
     """One condition: `metric` with `max_drop`, `cosine`, `max_cpu_nodes` or `max_latency_ms`."""
 
     metric: Annotated[
-        str | None, Doc("A figure of `evaluation`, in points; the last artifact counts.")
+        str | None, Doc("A metric of `evaluation`, in points, of the last artifact.")
     ] = None
-    max_drop: Annotated[float | None, Doc("At most so far below the float model.", minimum=0.0)] = (
+    max_drop: Annotated[
+        float | None, Doc("Maximum drop below the float model, in points.", minimum=0.0)
+    ] = None
+    cosine: Annotated[
+        float | None,
+        Doc("Minimum cosine of the worst output, over the calibration samples.", 0.0, 1.0),
+    ] = None
+    max_cpu_nodes: Annotated[int | None, Doc("Maximum number of nodes on the CPU.", minimum=0)] = (
         None
     )
-    cosine: Annotated[
-        float | None, Doc("Of the worst output, over the calibration samples.", 0.0, 1.0)
-    ] = None
-    max_cpu_nodes: Annotated[int | None, Doc("Nodes that may run on the CPU.", minimum=0)] = None
     max_latency_ms: Annotated[
-        float | None, Doc("Of one frame, as `npumake perf` estimates it, or at least.", minimum=0.0)
+        float | None,
+        Doc(
+            "Maximum latency of a frame by `npumake perf`: its estimate, or its lower bound.",
+            minimum=0.0,
+        ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Report:
     samples: Annotated[
-        int, Doc("So many samples are shown with what float and integers make of them.", 0, 64)
+        int, Doc("Number of samples to show with their float and integer outputs.", 0, 64)
     ] = 4

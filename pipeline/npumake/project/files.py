@@ -69,9 +69,9 @@ def refuse_huge(path: Path | str, where: str = "") -> None:
     """Raises ProjectError for a file beyond the limit of all model formats, before it is read.
     Ignores missing and special files, which callers refuse."""
     if os.path.isfile(path) and (size := os.path.getsize(path)) > MAX_MODEL_BYTES:
-        what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
+        message = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
         hint = "is it the model? larger weights lie in several files beside it"
-        raise ProjectError(what, where or str(path), hint)
+        raise ProjectError(message, where or str(path), hint)
 
 
 def refuse_long(path: Path) -> None:
@@ -161,16 +161,16 @@ def _require_variables(source: FileSource) -> None:
     for name in _VARIABLE.findall(source.pattern):
         if not os.environ.get(name):
             hint = f"`${{ENV:{name}}}` stands for its value"
-            what = f"the environment variable `{name}` is not set, or empty"
-            raise ProjectError(what, Route(source.route), hint)
+            message = f"the environment variable `{name}` is not set, or empty"
+            raise ProjectError(message, Route(source.route), hint)
 
 
 def _refuse_elsewhere(directory: Path, source: FileSource, files: NamedFiles) -> None:
     home = directory.resolve()
     for _, path in files:
         if not Path(path).resolve().is_relative_to(home):
-            what = f"`{source.pattern}` names Python outside the project"
-            raise ProjectError(what, Route(source.route), "copy it into the project's directory")
+            message = f"`{source.pattern}` names Python outside the project"
+            raise ProjectError(message, Route(source.route), "copy it into the project's directory")
 
 
 def pattern_files(directory: Path, pattern: str) -> NamedFiles:
@@ -238,8 +238,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return True
     is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
     if not is_dead and not os.path.isdir(entry.path):
-        what = "no plain file: a pipe, a device, or a link to itself"
-        raise ProjectError(what, entry.path, "remove it, or write a pattern that leaves it out")
+        message = "no plain file: a pipe, a device, or a link to itself"
+        raise ProjectError(message, entry.path, "remove it, or write a pattern that leaves it out")
     return False
 
 

@@ -29,24 +29,24 @@ class Modelwise:
     the chip does not support are skipped."""
 
     methods: Annotated[
-        tuple[Literal["kl", "max", "moving_average"], ...], Doc("The methods, in this order.")
+        tuple[Literal["kl", "max", "moving_average"], ...], Doc("Candidate methods, in order.")
     ] = ("max", "kl")
     percentiles: Annotated[
-        tuple[float, ...], Doc("Of max: the shares of values kept; 1.0 keeps all.", 0.5, 1.0)
+        tuple[float, ...], Doc("Candidate percentiles of max; 1.0 keeps all values.", 0.5, 1.0)
     ] = (0.99995, 1.0)
-    per_channel: Annotated[tuple[bool, ...], Doc("As `calibration.per_channel`.")] = (
+    per_channel: Annotated[tuple[bool, ...], Doc("Candidates of `calibration.per_channel`.")] = (
         False,
         True,
     )
     asymmetric: Annotated[
-        tuple[bool, ...], Doc("Whether grids have zero points; as the chip has it where empty.")
+        tuple[bool, ...], Doc("Candidates of asymmetric grids. Empty: the default of the chip.")
     ] = (False, True)
     similarity: Annotated[
-        float, Doc("The first with outputs of such a cosine is taken; above 1 all are tried.")
+        float, Doc("Stops at the first candidate with this output cosine; above 1 all are tried.")
     ] = 0.995
     metric: Annotated[
         Literal["cosine-similarity", "mse", "mae", "mre", "sqnr", "chebyshev"],
-        Doc("What the best is chosen by where none is similar enough."),
+        Doc("Metric to select by if no candidate reaches `similarity`."),
     ] = "cosine-similarity"
 
 
@@ -55,42 +55,40 @@ class Calibration:
     method: Annotated[
         Method,
         Doc(
-            "How ranges are chosen from the statistics. default: the best for the model, by trial; "
-            "modelwise: the search that hb_mapper and hb_compile call default; "
-            "mix: the best for every tensor; skip: of noise, for timing; load: the model carries "
-            "its scales."
+            "Calibration method. default: the best method for the model, by trial; "
+            "modelwise: the search that hb_mapper and hb_compile call default; mix: the "
+            "best method per tensor; skip: random samples, for timing; load: the model's "
+            "own scales."
         ),
     ] = "kl"
     percentile: Annotated[
         float,
-        Doc("Of max_percentile: the share of values kept.", minimum=0.5, maximum=1.0),
+        Doc("max_percentile: share of the values to keep.", minimum=0.5, maximum=1.0),
     ] = 0.99995
     bins: Annotated[
         Literal[512, 1024, 2048, 4096, 8192, 16384],
-        Doc("Of kl: the bins from zero to the largest magnitude, or half as many."),
+        Doc("kl: number of histogram bins from zero to the largest magnitude, or half as many."),
     ] = 2048
     momentum: Annotated[
         float,
-        Doc("Of moving_average: the share of the average that a sample leaves.", 0.0, 1.0),
+        Doc("moving_average: weight of the previous average.", 0.0, 1.0),
     ] = 0.9
     recipe: Annotated[
         Literal["plain", "best"],
         Doc(
-            "best: every method is tried on samples held out, whatever `method` says, then every "
-            "switch that `quantization` leaves open, and kept where it helps."
+            "best: tries all methods on held-out samples, regardless of `method`, then all "
+            "switches that `quantization` leaves unset, and keeps those that help."
         ),
     ] = "plain"
-    symmetric: Annotated[
-        bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
-    ] = None
+    symmetric: Annotated[bool | None, Doc("Zero points are 0. Default: that of the chip.")] = None
     per_channel: Annotated[
         bool,
         Doc(
-            "Every channel of a feature map has the whole grid, where what makes it and what "
-            "reads it can make up for that; for the chips whose tools offer it."
+            "Scales each channel of a feature map to the whole grid, if the layers around "
+            "it can compensate; for chips whose tools support it."
         ),
     ] = False
-    modelwise: Annotated[Modelwise, Doc("What `method: modelwise` tries.")] = field(
+    modelwise: Annotated[Modelwise, Doc("Candidates of `method: modelwise`.")] = field(
         default_factory=Modelwise
     )
 
@@ -103,11 +101,11 @@ Types = Mapping[str, Type]
 class LayerTypes:
     """The types of one node's inputs and output; they override `types`."""
 
-    input: Annotated[Type | None, Doc("Of all it reads.")] = None
+    input: Annotated[Type | None, Doc("Type of all inputs.")] = None
     inputs: Annotated[
-        tuple[Type | None, ...], Doc("Of what it reads, in its order; null leaves one as it is.")
+        tuple[Type | None, ...], Doc("Types of the inputs, in order; null keeps the default.")
     ] = ()
-    output: Annotated[Type | None, Doc("Of what it makes.")] = None
+    output: Annotated[Type | None, Doc("Type of the output.")] = None
 
 
 @dataclass(frozen=True)
@@ -124,10 +122,11 @@ class Quantization:
     types: Annotated[
         Types | tuple[Types, ...],
         Doc(
-            "Types by node; INPUTS are the model's, BOXES the nodes that make a detector's boxes "
-            "of distances, MASKS what gives the mask coefficients it hands out. int8 and uint8 are "
-            "the target's 8 bits. In one mapping a name beats `x...`, that `Add(*)`, that MASKS, "
-            "BOXES, INPUTS and `*`; in a list the later beats the earlier."
+            "Types by node. INPUTS: the model inputs; BOXES: the nodes that compute a "
+            "detector's boxes from distances; MASKS: those that compute its mask "
+            "coefficients. int8 and uint8 both mean the target's 8-bit type. In one mapping "
+            "a name overrides `x...`, that `Add(*)`, that MASKS, BOXES, INPUTS and `*`; in "
+            "a list a later entry overrides an earlier one."
         ),
     ] = field(default_factory=dict)
     layers: Annotated[
@@ -135,54 +134,64 @@ class Quantization:
     ] = field(default_factory=dict)
     outputs: Annotated[
         Literal["int8", "int16", "float32"] | None,
-        Doc("The model answers in codes of this type; float32, the default, in real numbers."),
+        Doc(
+            "Type of the model outputs: quantized values, or real numbers for float32. "
+            "Default: float32."
+        ),
     ] = None
-    cpu: Annotated[tuple[str, ...], Doc("Nodes that run on the CPU, in float.")] = ()
+    cpu: Annotated[tuple[str, ...], Doc("Nodes to run on the CPU, in float.")] = ()
     npu: Annotated[
         tuple[str, ...],
-        Doc("Nodes for the chip: those it runs only where asked, such as Softmax; it beats `cpu`."),
+        Doc(
+            "Nodes to run on the NPU, such as a Softmax that it runs only on request; "
+            "overrides `cpu`."
+        ),
     ] = ()
     optional: Annotated[
         tuple[str, ...],
-        Doc("Of these names the model may have none: then a note, and no error."),
+        Doc("Names that may be absent from the model: a note replaces the error."),
     ] = ()
     scheme: Annotated[
         Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,
-        Doc("The grids of activations and weights; the target's own by default."),
+        Doc("Quantization scheme of activations and weights. Default: that of the target."),
     ] = None
     mode: Annotated[
         Literal["standard", "full"],
-        Doc("full: what only moves values is quantized next to floats too."),
+        Doc("full: also quantizes data movement next to float nodes."),
     ] = "standard"
     equalize: Annotated[
-        bool | None, Doc("Channels between two layers are brought to one size; the answers stay.")
+        bool | None,
+        Doc(
+            "Cross-layer equalization: equalizes channel ranges between two layers; float "
+            "outputs stay equal."
+        ),
     ] = None
     migrate: Annotated[
         bool | None,
-        Doc("Channels too large for their tensor's scale are made up for by the weights."),
+        Doc("SmoothQuant: moves large channels of a tensor into the weights."),
     ] = None
     widen: Annotated[
         bool | None,
-        Doc("int16 for nodes around tensors whose channels are of very different sizes."),
+        Doc("int16 for nodes around tensors with very different channel ranges."),
     ] = None
     widen_answers: Annotated[
-        bool | None, Doc("int16 for the last layers and what is computed behind them.")
+        bool | None, Doc("int16 for the output layers and the nodes behind them.")
     ] = None
     widen_sensitive: Annotated[
         bool | None,
         Doc(
-            "int16 for the few tensors that make most of the noise, for half of all "
-            "operations at most unless too much would be lost."
+            "int16 for the few tensors that cause most of the noise; at most half of all "
+            "operations, unless accuracy requires more."
         ),
     ] = None
     clip_weights: Annotated[
-        bool | None, Doc("Weights saturate where the mean square error is the smaller for it.")
+        bool | None, Doc("Clips weights if that reduces the mean squared error.")
     ] = None
     round_weights: Annotated[
         Literal["nearest", "adaptive"] | None,
-        Doc("adaptive: weights make up for those rounded before them, in other layers too."),
+        Doc("adaptive: rounds weights to compensate for earlier rounding, also across layers."),
     ] = None
     bias_correction: Annotated[
         bool | None,
-        Doc("Biases take up the mean shift that the integers bring to what a layer makes."),
+        Doc("Bias correction: biases compensate for the mean shift of a layer's quantized output."),
     ] = None

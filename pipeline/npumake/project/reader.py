@@ -157,8 +157,8 @@ def _joined(documents: list[Document]) -> Document:
     for section in sections:
         name = Path(section.path).stem
         if name in data:
-            what = f"section `{name}` is written twice, here and in {section.path}"
-            raise ProjectError(what, places[name,].key, "keep one of them")
+            message = f"section `{name}` is written twice, here and in {section.path}"
+            raise ProjectError(message, places[name,].key, "keep one of them")
         data[name] = section.data
         places |= {(name, *route): spot for route, spot in section.places.items()}
     return Document(project.path, data, places)

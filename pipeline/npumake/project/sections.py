@@ -45,37 +45,38 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class ModelSection:
-    path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .pb, .prototxt).")]
+    path: Annotated[FilePath, Doc("The trained model: .onnx, .tflite, .pb or .prototxt.")]
     split: Annotated[
         Literal["none", "hints"],
-        Doc("hints: a detector's outputs are cut as `split_hints` of its metadata say."),
+        Doc("hints: cuts a detector's outputs at the `split_hints` of its metadata."),
     ] = "none"
     metadata: Annotated[
         FilePath | None,
-        Doc("An edgefirst.json beside the model; an ONNX model may hold it itself."),
+        Doc("Path of edgefirst.json; an ONNX model may contain it."),
     ] = None
     weights: Annotated[
         FileGlob | None,
-        Doc("Weights in files of their own: the .caffemodel, or what an .onnx refers to."),
+        Doc("Separate weight files: the .caffemodel, or the external data of an .onnx."),
     ] = None
     inputs: Annotated[
         tuple[str, ...],
-        Doc("Tensors to begin the model at; what only leads up to them is dropped."),
+        Doc("Tensors at which the model starts; nodes that only lead to them are dropped."),
     ] = ()
     output_count: Annotated[
-        int | None, Doc("How many outputs are spoken of: a model with fewer is refused.", 1)
+        int | None,
+        Doc("Number of outputs that other keys describe; a model with fewer is refused.", 1),
     ] = None
     outputs: Annotated[
         tuple[str, ...],
-        Doc("Nodes or tensors to end the model at; what only later nodes need is dropped."),
+        Doc("Nodes or tensors at which the model ends; later nodes are dropped."),
     ] = ()
     remove_types: Annotated[
         tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
-        Doc("Removed where they stand at the border of the model, type by type in this order."),
+        Doc("Operators to remove from the inputs and outputs of the model, type by type."),
     ] = ()
     remove_nodes: Annotated[
         tuple[str, ...],
-        Doc("Nodes at the border to remove, in this order, after `remove_types`."),
+        Doc("Nodes to remove from the inputs and outputs, in order, after `remove_types`."),
     ] = ()
 
 
@@ -96,14 +97,14 @@ class CameraPreprocess:
             "rgb888p3",
             "float32",
         ],
-        Doc("What the camera gives; `float32` is no picture and passes as it is."),
+        Doc("Format of the camera image; `float32` data passes unchanged."),
     ]
     size: Annotated[
         tuple[int, ...] | None,
-        Doc("[height, width] of the picture where it is not the model's.", 1, 8192),
+        Doc("[height, width] of the image, if it differs from the model's.", 1, 8192),
     ] = None
     crop: Annotated[
-        bool, Doc("Four more inputs say which rectangle to use: width, height, left, top.")
+        bool, Doc("Adds four inputs that select a rectangle: width, height, left, top.")
     ] = False
 
 
@@ -115,35 +116,36 @@ class Input:
     """
 
     shape: Annotated[
-        tuple[int, ...] | None, Doc("Needed where the model leaves a dimension open.", minimum=1)
+        tuple[int, ...] | None, Doc("Required if the model leaves a dimension open.", minimum=1)
     ] = None
     batch: Annotated[
         int,
         Doc("Images per run of the compiled file; the model itself takes one.", 1, 128),
     ] = 1
-    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Where the channels are, as trained.")] = "NCHW"
+    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Layout in training.")] = "NCHW"
     fed_layout: Annotated[
-        Literal["NCHW", "NHWC"] | None, Doc("Where the channels are, as fed; `layout` by default.")
+        Literal["NCHW", "NHWC"] | None, Doc("Layout at runtime. Default: `layout`.")
     ] = None
     type: Annotated[
         Literal["rgb", "bgr", "gray", "yuv444", "featuremap"] | None,
-        Doc("What the model was trained on; `featuremap` by default, `rgb` with `preprocess`."),
+        Doc("Color format in training. Default: `featuremap`, or `rgb` with `preprocess`."),
     ] = None
     fed_type: Annotated[
         Literal["rgb", "bgr", "gray", "yuv444", "nv12", "featuremap"] | None,
-        Doc("What the chip is given; `type` by default. nv12 reaches the model as yuv444."),
+        Doc("Color format at runtime. Default: `type`. nv12 reaches the model as yuv444."),
     ] = None
     color_range: Annotated[
-        Literal["full", "video"], Doc("Of a YUV picture: 0..255, or BT.601 video, 16..235.")
+        Literal["full", "video"],
+        Doc("Range of a YUV image: full, 0..255, or BT.601 video, 16..235."),
     ] = "full"
     preprocess: Annotated[
-        CameraPreprocess | None, Doc("A camera's picture in planes, instead of `fed_type`.")
+        CameraPreprocess | None, Doc("A camera image in planes, instead of `fed_type`.")
     ] = None
-    mean: Annotated[PerChannel, Doc("Subtracted, in units of the raw value (0..255).")] = 0.0
-    scale: Annotated[PerChannel, Doc("Multiplied, after the mean: 1 / (255 * std).")] = 1.0
+    mean: Annotated[PerChannel, Doc("Mean to subtract, in units of the raw value (0..255).")] = 0.0
+    scale: Annotated[PerChannel, Doc("Factor after the mean is subtracted: 1 / (255 * std).")] = 1.0
     offset: Annotated[
         Literal[0, 128] | None,
-        Doc("128: 8-bit, fed as value - 128. 0: fed as it is. By default 128 for pictures."),
+        Doc("128: 8-bit values, fed as value - 128. 0: fed unchanged. Default: 128 for images."),
     ] = None
 
 
@@ -154,8 +156,8 @@ class Files:
     files: Annotated[
         FileGlob | None,
         Doc(
-            "A folder or a pattern, one sample per file: .npy, .npz, .safetensors, .jpg, .png, "
-            ".bmp; any other suffix is the bare numbers."
+            "A folder or pattern with one sample per file: .npy, .npz, .safetensors, .jpg, "
+            ".png, .bmp; files with another suffix hold raw numbers."
         ),
     ] = None
     snapshot: Annotated[
@@ -163,46 +165,46 @@ class Files:
         Doc("All samples in one .safetensors: EdgeFirst's calibration snapshot."),
     ] = None
     random: Annotated[
-        int | None, Doc("So many samples of seeded noise: for timing, not for accuracy.", 1, 4096)
+        int | None, Doc("Number of random samples: for timing, not for accuracy.", 1, 4096)
     ] = None
-    member: Annotated[str | None, Doc("The array in a file that holds several.")] = None
+    member: Annotated[str | None, Doc("Name of the array in a file with several arrays.")] = None
     stacked: Annotated[
-        bool, Doc("A .npy, .npz or .safetensors holds many samples; its first dimension counts.")
+        bool, Doc("A .npy, .npz or .safetensors file holds many samples along its first dimension.")
     ] = False
     dtype: Annotated[
         Literal["uint8", "float32"] | None,
         Doc(
-            "Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes. An "
-            ".npy file of another type is converted."
+            "Type of raw numbers. Default: uint8 for an 8-bit image, else the type of the "
+            "input. An .npy file of another type is converted."
         ),
     ] = None
     channels: Annotated[
         Order | None,
         Doc(
-            "An image is read in this order (OpenCV reads bgr); auto: gray for one channel. "
-            "Default: as the first transform of colours takes it, else the input's `type`."
+            "Channel order of a decoded image (OpenCV: bgr); auto: gray for one channel. "
+            "Default: the order that the first color transform takes, else the input's "
+            "`type`."
         ),
     ] = None
     normalized: Annotated[
-        bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
+        bool, Doc("The samples are already (raw - mean) * scale; this is reverted.")
     ] = False
     values: Annotated[
-        Literal["0..255", "0..1"], Doc("An image is read as uint8, or as float (scikit-image).")
+        Literal["0..255", "0..1"],
+        Doc("Type of a decoded image: uint8, or float as in scikit-image."),
     ] = "0..255"
-    transforms: Annotated[
-        tuple[Transform, ...], Doc("What is done to a sample, step by step, before it is fed.")
-    ] = ()
+    transforms: Annotated[tuple[Transform, ...], Doc("Transforms of a sample, in order.")] = ()
     range: Annotated[
         tuple[float, ...] | None,
-        Doc("[lowest, highest] value a sample may hold. Default: [0, 255] for an 8-bit image."),
+        Doc("[lowest, highest] value of a sample. Default: [0, 255] for an 8-bit image."),
     ] = None
     allow: Annotated[
         tuple[FINDING, ...],
-        Doc("Findings about the samples that do not fail the build."),
+        Doc("Findings about the samples to ignore."),
     ] = ()
     warn: Annotated[
         tuple[FINDING, ...],
-        Doc("Findings about the samples that are told, and do not fail the build."),
+        Doc("Findings about the samples that warn instead of failing the build."),
     ] = ()
 
 
@@ -210,9 +212,10 @@ class Files:
 class Code:
     """Python files to run, and the Python files they import."""
 
-    files: Annotated[CodeGlob, Doc("A pattern of Python files in the project.")]
+    files: Annotated[CodeGlob, Doc("Pattern of Python files in the project.")]
     with_: Annotated[
-        tuple[ModuleGlob, ...], Doc("Patterns of Python files in the project that these import.")
+        tuple[ModuleGlob, ...],
+        Doc("Patterns of Python files in the project that these files import."),
     ] = ()
 
 
@@ -226,28 +229,26 @@ class Sections:
     model: Annotated[ModelSection, Doc("The trained float model.")]
     data: Annotated[
         Mapping[str, Files],
-        Doc(
-            "Samples to calibrate with, by input name; a model that carries its scales needs none."
-        ),
+        Doc("Calibration samples by input name; a model with its own scales needs none."),
     ] = field(default_factory=dict, kw_only=True)
     targets: Annotated[
         tuple[str | TargetOverlay, ...],
-        Doc("Chips to build for, see `npumake list --targets`; a chip may overlay the project."),
+        Doc(
+            "Chips to build for, see `npumake list --targets`; a chip may override keys of "
+            "the project."
+        ),
     ]
     inputs: Annotated[
         Mapping[str, Input],
-        Doc(
-            "How each model input is fed, by its name. The model gets "
-            "(colour(x + offset) - mean) * scale."
-        ),
+        Doc("Preprocessing by input name. The model gets (color(x + offset) - mean) * scale."),
     ] = field(default_factory=dict)
-    calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = field(
+    calibration: Annotated[Calibration, Doc("How ranges are calibrated.")] = field(
         default_factory=Calibration
     )
-    quantization: Annotated[Quantization, Doc("What is quantized, and to what.")] = field(
-        default_factory=Quantization
-    )
-    compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
+    quantization: Annotated[
+        Quantization, Doc("Which tensors are quantized, and to which type.")
+    ] = field(default_factory=Quantization)
+    compile: Annotated[Compile, Doc("Options of the compiled files.")] = field(
         default_factory=Compile
     )
     cost: Annotated[
@@ -259,29 +260,27 @@ class Sections:
     security: Annotated[
         Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")
     ] = field(default_factory=Security)
-    evaluation: Annotated[Evaluation | None, Doc("How good the artifacts are at their task.")] = (
-        None
-    )
+    evaluation: Annotated[Evaluation | None, Doc("Task metrics of the artifacts.")] = None
     gates: Annotated[
         tuple[Gate, ...] | None,
-        Doc("Conditions; where one is not met the build fails with exit code 6."),
+        Doc("Conditions of the build; it fails with exit code 6 if one is not met."),
     ] = None
     report: Annotated[
-        Report | None, Doc("One HTML page of the project, on every target and variant.")
+        Report | None, Doc("One HTML page for all targets and variants of the project.")
     ] = None
     custom_operators: Annotated[
         tuple[CodeFiles, ...],
-        Doc("Patterns of Python files in the project that implement operators ONNX does not know."),
+        Doc("Patterns of Python files in the project that implement custom operators."),
     ] = ()
     variants: Annotated[
         Mapping[str, Overlay],
-        Doc("By name, the keys that differ: mappings merge, all else replaces."),
+        Doc("Changed keys by variant name: mappings are merged, other values replaced."),
     ] = field(default_factory=dict)
     matrix: Annotated[
         Mapping[str, tuple[Any, ...]],
-        Doc("Dotted keys and their values; every combination is a variant named for them."),
+        Doc("Values by dotted key; every combination is a variant."),
     ] = field(default_factory=dict)
     dialect: Annotated[
-        str | None, Doc("A vendor's tool whose YAML file says what is not said here.")
+        str | None, Doc("A vendor's tool; its YAML file provides the keys that are absent here.")
     ] = None
-    config: Annotated[FilePath | None, Doc("The YAML file of `dialect`.")] = None
+    config: Annotated[FilePath | None, Doc("YAML file of `dialect`.")] = None

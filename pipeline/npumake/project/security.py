@@ -13,9 +13,9 @@ from npumake.project.doc import Doc
 class Security:
     inputs: Annotated[
         Mapping[str, Literal["any", "secure", "non-secure"]],
-        Doc("By input, `@0` the first, `*` the rest: the memory it must be in; any by default."),
+        Doc("Required memory by input, `@0` for the first, `*` for all others. Default: any."),
     ] = field(default_factory=dict)
     outputs: Annotated[
         Mapping[str, Literal["secure-if-input-secure", "any"]],
-        Doc("By output, likewise; secure where one input is, by default."),
+        Doc("Required memory by output. Default: secure if an input is."),
     ] = field(default_factory=dict)

@@ -30,37 +30,37 @@ class SharedCache:
 
 @dataclass(frozen=True)
 class WorkspaceFile:
-    cache: Annotated[SharedCache, Doc("Where artifacts are shared.")] = field(
+    cache: Annotated[SharedCache, Doc("The remote that shares artifacts.")] = field(
         default_factory=SharedCache
     )
 
 
 @dataclass(frozen=True)
 class SecretSource:
-    env: Annotated[str | None, Doc("An environment variable that holds it.")] = None
-    file: Annotated[FilePath | None, Doc("A file that holds it.")] = None
-    command: Annotated[tuple[str, ...], Doc("A program, with its arguments, that prints it.")] = ()
+    env: Annotated[str | None, Doc("Environment variable with the value.")] = None
+    file: Annotated[FilePath | None, Doc("File with the value.")] = None
+    command: Annotated[tuple[str, ...], Doc("Program and arguments that print the value.")] = ()
 
 
 @dataclass(frozen=True)
 class Host:
-    user: Annotated[str | None, Doc("For basic authentication.")] = None
-    password: Annotated[SecretSource | None, Doc("Of that user.")] = None
-    token: Annotated[SecretSource | None, Doc("A bearer token.")] = None
-    certificate: Annotated[FilePath | None, Doc("The client's certificate, PEM.")] = None
-    certificate_key: Annotated[FilePath | None, Doc("Its private key, PEM.")] = None
+    user: Annotated[str | None, Doc("User for basic authentication.")] = None
+    password: Annotated[SecretSource | None, Doc("Password of the user.")] = None
+    token: Annotated[SecretSource | None, Doc("Bearer token.")] = None
+    certificate: Annotated[FilePath | None, Doc("Client certificate, PEM.")] = None
+    certificate_key: Annotated[FilePath | None, Doc("Private key of the client, PEM.")] = None
     authority: Annotated[
-        FilePath | None, Doc("Certificates of who may vouch for the server, PEM.")
+        FilePath | None, Doc("Trusted certificate authorities of the server, PEM.")
     ] = None
 
 
 @dataclass(frozen=True)
 class UserCache:
-    remote: Annotated[str | None, Doc("The remote of workspaces that name none.")] = None
-    signing_key: Annotated[SecretSource | None, Doc("The private key that signs uploads.")] = None
+    remote: Annotated[str | None, Doc("Default remote of all workspaces.")] = None
+    signing_key: Annotated[SecretSource | None, Doc("Private key that signs uploads.")] = None
     hosts: Annotated[
         Mapping[str, Host],
-        Doc("By origin, `https://cache.example.com`: what is sent there, and that we may upload."),
+        Doc("Credentials by origin, such as `https://cache.example.com`; they also allow uploads."),
     ] = field(default_factory=dict)
 
 
@@ -72,10 +72,10 @@ class UserFile:
 @dataclass(frozen=True)
 class TrustFile:
     read: Annotated[
-        Mapping[str, str], Doc("Public keys by the name of their owner: their records are read.")
+        Mapping[str, str], Doc("Public keys by owner; records signed with them are read.")
     ] = field(default_factory=dict)
     revoked: Annotated[
-        tuple[str, ...], Doc("Public keys whose records are read no longer, whoever names them.")
+        tuple[str, ...], Doc("Revoked public keys; records signed with them are refused.")
     ] = ()
 
 

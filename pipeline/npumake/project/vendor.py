@@ -129,8 +129,8 @@ def translated(document: Document, vendor: VendorSection | None) -> Translation:
 
 def repeat_notes(document: Document) -> tuple[Note, ...]:
     """A note for every duplicate key."""
-    what = "`{}` is written twice: the last one counts"
-    return tuple(Note(what.format(name), place) for name, place in document.repeated)
+    message = "`{}` is written twice: the last one counts"
+    return tuple(Note(message.format(name), place) for name, place in document.repeated)
 
 
 def _named(document: Document, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from npumake.recognition.facts import ModelFacts, classes_of
-from npumake.recognition.feeds import CAFFE, CLIP, IMAGENET, RAW, SIGNED, UNIT, Normalization
+from npumake.recognition.feeds import CAFFE, CLIP, IMAGENET, RAW, SIGNED, UNIT, PixelNormalization
 from npumake.recognition.recognised import STRETCH, Family, Step, center, feeds_of
 
 SMALL_SIDE = 128  # pixels; classifiers of smaller pictures do not crop
@@ -24,10 +24,10 @@ def crop(facts: ModelFacts) -> tuple[Step, ...]:
 
 
 def tensorflow_slim(facts: ModelFacts) -> Family | None:
-    found = TF_NAMES.search(facts.names)
-    if found is None or not facts.image.is_nhwc:
+    match = TF_NAMES.search(facts.names)
+    if match is None or not facts.image.is_nhwc:
         return None
-    evidence = f"a network of TensorFlow's model garden: `{found.group(0)}` in its names"
+    evidence = f"a network of TensorFlow's model garden: `{match.group(0)}` in its names"
     return _classifier(facts, evidence, SIGNED, UNIT) or Family(
         evidence, feeds_of(facts, "rgb", SIGNED, UNIT), "segment", STRETCH
     )
@@ -39,9 +39,12 @@ def caffe(facts: ModelFacts) -> Family | None:
     evidence = "made by Caffe, whose models take blue first and the mean taken off"
     norms = (CAFFE, RAW, UNIT, SIGNED)
     feeds = feeds_of(facts, "bgr", *norms)
-    found = _classifier(facts, evidence, *norms)
+    classifier = _classifier(facts, evidence, *norms)
     return Family(
-        evidence, feeds, "classify" if found else "other", found.resize if found else STRETCH
+        evidence,
+        feeds,
+        "classify" if classifier else "other",
+        classifier.resize if classifier else STRETCH,
     )
 
 
@@ -68,7 +71,7 @@ def keras(facts: ModelFacts) -> Family | None:
     )
 
 
-def _classifier(facts: ModelFacts, evidence: str, *norms: Normalization) -> Family | None:
+def _classifier(facts: ModelFacts, evidence: str, *norms: PixelNormalization) -> Family | None:
     """The family, if the one output has a score per class."""
     count = classes_of(facts)
     if not count:

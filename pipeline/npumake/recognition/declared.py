@@ -19,7 +19,7 @@ from npumake.recognition.feeds import (
     RAW,
     SIGNED,
     UNIT,
-    Normalization,
+    PixelNormalization,
     feed,
     of_reach,
 )
@@ -46,8 +46,8 @@ class _Affine(NamedTuple):
 def declared(facts: ModelFacts) -> DeclaredFeed | None:
     """The first of DECLARED that the file has; None if it states nothing."""
     for read in DECLARED:
-        if (found := read(facts)) is not None:
-            return found
+        if (declared_feed := read(facts)) is not None:
+            return declared_feed
     return None
 
 
@@ -117,33 +117,35 @@ def _tflite(facts: ModelFacts) -> DeclaredFeed | None:
     if image.grid is not None or not notes.mean or not notes.std or 0 in notes.std:
         return None
     scale = tuple(round(1 / std, 8) for std in notes.std)
-    own = Normalization("(x - mean) / std", tuple(notes.mean), scale)
-    known = of_reach(*own.reach) if not own.by_color else None
+    own = PixelNormalization("(x - mean) / std", tuple(notes.mean), scale)
+    normalization = of_reach(*own.reach) if not own.by_color else None
     evidence = f"TFLite metadata: mean {list(notes.mean)}, std {list(notes.std)}"
-    return DeclaredFeed(feed(known or own, "rgb", image.channels), evidence, sets_color=True)
+    return DeclaredFeed(
+        feed(normalization or own, "rgb", image.channels), evidence, sets_color=True
+    )
 
 
 def _winml(facts: ModelFacts) -> DeclaredFeed | None:
-    known = WINML_RANGES.get(facts.notes.get("Image.NominalPixelRange", ""))
-    if known is None:
+    normalization = WINML_RANGES.get(facts.notes.get("Image.NominalPixelRange", ""))
+    if normalization is None:
         return None
     color = facts.notes.get("Image.BitmapPixelFormat", "")
     order = "bgr" if color.startswith("Bgr") else "rgb"
     evidence = f"metadata: Image.NominalPixelRange, Image.BitmapPixelFormat {color}"
-    chosen = feed(known, "bgr" if order == "bgr" else "rgb", facts.image.channels)
+    chosen = feed(normalization, "bgr" if order == "bgr" else "rgb", facts.image.channels)
     return DeclaredFeed(chosen, evidence, sets_color=bool(color))
 
 
 def _grid(facts: ModelFacts) -> DeclaredFeed | None:
     """A known normalization whose codes are the pixels, with the numbers of the grid."""
     grid = facts.image.grid
-    known = of_reach(*grid.reach) if grid else None
-    if grid is None or known is None:
+    normalization = of_reach(*grid.reach) if grid else None
+    if grid is None or normalization is None:
         return None
-    if known.by_color:
-        chosen = feed(known, "rgb", facts.image.channels)
+    if normalization.by_color:
+        chosen = feed(normalization, "rgb", facts.image.channels)
     else:
-        own = Normalization(known.name, (float(grid.mean),), (round(grid.scale, 9),))
+        own = PixelNormalization(normalization.name, (float(grid.mean),), (round(grid.scale, 9),))
         chosen = feed(own, "rgb", facts.image.channels)
     text = f"scale {grid.scale:.7g}, zero point {grid.zero_point}"
     return DeclaredFeed(chosen, f"the input is quantized: {grid.dtype}, {text}")

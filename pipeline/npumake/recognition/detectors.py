@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from npumake.recognition.facts import ModelFacts
-from npumake.recognition.feeds import IMAGENET, MTCNN, RAW, SIGNED, SSD, UNIT, Normalization
+from npumake.recognition.feeds import IMAGENET, MTCNN, RAW, SIGNED, SSD, UNIT, PixelNormalization
 from npumake.recognition.recognised import (
     CORNER_LETTERBOX,
     LETTERBOX,
     STRETCH,
     Family,
-    Ssd,
+    SsdDetector,
     feeds_of,
 )
 from npumake.recognition.ultralytics import anchored_metadata, cells, decoded_by, decoded_ssd
@@ -99,7 +99,7 @@ def retinaface(facts: ModelFacts) -> Family | None:
     if not has_columns(facts, 2, 4, 10):
         return None
     evidence = "a RetinaFace head: boxes, scores and five landmarks of each anchor"
-    means = Normalization("(104, 117, 123) taken off", (123.0, 117.0, 104.0), (1.0,))
+    means = PixelNormalization("(104, 117, 123) taken off", (123.0, 117.0, 104.0), (1.0,))
     feeds = feeds_of(facts, "bgr", means)
     return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
 
@@ -135,7 +135,7 @@ def ultraface(facts: ModelFacts) -> Family | None:
         STRETCH,
         ("face",),
         decoded_ssd(facts) if is_decoded else None,
-        ssd=Ssd(() if is_decoded else yaml),
+        ssd=SsdDetector(() if is_decoded else yaml),
         doubts=() if is_decoded else (OFFSETS,),
     )
 
@@ -152,6 +152,6 @@ def ssd_head(facts: ModelFacts) -> Family | None:
         feeds_of(facts, "rgb", SIGNED, UNIT, SSD),
         "detect",
         STRETCH,
-        ssd=Ssd(yaml),
+        ssd=SsdDetector(yaml),
         doubts=(OFFSETS,),
     )

@@ -81,7 +81,7 @@ class ModelFacts:
 def facts_of(file: str, data: bytes, trained: Graph, graph: Graph) -> ModelFacts | None:
     """The facts of the model in `data`; None unless exactly one input takes a picture. `trained` is
     the graph as read from the file, `graph` the same with static shapes."""
-    pictures = [each for value in graph.inputs if (each := picture_input(value)) is not None]
+    pictures = [picture for value in graph.inputs if (picture := picture_input(value)) is not None]
     if len(pictures) != 1:
         return None
     names = [str(value.name) for value in graph.values().values()]
@@ -105,11 +105,11 @@ def picture_input(value: Value) -> PictureInput | None:
     if len(sizes) != 4 or sizes[0] != 1 or not is_float(value):
         return None
     is_nhwc = sizes[3] in CHANNELS and sizes[1] not in CHANNELS
-    found = PictureInput(str(value.name), sizes, is_nhwc, _grid(value))
-    if found.channels not in CHANNELS or min(found.size) < MIN_SIDE:
+    picture = PictureInput(str(value.name), sizes, is_nhwc, _grid(value))
+    if picture.channels not in CHANNELS or min(picture.size) < MIN_SIDE:
         return None
-    is_long = max(found.size) >= SPECTRUM_RATIO * min(found.size)
-    return None if found.channels == 1 and is_long else found
+    is_long = max(picture.size) >= SPECTRUM_RATIO * min(picture.size)
+    return None if picture.channels == 1 and is_long else picture
 
 
 def _grid(value: Value) -> InputGrid | None:

@@ -32,8 +32,8 @@ from npumake.recognition.feeds import (
     SIGNED,
     UNIT,
     Colors,
-    Normalization,
     PictureFeed,
+    PixelNormalization,
 )
 from npumake.recognition.recognised import (
     LETTERBOX,
@@ -100,7 +100,7 @@ def _paddle_detector(facts: ModelFacts) -> Family | None:
     if not (is_paddle and is_map):
         return None
     # PaddleOCR applies ImageNet's means, given for RGB, to the channels of a BGR picture.
-    swapped = Normalization(IMAGENET.name, IMAGENET.mean[::-1], IMAGENET.scale[::-1])
+    swapped = PixelNormalization(IMAGENET.name, IMAGENET.mean[::-1], IMAGENET.scale[::-1])
     return Family(
         "a PaddleOCR text detector: one map of the picture's size, by Paddle's exporter",
         (PictureFeed(swapped, "bgr"),),
@@ -129,8 +129,8 @@ def _any(facts: ModelFacts) -> Family | None:
 
 def family_of(facts: ModelFacts) -> tuple[str, Family]:
     """The name and the result of the first recogniser that fits. The last one always does."""
-    found = ((each.name, each.recognise(facts)) for each in FAMILIES)
-    return next((name, family) for name, family in found if family is not None)
+    matches = ((entry.name, entry.recognise(facts)) for entry in FAMILIES)
+    return next((name, family) for name, family in matches if family is not None)
 
 
 FAMILIES: tuple[Recogniser, ...] = (

@@ -15,7 +15,7 @@ TOLERANCE = 0.02  # of a normalized range: two normalizations within it are the 
 
 
 @dataclass(frozen=True)
-class Normalization:
+class PixelNormalization:
     """`mean` and `scale`: one number, or one for red, green and blue."""
 
     name: str
@@ -35,19 +35,19 @@ class Normalization:
         return min(ends), max(ends)
 
 
-def _by_std(name: str, mean: tuple[float, ...], std: tuple[float, ...]) -> Normalization:
+def _by_std(name: str, mean: tuple[float, ...], std: tuple[float, ...]) -> PixelNormalization:
     """From mean and standard deviation of pixels in 0..1."""
     means = tuple(round(255 * m, 4) for m in mean)
-    return Normalization(name, means, tuple(round(1 / (255 * s), 7) for s in std))
+    return PixelNormalization(name, means, tuple(round(1 / (255 * s), 7) for s in std))
 
 
-RAW = Normalization("0..255", (0.0,), (1.0,))
-UNIT = Normalization("0..1", (0.0,), (0.00392157,))
-SIGNED = Normalization("-1..1", (127.5,), (0.00784314,))
-SSD = Normalization("(x - 127) / 128", (127.0,), (0.0078125,))
-MTCNN = Normalization("(x - 127.5) / 128", (127.5,), (0.0078125,))
+RAW = PixelNormalization("0..255", (0.0,), (1.0,))
+UNIT = PixelNormalization("0..1", (0.0,), (0.00392157,))
+SIGNED = PixelNormalization("-1..1", (127.5,), (0.00784314,))
+SSD = PixelNormalization("(x - 127) / 128", (127.0,), (0.0078125,))
+MTCNN = PixelNormalization("(x - 127.5) / 128", (127.5,), (0.0078125,))
 IMAGENET = _by_std("ImageNet mean and std", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-CAFFE = Normalization("ImageNet mean, 0..255", (123.68, 116.779, 103.939), (1.0,))
+CAFFE = PixelNormalization("ImageNet mean, 0..255", (123.68, 116.779, 103.939), (1.0,))
 CLIP = _by_std("CLIP", (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 NORMALIZATIONS = (RAW, UNIT, SIGNED, SSD, MTCNN, IMAGENET, CAFFE, CLIP)
 
@@ -56,7 +56,7 @@ NORMALIZATIONS = (RAW, UNIT, SIGNED, SSD, MTCNN, IMAGENET, CAFFE, CLIP)
 class PictureFeed:
     """A normalization and the order of colours that the model was trained on."""
 
-    normalization: Normalization
+    normalization: PixelNormalization
     colors: Colors = "rgb"
 
     @property
@@ -75,7 +75,7 @@ class PictureFeed:
         return values[::-1] if self.colors == "bgr" else values
 
 
-def feed(normalization: Normalization, colors: Colors, channels: int) -> PictureFeed:
+def feed(normalization: PixelNormalization, colors: Colors, channels: int) -> PictureFeed:
     """The feed of an input of `channels`; one channel is gray, with one mean and scale."""
     if channels == PER_COLOR:
         return PictureFeed(normalization, colors)
@@ -88,16 +88,18 @@ def feed(normalization: Normalization, colors: Colors, channels: int) -> Picture
 def candidates(channels: int) -> tuple[PictureFeed, ...]:
     """All feeds for an input of `channels`."""
     if channels != PER_COLOR:
-        plain = (each for each in NORMALIZATIONS if not each.by_color)
-        return tuple(PictureFeed(each, "gray") for each in plain)
-    return tuple(PictureFeed(each, c) for each in NORMALIZATIONS for c in ("rgb", "bgr"))
+        plain = (normalization for normalization in NORMALIZATIONS if not normalization.by_color)
+        return tuple(PictureFeed(normalization, "gray") for normalization in plain)
+    return tuple(
+        PictureFeed(normalization, c) for normalization in NORMALIZATIONS for c in ("rgb", "bgr")
+    )
 
 
-def of_reach(low: float, high: float) -> Normalization | None:
+def of_reach(low: float, high: float) -> PixelNormalization | None:
     """The known normalization of pixels to low..high; None if none does."""
-    for each in NORMALIZATIONS:
-        start, end = each.reach
+    for normalization in NORMALIZATIONS:
+        start, end = normalization.reach
         room = TOLERANCE * (end - start)
         if abs(start - low) <= room and abs(end - high) <= room:
-            return each
+            return normalization
     return None

@@ -26,7 +26,10 @@ from npumake.recognition.facts import ModelFacts, classes_of
 from npumake.recognition.feeds import PictureFeed
 
 MIN_PICTURES, MAX_PICTURES = 8, 24
-LARGE, FEW_PICTURES = 300 * 300, 10  # pixels; so many pictures of an input that large, or of maps
+MIN_LARGE_PIXELS, FEW_PICTURES = (
+    300 * 300,
+    10,
+)  # pixels; so many pictures of an input that large, or of maps
 
 
 class FeedTrial(NamedTuple):
@@ -40,9 +43,9 @@ class FeedTrial(NamedTuple):
 def usable(count: int, facts: ModelFacts) -> int:
     """How many of `count` pictures are measured; 0 if there are too few."""
     height, width = facts.image.size
-    is_large = height * width > LARGE or not classes_of(facts)
-    most = FEW_PICTURES if is_large else MAX_PICTURES
-    return min(count, most) if count >= MIN_PICTURES else 0
+    is_large = height * width > MIN_LARGE_PIXELS or not classes_of(facts)
+    max_pictures = FEW_PICTURES if is_large else MAX_PICTURES
+    return min(count, max_pictures) if count >= MIN_PICTURES else 0
 
 
 def measured(
@@ -54,22 +57,22 @@ def measured(
     session = float_session(facts.graph)
     watched = _watched(facts, statistics) if statistics else None
     trials: dict[tuple[float, ...], FeedTrial] = {}
-    for each in feeds:
-        key = _rounded(each)
+    for feed in feeds:
+        key = _rounded(feed)
         if key not in trials:
-            inputs = [fed(picture, each, facts) for picture in pictures]
+            inputs = [model_input(picture, feed, facts) for picture in pictures]
             sharp = _sharpness(session, facts, inputs)
             far = _distance(watched, statistics, facts, inputs) if watched and statistics else None
-            trials[key] = FeedTrial(each, sharp, far)
-    return tuple(trials[_rounded(each)]._replace(feed=each) for each in feeds)
+            trials[key] = FeedTrial(feed, sharp, far)
+    return tuple(trials[_rounded(feed)]._replace(feed=feed) for feed in feeds)
 
 
-def fed(picture: Floats, feed: PictureFeed, facts: ModelFacts) -> Floats:
+def model_input(picture: Floats, feed: PictureFeed, facts: ModelFacts) -> Floats:
     """The model's input of a picture, (1, channels, h, w) or (1, h, w, channels), float32."""
     ordered = picture[..., ::-1] if feed.colors == "bgr" else picture
     values = (ordered - np.array(feed.mean)) * np.array(feed.scale)
-    placed = values if facts.image.is_nhwc else values.transpose(2, 0, 1)
-    return np.ascontiguousarray(placed[None].astype(np.float32))
+    picture_input = values if facts.image.is_nhwc else values.transpose(2, 0, 1)
+    return np.ascontiguousarray(picture_input[None].astype(np.float32))
 
 
 def _rounded(feed: PictureFeed) -> tuple[float, ...]:
@@ -85,8 +88,8 @@ def _sharpness(session: FloatSession, facts: ModelFacts, inputs: Sequence[Floats
     name, channels = facts.image.name, 3 if facts.image.is_nhwc else 1
     feeds = [{name: x} for x in inputs]
     p, q = (
-        np.sqrt([_scores(session.run(None, feed)) for feed in each])
-        for each in (feeds, mirrored(feeds, name, channels))
+        np.sqrt([_scores(session.run(None, feed)) for feed in variant])
+        for variant in (feeds, mirrored(feeds, name, channels))
     )
     return agreement(p, q)
 

@@ -124,7 +124,7 @@ def _is_settled(name: str, family: Family) -> bool:
 
 
 def _unmeasured(family: Family) -> str:
-    others = ", or ".join(f"({each.words})" for each in family.feeds[1:3])
+    others = ", or ".join(f"({feed.words})" for feed in family.feeds[1:3])
     return "mean and scale are the usual ones of the family, not measured" + (
         f"; it may be {others}" if others else ""
     )
@@ -177,22 +177,22 @@ def _by_sharpness(
     if is_classifier and chosen.sharpness < CLEAR_RATIO * best.sharpness:
         doubts.append(f"the family usually takes ({chosen.feed.words})")
         chosen = best
-    feed, words, more = chosen.feed, [f"sharpness {chosen.sharpness:.2f}"], doubts
+    feed, words, notes = chosen.feed, [f"sharpness {chosen.sharpness:.2f}"], doubts
     if name in OPEN_FAMILIES and feed.colors != "gray":
         feed, colored, unclear = _colored(feed, trials)
-        words, more = colored or words, [*more, *unclear]
+        words, notes = colored or words, [*notes, *unclear]
     others = [t for t in trials if not _is_alike(t, chosen)]
     runner = max(others, key=lambda t: t.sharpness, default=chosen)
     if runner is not chosen:
         words.append(f"{_sharp(runner)}")
     if runner.sharpness * TIE_RATIO >= chosen.sharpness and len(family.feeds) > 1:
-        more.append(f"({runner.feed.words}) is about as sharp")
+        notes.append(f"({runner.feed.words}) is about as sharp")
     return Proposal(
         name,
         family,
         feed,
         (family.evidence, "; ".join(words)),
-        (*family.doubts, *more),
+        (*family.doubts, *notes),
         tuple(trials),
     )
 
@@ -230,5 +230,5 @@ def _is_twin(trial: FeedTrial, other: FeedTrial) -> bool:
 
 def _is_alike(trial: FeedTrial, other: FeedTrial) -> bool:
     """Whether the two differ in colours only, or in numbers that no measure tells apart."""
-    same = trial.feed.normalization == other.feed.normalization
-    return same or (trial.sharpness, trial.distance) == (other.sharpness, other.distance)
+    is_same = trial.feed.normalization == other.feed.normalization
+    return is_same or (trial.sharpness, trial.distance) == (other.sharpness, other.distance)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
-from npumake.recognition.feeds import Colors, Normalization, PictureFeed, feed
+from npumake.recognition.feeds import Colors, PictureFeed, PixelNormalization, feed
 
 Task = Literal["classify", "detect", "segment", "other"]
 
@@ -30,7 +30,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ssd:
+class SsdDetector:
     """The keys of `evaluation.ssd`, as YAML; empty for decoded boxes."""
 
     yaml: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Family:
     labels: tuple[str, ...] = ()
     metadata: Json = None
     split: bool = False
-    ssd: Ssd | None = None
+    ssd: SsdDetector | None = None
     label_offset: int = 0
     doubts: tuple[str, ...] = ()
     is_declared: bool = False
@@ -77,10 +77,12 @@ CORNER_LETTERBOX = (Step("pad_resize", {"pad_value": 114, "pad_position": "botto
 
 
 def feeds_of(
-    facts: ModelFacts, colors: Colors, *normalizations: Normalization
+    facts: ModelFacts, colors: Colors, *normalizations: PixelNormalization
 ) -> tuple[PictureFeed, ...]:
     """A feed of the picture for each normalization."""
-    return tuple(feed(each, colors, facts.image.channels) for each in normalizations)
+    return tuple(
+        feed(normalization, colors, facts.image.channels) for normalization in normalizations
+    )
 
 
 def center(short_side: int) -> tuple[Step, ...]:

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from typing import NamedTuple
 
-from npumake.frontends.tflite.flatbuffer import MalformedError, Table
+from npumake.frontends.tflite.flatbuffer import FlatTable, MalformedError
 
 NAME = "TFLITE_METADATA"
 NORMALIZATION, LABELS, GRAYSCALE = 1, 2, 2  # numbers of a union and of two enumerations
@@ -37,14 +37,14 @@ def tflite_notes(data: bytes) -> TFLiteNotes:
         document = _document(data)
         if document is None:
             return NO_NOTES
-        (graph,) = Table.root(document).tables(3)[:1] or (None,)
+        (graph,) = FlatTable.root(document).tables(3)[:1] or (None,)
         return NO_NOTES if graph is None else _notes(graph, data)
     except (MalformedError, RecursionError):
         return NO_NOTES
 
 
 def _document(data: bytes) -> bytes | None:
-    model = Table.root(data)
+    model = FlatTable.root(data)
     buffers = model.tables(4)
     for entry in model.tables(6):
         index = entry.scalar(1, "I", 0)
@@ -53,7 +53,7 @@ def _document(data: bytes) -> bytes | None:
     return None
 
 
-def _notes(graph: Table, data: bytes) -> TFLiteNotes:
+def _notes(graph: FlatTable, data: bytes) -> TFLiteNotes:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     is_gray = False

@@ -34,7 +34,7 @@ EXTRAS = {"pose": "keypoints", "obb": "angles"}  # what follows the scores, by t
 RGB = PictureFeed(UNIT)
 
 
-class Head(NamedTuple):
+class DetectorHead(NamedTuple):
     """A detection output: its form, and its number of classes."""
 
     name: str
@@ -126,7 +126,7 @@ def cells(size: tuple[int, int], strides: Sequence[int] = STRIDES) -> int:
     return sum(-(-height // stride) * -(-width // stride) for stride in strides)
 
 
-def _head(facts: ModelFacts, classes: int) -> Head | None:
+def _head(facts: ModelFacts, classes: int) -> DetectorHead | None:
     """The detection output; `classes` is 0 where unknown."""
     count = cells(facts.image.size)
     anchored = {
@@ -137,11 +137,11 @@ def _head(facts: ModelFacts, classes: int) -> Head | None:
             continue
         others = 0 if classes == 0 else None
         if sizes[2] == count and sizes[1] > 4:
-            return Head(name, "flat", classes or sizes[1] - 4 - _coefficients(facts))
+            return DetectorHead(name, "flat", classes or sizes[1] - 4 - _coefficients(facts))
         if sizes[1] in anchored and sizes[2] > 5:
-            return Head(name, "anchors", classes or sizes[2] - 5 - _coefficients(facts))
+            return DetectorHead(name, "anchors", classes or sizes[2] - 5 - _coefficients(facts))
         if others is None and sizes[2] == ROW:
-            return Head(name, "rows", classes)
+            return DetectorHead(name, "rows", classes)
     return None
 
 
@@ -166,7 +166,7 @@ def base_metadata(facts: ModelFacts, labels: Sequence[str], task: str) -> dict[s
 
 
 def head_metadata(
-    facts: ModelFacts, labels: Sequence[str], task: str, head: Head | None = None
+    facts: ModelFacts, labels: Sequence[str], task: str, head: DetectorHead | None = None
 ) -> tuple[Json, bool]:
     """An edgefirst.json of the head, and whether the head has to be split by it. (None, False) for
     an unknown head."""
@@ -178,7 +178,7 @@ def head_metadata(
         document["model"]["end2end"] = True
         return document, False
     if head.form == "anchors":
-        document["outputs"] = [output_document(each) for each in _anchored(facts, head)]
+        document["outputs"] = [output_document(entry) for entry in _anchored(facts, head)]
         return document, False
     rest = facts.outputs[head.name][1] - 4 - head.classes
     if rest and task in EXTRAS:
@@ -187,7 +187,7 @@ def head_metadata(
     return document, False
 
 
-def _hint(head: Head, extra: str, rest: int) -> Json:
+def _hint(head: DetectorHead, extra: str, rest: int) -> Json:
     """Boxes, scores and `rest` channels of another kind, cut where the model joins them."""
     end = 4 + head.classes
     return {
@@ -205,7 +205,7 @@ def anchored_metadata(facts: ModelFacts) -> Json:
     """An edgefirst.json of one output of rows [1, n, 5 + classes] in pixels, as YOLOv5 has it."""
     ((name, sizes),) = facts.outputs.items()
     document = base_metadata(facts, (), "detect")
-    head = Head(name, "anchors", sizes[2] - 5)
+    head = DetectorHead(name, "anchors", sizes[2] - 5)
     return {**document, "outputs": [output_document(each) for each in _anchored(facts, head)]}
 
 
@@ -234,7 +234,7 @@ def decoded_ssd(facts: ModelFacts) -> Json:
     return {**document, "outputs": [output_document(each) for each in outputs]}
 
 
-def _anchored(facts: ModelFacts, head: Head) -> list[DetectorOutput]:
+def _anchored(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:
     """`outputs` of a YOLOv5: rows of boxes in pixels, objectness, scores and coefficients."""
     outputs = []
     coefficients = _coefficients(facts)

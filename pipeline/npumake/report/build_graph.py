@@ -65,9 +65,9 @@ def reduced(nodes: Sequence[BuildNode]) -> tuple[BuildNode, ...]:
     for name in _ordered(by_name):
         node = by_name[name]
         inputs = sorted({*node.inputs} & {*by_name}, key=place.__getitem__)
-        implied = frozenset().union(*(above[each] for each in inputs))
+        implied = frozenset().union(*(above[input_] for input_ in inputs))
         above[name] = implied | {*inputs}
-        direct = tuple(each for each in inputs if each not in implied)
+        direct = tuple(input_ for input_ in inputs if input_ not in implied)
         ordered.append(BuildNode(name, node.status, node.note, node.details, direct))
     return tuple(ordered)
 
@@ -79,9 +79,9 @@ def _ordered(nodes: Mapping[str, BuildNode]) -> list[str]:
         waiting = [name]
         while waiting:
             missing = [
-                each
-                for each in sorted(nodes[waiting[-1]].inputs)
-                if each in nodes and each not in ordered and each not in waiting
+                input_
+                for input_ in sorted(nodes[waiting[-1]].inputs)
+                if input_ in nodes and input_ not in ordered and input_ not in waiting
             ]
             if missing:
                 waiting.append(missing[0])
@@ -116,7 +116,7 @@ def svg(projects: Mapping[str, Sequence[BuildNode]]) -> str:
     for project, nodes in projects.items():
         ordered = reduced(nodes)
         number = {node.name: index for index, node in enumerate(ordered)}
-        edges = [(number[each], number[node.name]) for node in ordered for each in node.inputs]
+        edges = [(number[input_], number[node.name]) for node in ordered for input_ in node.inputs]
         drawing = laid_out(len(ordered), edges)
         layers = 1 + max((layer for _, layer in drawing.places), default=0)
         reach = max((x for x, _ in drawing.places), default=0.0)

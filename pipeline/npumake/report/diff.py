@@ -61,9 +61,14 @@ class FileDifference:
     def document(self) -> Json:
         sections = {
             name: [
-                {"name": each.name, "kind": each.kind, "before": each.before, "after": each.after}
-                | ({"drift": each.drift} if name in RATIOS else {"difference": each.difference})
-                for each in changes
+                {
+                    "name": change.name,
+                    "kind": change.kind,
+                    "before": change.before,
+                    "after": change.after,
+                }
+                | ({"drift": change.drift} if name in RATIOS else {"difference": change.difference})
+                for change in changes
             ]
             for name, changes in self.sections.items()
         }
@@ -77,8 +82,8 @@ def differences(before: Path, after: Path) -> tuple[FileDifference, ...]:
         if not path.exists():
             raise ProjectError("no such file or folder", str(path))
     if before.is_dir() != after.is_dir():
-        what = "a folder and a file cannot be compared"
-        raise ProjectError(what, f"{before} {after}", "give two files or two folders")
+        message = "a folder and a file cannot be compared"
+        raise ProjectError(message, f"{before} {after}", "give two files or two folders")
     if not before.is_dir():
         changes = of_facts(facts(before), facts(after))
         return (FileDifference(after.name, changes),) if changes else ()
@@ -126,4 +131,4 @@ def _changes(section: str, before: Section, after: Section) -> tuple[FactChange,
 
     names = dict.fromkeys((*before, *after))
     changes = [FactChange(name, before.get(name), after.get(name)) for name in names]
-    return tuple(sorted((each for each in changes if each.before != each.after), key=moved))
+    return tuple(sorted((entry for entry in changes if entry.before != entry.after), key=moved))

@@ -116,12 +116,18 @@ def graph_of(graph: Graph, rows: Iterable[NodeRow], losses: Iterable[Loss]) -> J
     output are not compared and have no figures."""
     nodes = graph.nodes()
     by_node = {row.node: row for row in rows}
-    lost = {loss.node: loss.lost for loss in losses}
+    loss_by_node = {loss.node: loss.lost for loss in losses}
     owner = {clamp: node for node in nodes if (clamp := absorbed(node)) is not None}
     layout = drawing(graph)
     return {
         "nodes": [
-            _node(node, place, by_node.get(str(owner.get(node, node).name)), lost, node in owner)
+            _node(
+                node,
+                place,
+                by_node.get(str(owner.get(node, node).name)),
+                loss_by_node,
+                node in owner,
+            )
             for node, place in zip(nodes, layout.places, strict=True)
         ],
         "edges": layout.edges,
@@ -132,7 +138,7 @@ def _node(
     node: Node,
     place: tuple[float, int],
     row: NodeRow | None,
-    lost: Mapping[str, float],
+    loss_by_node: Mapping[str, float],
     is_absorbed: bool,
 ) -> dict[str, Json]:
     output = result(node)
@@ -151,7 +157,7 @@ def _node(
         "subgraph": row.subgraph,
         "calibrated": row.calibrated_cosine,
         "quantized": row.cosine,
-        "lost": lost.get(row.node),
+        "lost": loss_by_node.get(row.node),
         "threshold": row.threshold,
         "dtype": row.dtype,
         "origin": row.origin,

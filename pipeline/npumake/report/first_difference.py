@@ -33,10 +33,12 @@ def first_difference(before: Path, after: Path) -> str:
         return ""
     read = PARTS.get(after.suffix)
     try:
-        found = _first(read(before), read(after)) if read and before.suffix == after.suffix else ""
+        difference = (
+            _first(read(before), read(after)) if read and before.suffix == after.suffix else ""
+        )
     except (PipelineError, MalformedError, ValueError, OSError):
-        found = ""
-    return found or _first_byte(before, after)
+        difference = ""
+    return difference or _first_byte(before, after)
 
 
 def _first(before: Iterable[Part], after: Iterable[Part]) -> str:
@@ -111,7 +113,7 @@ def _tflite_parts(path: Path) -> Iterator[Part]:
     network = read_network(model_bytes(path))
     tensors: dict[TFLiteTensor, None] = {}
     for operator in network.operators:
-        tensors |= dict.fromkeys(each for each in operator.inputs if each is not None)
+        tensors |= dict.fromkeys(input_ for input_ in operator.inputs if input_ is not None)
         tensors |= dict.fromkeys(operator.outputs)
         yield f"operator of `{operator.output.name}`", operator.type
     for tensor in tensors:

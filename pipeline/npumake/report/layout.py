@@ -92,7 +92,7 @@ def _columns(layer: Sequence[int], links: Sequence[tuple[int, int]]) -> list[flo
         for row in rows if down else reversed(rows):
             _settle(row, above if down else below, x)
     left = min(x, default=0.0)
-    return [round((each - left) * QUARTER) / QUARTER for each in x]
+    return [round((position - left) * QUARTER) / QUARTER for position in x]
 
 
 def _settle(row: list[int], neighbours: Sequence[Sequence[int]], x: list[float]) -> None:
@@ -106,11 +106,11 @@ def _place(row: Sequence[int], targets: Sequence[float], x: list[float]) -> None
     """Place each item at its target, at least 1 right of the previous one; then shift all back by
     the mean displacement."""
     positions: list[float] = []
-    for each in targets:
-        positions.append(max(each, positions[-1] + 1.0) if positions else each)
+    for target in targets:
+        positions.append(max(target, positions[-1] + 1.0) if positions else target)
     late = sum(positions) - sum(targets)
-    for item, each in zip(row, positions, strict=True):
-        x[item] = each - late / len(row)
+    for item, target in zip(row, positions, strict=True):
+        x[item] = target - late / len(row)
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:

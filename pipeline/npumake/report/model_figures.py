@@ -51,8 +51,8 @@ def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigur
 
 def _with_closeness(figures: ModelFigures, comparison: Comparison) -> ModelFigures:
     on_cpu = sum(row.subgraph is None for row in comparison.of_graph)
-    least = worst(output.cosine for output in comparison.outputs)
-    return replace(figures, cpu_nodes=on_cpu, cosine=least if comparison.samples else None)
+    min_cosine = worst(output.cosine for output in comparison.outputs)
+    return replace(figures, cpu_nodes=on_cpu, cosine=min_cosine if comparison.samples else None)
 
 
 def _with_latency(figures: ModelFigures, compiled: Path, target: Target) -> ModelFigures:

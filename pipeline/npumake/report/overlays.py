@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-NOTHING = -1
+NO_CLASS = -1
 MAX_PIXELS = 320  # pixels of the longer side
 MAX_CELL_PIXELS = 8  # picture pixels per map pixel; coarser outputs are detector heads
 OPAQUE = 150  # of 255
@@ -49,7 +49,7 @@ def class_map(arrays: Mapping[str, np.ndarray], size: tuple[int, ...]) -> np.nda
 
 def mask_map(masks: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """(n, h, w) of bool, best first → (h, w): the class of the best mask that covers a pixel."""
-    labels = np.full(masks.shape[1:], NOTHING)
+    labels = np.full(masks.shape[1:], NO_CLASS)
     for mask, label in zip(masks[::-1], classes[::-1], strict=True):
         labels[mask] = label
     return labels
@@ -57,7 +57,7 @@ def mask_map(masks: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def overlay_of(classes: np.ndarray, labels: Sequence[str]) -> Overlay:
     """The overlay of a class map (h, w); a class without a label has its number as name."""
-    numbers, counts = np.unique(classes[classes != NOTHING], return_counts=True)
+    numbers, counts = np.unique(classes[classes != NO_CLASS], return_counts=True)
     names = {int(n): labels[n] if n < len(labels) else str(n) for n in numbers}
     pixels = np.zeros((*classes.shape, 4), np.uint8)
     for number, name in names.items():

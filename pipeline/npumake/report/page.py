@@ -41,12 +41,12 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
     cache keys do not depend on any other order."""
     project = min(findings).partition(":")[0].partition("@")[0]
     builds = [{"name": name, **build.document} for name, build in sorted(findings.items())]
-    pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
+    pictures = dict.fromkeys(sample["picture"] for build in builds for sample in build["samples"])
     places = {picture: place for place, picture in enumerate(pictures)}
     data = {
         "project": project,
         "pictures": list(pictures),
-        "builds": [_build(each, places) for each in builds],
+        "builds": [_build(findings_of_build, places) for findings_of_build in builds],
         "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
@@ -73,7 +73,7 @@ def as_json(data: Json) -> str:
 
 def _build(build: Mapping[str, Json], places: Mapping[str, int]) -> Json:
     """A picture is stored once and referenced by number from every build."""
-    samples = [each | {"picture": places[each["picture"]]} for each in build["samples"]]
+    samples = [sample | {"picture": places[sample["picture"]]} for sample in build["samples"]]
     return {**build, "samples": samples}
 
 
@@ -107,14 +107,14 @@ def _inputs(name: str, provenance: Mapping[str, Record]) -> tuple[str, ...]:
     inputs = []
     for stage, content in provenance[name].document["inputs"].items():
         fitting = (
-            f"{each}:{inner}{stage}"
-            for each in (group, project)
+            f"{entry}:{inner}{stage}"
+            for entry in (group, project)
             for inner in (f"{target}/" if target else "", "")
         )
         inputs += [
-            each
-            for each in dict.fromkeys(fitting)
-            if each in provenance and provenance[each].digest == content
+            entry
+            for entry in dict.fromkeys(fitting)
+            if entry in provenance and provenance[entry].digest == content
         ][:1]
     return tuple(inputs)
 
@@ -133,5 +133,5 @@ def _details(record: Record) -> tuple[str, ...]:
         if value is not None
     ]
     lines = [f"SHA-256 {record.digest}", *files, *settings]
-    more = len(lines) - MAX_SETTINGS
-    return (*lines[:MAX_SETTINGS], *((f"and {more} more",) if more > 0 else ()))
+    hidden_count = len(lines) - MAX_SETTINGS
+    return (*lines[:MAX_SETTINGS], *((f"and {hidden_count} more",) if hidden_count > 0 else ()))

@@ -166,5 +166,5 @@ def _label(index: int, labels: Sequence[str]) -> str:
 
 
 def _box(corners: Sequence[float], score: float, name: str) -> Box:
-    x1, y1, x2, y2 = (round(each, DIGITS) for each in corners)
+    x1, y1, x2, y2 = (round(corner, DIGITS) for corner in corners)
     return x1, y1, x2, y2, round(score, DIGITS), name

@@ -28,8 +28,8 @@ class Batched:
         """
         for name, images in feeds.items():
             if images.shape[:1] != (self._batch,):
-                what = f"`{name}` takes {self._batch} images per run, not {list(images.shape)}"
-                raise GraphError(what)
+                message = f"`{name}` takes {self._batch} images per run, not {list(images.shape)}"
+                raise GraphError(message)
         runs = [
             self._session.run(names, {name: images[at : at + 1] for name, images in feeds.items()})
             for at in range(self._batch)

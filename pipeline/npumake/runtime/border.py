@@ -75,7 +75,7 @@ def without(bundle: Bundle, removal: Removable) -> Bundle:
     before, behind = (read, output) if removal.side == "input" else (output, read)
     names = {before: behind}
     remaining = tuple(step for step in program.instructions if step.name != removal.step.name)
-    less = replace(
+    stripped = replace(
         program,
         inputs=tuple(names.get(name, name) for name in program.inputs),
         outputs=tuple(names.get(name, name) for name in program.outputs),
@@ -91,7 +91,9 @@ def without(bundle: Bundle, removal: Removable) -> Bundle:
     }
     record |= _scales(bundle, removal)
     deleted = [*deleted_nodes(bundle), record]
-    return replace(bundle, program=joined(less), provenance={**bundle.provenance, DELETED: deleted})
+    return replace(
+        bundle, program=joined(stripped), provenance={**bundle.provenance, DELETED: deleted}
+    )
 
 
 def _scales(bundle: Bundle, removal: Removable) -> dict[str, digest.Json]:

@@ -22,6 +22,6 @@ def _fitted(x: np.ndarray, port: Port) -> np.ndarray:
     size = tuple(port.shape)
     if x.ndim == 4 and x.shape != size:
         turned = (x.transpose(turn) for turn in TURNS)
-        x = next((each for each in turned if each.shape == size), x)
+        x = next((array for array in turned if array.shape == size), x)
     whole = port.dtype.kind not in "iu" or np.array_equal(x, x.astype(port.dtype))
     return np.ascontiguousarray(x).astype(port.dtype) if whole else x

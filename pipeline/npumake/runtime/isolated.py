@@ -34,7 +34,7 @@ for name in ("npumake", "npumake.runtime"):
 from npumake.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """
-OURS = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
+CHILD_COMMAND = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
 OPEN_SECONDS, RUN_SECONDS = 120, 120  # seconds
 BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
     8 << 30,
@@ -53,7 +53,7 @@ class Job(NamedTuple):
     suffix: str
     feeds: Sequence[Feeds]
     every: bool = False
-    command: tuple[str, ...] = OURS
+    command: tuple[str, ...] = CHILD_COMMAND
 
 
 class RunError(Exception):
@@ -137,14 +137,16 @@ class Isolated:
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise self._failure(f"leaves no outputs: {error}") from error
 
-    def _failure(self, what: str) -> RunError:
+    def _failure(self, message: str) -> RunError:
         log = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
         lines = [line.rstrip()[:MAX_LINE_LENGTH] for line in log.splitlines() if line.strip()]
         if any(word in line for line in lines for word in OUT_OF_MEMORY):
-            what += ": it needs more memory than it may have"
-        done = sum(output_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
+            message += ": it needs more memory than it may have"
+        finished = sum(
+            output_file(self._folder, run).exists() for run in range(len(self._job.feeds))
+        )
         return RunError(
-            what, done if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
+            message, finished if (self._folder / OPENED).exists() else None, lines[-MAX_LINES:]
         )
 
 

@@ -69,10 +69,10 @@ def _limit(request: Mapping[str, Any]) -> None:
     """Limits time and memory, disables core dumps, and ends the child with its parent."""
     end_with_parent(request["parent"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
     requested = request["memory"]
-    limit = requested if most == resource.RLIM_INFINITY else min(requested, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    limit = requested if hard_limit == resource.RLIM_INFINITY else min(requested, hard_limit)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
     signal.alarm(request["seconds"])
 
 

@@ -75,8 +75,8 @@ class LiteRtSession:
 def _refuse_endless(interpreter: Any, name: str) -> None:
     """Raises GraphError for a WHILE: nothing can stop LiteRT in an endless loop."""
     if any(operator["op_name"] == "WHILE" for operator in interpreter._get_ops_details()):
-        what = "a WHILE, of which nothing says that it ends, runs in no process of ours"
-        raise GraphError(what, name, "write its turns out before it is converted")
+        message = "a WHILE, of which nothing says that it ends, runs in no process of ours"
+        raise GraphError(message, name, "write its turns out before it is converted")
 
 
 def _refused(message: str, name: str) -> GraphError:
@@ -85,9 +85,9 @@ def _refused(message: str, name: str) -> GraphError:
     if match is None:
         return GraphError(f"LiteRT refuses the model: {message}", name)
     if match[1] == ETHOS_U:
-        what = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
+        reason = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
         hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
-        return GraphError(what, name, hint + "estimate of this one")
+        return GraphError(reason, name, hint + "estimate of this one")
     return GraphError(f"it has an operator that LiteRT has not: {match[1]}", name)
 
 

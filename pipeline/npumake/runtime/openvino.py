@@ -42,8 +42,8 @@ class OpenVinoSession:
         self._requests = threading.local()  # a request runs one frame at a time
         self.inputs = tuple(map(_port, self._model.inputs))
         self.outputs = tuple(map(_port, self._model.outputs))
-        self.input_names = tuple(each.name for each in self.inputs)
-        self.output_names = tuple(each.name for each in self.outputs)
+        self.input_names = tuple(input_.name for input_ in self.inputs)
+        self.output_names = tuple(input_.name for input_ in self.outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The named outputs (None: all) for one set of feeds. Raises GraphError."""
@@ -70,8 +70,8 @@ def _members(data: bytes, name: str) -> tuple[bytes, bytes]:
                 raise ValueError("a model of more than 2 GiB")
             network, weights = (archive.read(member) for member in MEMBERS)
     except _DAMAGE as error:
-        what = f"no OpenVINO model, which is a .zip of {' and '.join(MEMBERS)}: {error}"
-        raise GraphError(what, name) from error
+        message = f"no OpenVINO model, which is a .zip of {' and '.join(MEMBERS)}: {error}"
+        raise GraphError(message, name) from error
     return network, weights
 
 
@@ -82,10 +82,10 @@ def _port(value: Any) -> Port:
 
 
 def _refuse_misfits(inputs: Sequence[Port], feeds: Mapping[str, np.ndarray]) -> None:
-    for each in inputs:
-        if each.name not in feeds:
-            raise GraphError(f"the model reads `{each.name}`, which is not fed")
-        array, wanted = feeds[each.name], tuple(each.shape)
-        if (array.dtype, array.shape) != (each.dtype, wanted):
-            what = f"`{each.name}` is fed {array.dtype}{list(array.shape)}"
-            raise GraphError(f"{what}, not {each.dtype}{list(wanted)}")
+    for input_ in inputs:
+        if input_.name not in feeds:
+            raise GraphError(f"the model reads `{input_.name}`, which is not fed")
+        array, shape = feeds[input_.name], tuple(input_.shape)
+        if (array.dtype, array.shape) != (input_.dtype, shape):
+            message = f"`{input_.name}` is fed {array.dtype}{list(array.shape)}"
+            raise GraphError(f"{message}, not {input_.dtype}{list(shape)}")

@@ -46,8 +46,8 @@ def feed_from_file(file: Path, port: Port, colors: str | None = None) -> np.ndar
     spec = InputSpec(shape, str(port.dtype))
     array = decoded(read(file), file.name, Files(dtype=None), spec)
     if array.size != np.prod(shape):
-        what = f"{list(array.shape)}, where `{port.name}` takes {list(shape)}"
-        raise ProjectError(what, str(file))
+        message = f"{list(array.shape)}, where `{port.name}` takes {list(shape)}"
+        raise ProjectError(message, str(file))
     takes_codes, is_real = port.dtype.kind in "iu", array.dtype.kind == "f"
     if array.dtype != np.uint8:
         original, array = array, array.astype(np.float32 if takes_codes and is_real else port.dtype)
@@ -84,7 +84,7 @@ def _picture(data: bytes, name: str, shape: tuple[int, ...], colors: str | None)
     rgb = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
     picture = COLORS[kind](rgb).astype(np.uint8)
     if picture.shape[-1] != channels:
-        what = f"{kind} has {picture.shape[-1]} channels, the input takes {channels}"
-        raise ProjectError(what, name)
+        message = f"{kind} has {picture.shape[-1]} channels, the input takes {channels}"
+        raise ProjectError(message, name)
     laid_out = picture if is_last else picture.transpose(2, 0, 1)
     return np.ascontiguousarray(np.broadcast_to(laid_out, (shape[0], *laid_out.shape)))

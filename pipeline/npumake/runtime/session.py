@@ -75,8 +75,8 @@ def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Ope
     if own.by_type or not bundle.code:
         return own
     if not allow_code:
-        what = f"the bundle brings Python to run: {', '.join(bundle.code)}"
-        raise GraphError(what, name, TRUSTING)
+        message = f"the bundle brings Python to run: {', '.join(bundle.code)}"
+        raise GraphError(message, name, TRUSTING)
     return operators_in(bundle.code)
 
 
@@ -187,11 +187,11 @@ class Session:
         if len(counts) != 1 or count == 0 or rest:
             raise GraphError("each input needs feeds for the same whole number of runs")
         cut = {name: np.split(x, count) for name, x in feeds.items()}
-        each = [
+        runs = [
             self.run(names, {name: parts[at] for name, parts in cut.items()}, input_offset)
             for at in range(count)
         ]
-        return [np.concatenate(outputs) for outputs in zip(*each, strict=True)]
+        return [np.concatenate(outputs) for outputs in zip(*runs, strict=True)]
 
     def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
         """The feeds with uint8 pixels as codes; other types unchanged."""

@@ -43,8 +43,12 @@ def stripped(bundle: Bundle, types: Sequence[str], nodes: Sequence[str]) -> Bund
         removal, selection = pair
         served.add(selection)
         bundle = without(bundle, removal)
-    gone = {str(node["name"]) for node in deleted_nodes(bundle)}
-    vain = [name for name in nodes if name not in served and not gone & _steps_called(whole, name)]
+    deleted_names = {str(node["name"]) for node in deleted_nodes(bundle)}
+    vain = [
+        name
+        for name in nodes
+        if name not in served and not deleted_names & _steps_called(whole, name)
+    ]
     notes = [
         *(_no_type(bundle.program, kind) for kind in types if kind not in served),
         *(_no_node(bundle.program, name) for name in vain),
@@ -62,7 +66,7 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
     """The bundle with its removed nodes put back from `program`.
 
     Raises GraphError if the program lacks one of them."""
-    full, less, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
+    full, stripped, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
     if not deleted:
         return bundle
     steps = {step.name: step for step in full.instructions}
@@ -73,11 +77,11 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
             raise _no_such(name)
         sides["input" if node.get("side") == "input" else "output"].append(steps[name])
     whole = replace(
-        less,
+        stripped,
         inputs=full.inputs,
         outputs=full.outputs,
-        tensors={**full.tensors, **_inner(less)},
-        instructions=(*sides["input"], *less.instructions, *reversed(sides["output"])),
+        tensors={**full.tensors, **_inner(stripped)},
+        instructions=(*sides["input"], *stripped.instructions, *reversed(sides["output"])),
     )
     return replace(bundle, program=joined(whole))
 
@@ -85,22 +89,22 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
 def alike(program: Program, bundle: Bundle) -> Program:
     """`program` without the nodes that were removed from `bundle`. Raises GraphError if one of
     them is not at its border."""
-    less = replace(bundle, program=program, provenance={})
+    stripped = replace(bundle, program=program, provenance={})
     for node in deleted_nodes(bundle):
         name = str(node.get("name"))
         removal = next(
-            (candidate for candidate in removable(less.program) if candidate.step.name == name),
+            (candidate for candidate in removable(stripped.program) if candidate.step.name == name),
             None,
         )
         if removal is None:
             raise _no_such(name)
-        less = without(less, removal)
-    return less.program
+        stripped = without(stripped, removal)
+    return stripped.program
 
 
 def _no_such(name: str) -> GraphError:
-    what = f"the graph has no `{name}` at its border, which was deleted from the bundle"
-    return GraphError(what, hint="is this the graph that the bundle was made of?")
+    message = f"the graph has no `{name}` at its border, which was deleted from the bundle"
+    return GraphError(message, hint="is this the graph that the bundle was made of?")
 
 
 def _selected(
@@ -170,15 +174,15 @@ def _inner(program: Program) -> Mapping[str, Tensor]:
 
 def _no_type(program: Program, kind: str) -> str:
     inside = [step.name for step in parted(program).instructions if kind_of(step) == kind]
-    what = f"no {kind} can be removed from the border of the compiled model"
-    return f"{what}: `{inside[0]}` is inside it" if inside else f"{what}: there is none"
+    message = f"no {kind} can be removed from the border of the compiled model"
+    return f"{message}: `{inside[0]}` is inside it" if inside else f"{message}: there is none"
 
 
 def _no_node(program: Program, name: str) -> str:
     whole = parted(program)
-    here = [s for s in whole.instructions if name in {s.name, *s.origin}]
+    matches = [s for s in whole.instructions if name in {s.name, *s.origin}]
     listed = ", ".join(f"`{candidate.step.name}`" for candidate in removable(program)) or "none"
-    why = "it computes" if here else "the compiled model has no node of that name"
-    if here and kind_of(here[0]) in AT_INPUTS | AT_OUTPUTS:
+    why = "it computes" if matches else "the compiled model has no node of that name"
+    if matches and kind_of(matches[0]) in AT_INPUTS | AT_OUTPUTS:
         why = "it is not at the border, or not on a single path"
     return f"`{name}` is not removed: {why}; what can be removed now: {listed}"

@@ -18,7 +18,7 @@ from npumake.debug.compared import Comparison
 from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.dialects.advice import words_of
+from npumake.dialects.advice import wording_of
 from npumake.progress import track
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
@@ -48,7 +48,7 @@ def comparison(
     result = compare(graphs.real, calibrated, quantized, feeds, target, operators)
     patient = ModelUnderTest(calibrated, samples, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (graphs.trained, statistics, recipe, samples, target, operators)
-    words = words_of(vendor_dialect)
+    words = wording_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
     worst = worst_node(result, patient, making)

@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 from npumake import digest
 from npumake.borders.images import batch
 from npumake.borders.policies import policies
-from npumake.bundle.archive import CALIBRATED, DDR, FED, Bundle
+from npumake.bundle.archive import CALIBRATION, DDR, INPUTS, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
 from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
@@ -34,7 +34,7 @@ from npumake.engine.subgraphs import joined
 from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.late import when_used
-from npumake.project.compiling import OURS, BoardCost, Compile
+from npumake.project.compiling import OWN_KEYS, BoardCost, Compile
 from npumake.project.files import SourceFiles
 from npumake.project.sections import Calibration, Input, ModelSection, Security
 from npumake.quant.qdq.converter_metadata import members_beside
@@ -104,16 +104,16 @@ def compiled(
     code = operators.used_by(quantized).sources
     contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*contents, settings=_settings(compile, cost), security=rules)
-    return _held(_stripped(bundle, compile), program)
+    return _with_planned_widths(_stripped(bundle, compile), program)
 
 
 def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json]:
     """What the file tells of its compilation, and of the board's memory."""
-    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     return settings if cost is None or cost.ddr is None else {**settings, DDR: cost.ddr}
 
 
-def _held(bundle: Bundle, program: Program) -> Compiled:
+def _with_planned_widths(bundle: Bundle, program: Program) -> Compiled:
     """The bundle's bytes, with the types of `program` in them. Raises StageError for others."""
     data = bundle.to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
@@ -139,16 +139,16 @@ def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
 def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
     """Raises PipelineError for features of .hybrid bundles alone."""
     if batch(quantized) > 1:
-        what = f"a file for `{target.name}` takes one image per run"
-        raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+        message = f"a file for `{target.name}` takes one image per run"
+        raise GraphError(message, hint="leave `batch` out, or choose a target with a .hybrid")
     if has_policies:
-        what = f"a file for `{target.name}` carries no security policies"
-        raise ProjectError(what, Route("security"))
+        message = f"a file for `{target.name}` carries no security policies"
+        raise ProjectError(message, Route("security"))
 
 
 def _sections(
     inputs: Mapping[str, Input] | None, calibration: Calibration | None
 ) -> dict[str, digest.Json]:
     """The project's sections that `npumake info` shows."""
-    sections = {FED: inputs, CALIBRATED: calibration}
+    sections = {INPUTS: inputs, CALIBRATION: calibration}
     return {key: digest.plain(section) for key, section in sections.items() if section}

@@ -47,7 +47,7 @@ def compiled_check(
     program = lowered(quantized, target.rounding, target.runnable)
     data, remaining = _whole(compiled, target, program)
     part = CompiledPart(quantized, program, target, data)
-    feeds = list(_fed(samples, comparison, optimized_float))
+    feeds = list(_named_samples(samples, comparison, optimized_float))
     check = check_file(optimized_float, part, feeds, operators)
     is_noise = made_up(samples) or not samples.names
     return replace(check, notes=(*check.notes, *remaining, *([NOTE_NOISE] if is_noise else ())))
@@ -74,7 +74,9 @@ def _reason(comparison: ComparisonSettings, target: Target, handover: Handover |
     return why_not_run(target)
 
 
-def _fed(samples: Samples, comparison: ComparisonSettings, graph: Graph) -> Iterator[NamedSample]:
+def _named_samples(
+    samples: Samples, comparison: ComparisonSettings, graph: Graph
+) -> Iterator[NamedSample]:
     """Evenly spaced samples; noise without samples."""
     requested = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
     count = min(requested, len(samples))

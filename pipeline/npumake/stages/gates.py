@@ -14,7 +14,7 @@ from npumake.project.sections import Gate
 def gates(verdict: Verdict, gates: tuple[Gate, ...]) -> Verdict:
     """The verdict. `gates` are read for their places. Raises GateError for the first unmet gate."""
     for gate in verdict.unmet:
-        more = len(verdict.unmet) - 1
-        what = gate.what + (f" ({more} more of {len(gates)} gates fail)" if more else "")
-        raise GateError(what, Route(f"gates.{gate.index}"), gate.advice)
+        hidden = len(verdict.unmet) - 1
+        message = gate.what + (f" ({hidden} more of {len(gates)} gates fail)" if hidden else "")
+        raise GateError(message, Route(f"gates.{gate.index}"), gate.advice)
     return verdict

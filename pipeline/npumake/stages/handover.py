@@ -17,8 +17,8 @@ from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, s
 from npumake.compilers.vendor_tool import PREFIX
 from npumake.data.input_samples import InputSamples, input_samples
 from npumake.detection.notes import tiling
-from npumake.dialects.handover import HandoverRequest, Tool
-from npumake.dialects.tools import TOOLS, handed
+from npumake.dialects.handover import ClosedTool, HandoverRequest
+from npumake.dialects.tools import TOOLS, complete_document
 from npumake.errors import ProjectError, Route
 from npumake.graph import Graph
 from npumake.progress import tell
@@ -50,16 +50,16 @@ def handover(
     recipe: Recipe | None = None,
 ) -> Handover:
     if target.tool is None:
-        what = f"there is no vendor tool for `{target.name}`"
+        message = f"there is no vendor tool for `{target.name}`"
         hint = "set it for other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
-        raise ProjectError(what, Route("compile.vendor_tool"), hint)
+        raise ProjectError(message, Route("compile.vendor_tool"), hint)
     tool = TOOLS[target.vendor]
     graphs = Graphs(original_float, optimized_float)
     request, sets = request_of(
         tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
-    for what in handed(tool, request).left_out:
-        tell(f"{tool.config} does not say `{what}`")
+    for message in complete_document(tool, request).omissions:
+        tell(f"{tool.config} does not say `{message}`")
     return Handover(partial(files, tool, request, sources, sets))
 
 
@@ -96,7 +96,7 @@ class Graphs(NamedTuple):
 
 
 def request_of(
-    tool: Tool,
+    tool: ClosedTool,
     sections: Sections,
     target: Target,
     graphs: Graphs,

@@ -119,8 +119,8 @@ def _mark_format(graph: Graph, suffix: str, versions: tuple[int, int]) -> None:
 def _refuse_missing_outputs(graph: Graph, model: ModelSection) -> None:
     if (model.output_count or 0) > len(graph.outputs):
         names = ", ".join(str(value.name) for value in graph.outputs)
-        what = f"{model.output_count} outputs for a model of {len(graph.outputs)}: {names}"
-        raise ProjectError(what, Route("model.output_count"), "one entry for each output")
+        message = f"{model.output_count} outputs for a model of {len(graph.outputs)}: {names}"
+        raise ProjectError(message, Route("model.output_count"), "one entry for each output")
 
 
 def _read(
@@ -169,9 +169,9 @@ def _reshaped(
         return _read(file, sources, model, inputs, dims)
     except GraphError as error:
         name, dimensions = next(iter(requested.items()))
-        what = f"shape {list(dimensions or ())} does not fit the network: {error.what}"
+        message = f"shape {list(dimensions or ())} does not fit the network: {error.what}"
         hint = f"`{file.name}` itself has {list(own[name])}"
-        raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
+        raise GraphError(message, Route(f"inputs.{name}.shape"), hint) from error
 
 
 def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:

@@ -53,7 +53,7 @@ def inputs_of(name: str) -> dict[str, Parameter]:
 def modules_of(name: str) -> tuple[str, ...]:
     """The module of a stage and those of its computed inputs."""
     computed = dict.fromkeys(_computed(function_of(name), SCORES.get(name, "")))
-    return (module_of(name), *(COMPUTED[each].rpartition(".")[0] for each in computed))
+    return (module_of(name), *(COMPUTED[entry].rpartition(".")[0] for entry in computed))
 
 
 def called(name: str, values: Mapping[str, Any]) -> Any:
@@ -64,7 +64,11 @@ def called(name: str, values: Mapping[str, Any]) -> Any:
 def input_types(name: str) -> Mapping[str, type[Any]]:
     """The type of each stage that is an input, of one member where the stage joins many."""
     parameters = inputs_of(name)
-    return {source: _one(each.hint) for source, each in parameters.items() if source in STAGES}
+    return {
+        source: _artifact_type(parameter.hint)
+        for source, parameter in parameters.items()
+        if source in STAGES
+    }
 
 
 def parameters_of(function: Function, artifact: str = "") -> list[Parameter]:
@@ -82,28 +86,28 @@ def parameters_of(function: Function, artifact: str = "") -> list[Parameter]:
 
 def _merged(parameters: Iterator[Parameter]) -> dict[str, Parameter]:
     merged: dict[str, Parameter] = {}
-    for each in parameters:
-        first = merged.setdefault(each.input, each)
-        optional = first.is_optional and each.is_optional
-        merged[each.input] = first._replace(is_optional=optional)
+    for parameter in parameters:
+        first = merged.setdefault(parameter.input, parameter)
+        optional = first.is_optional and parameter.is_optional
+        merged[parameter.input] = first._replace(is_optional=optional)
     return merged
 
 
 def _flat(function: Function, artifact: str = "") -> Iterator[Parameter]:
-    for each in parameters_of(function, artifact):
-        if each.input not in COMPUTED:
-            yield each
+    for parameter in parameters_of(function, artifact):
+        if parameter.input not in COMPUTED:
+            yield parameter
             continue
-        for inner in _flat(computing(each.input)):
-            yield inner._replace(is_optional=inner.is_optional or each.is_optional)
+        for inner in _flat(computing(parameter.input)):
+            yield inner._replace(is_optional=inner.is_optional or parameter.is_optional)
 
 
 def _computed(function: Function, artifact: str = "") -> Iterator[str]:
     """The computed inputs, with those that they are computed from."""
-    for each in parameters_of(function, artifact):
-        if each.input in COMPUTED:
-            yield each.input
-            yield from _computed(computing(each.input))
+    for parameter in parameters_of(function, artifact):
+        if parameter.input in COMPUTED:
+            yield parameter.input
+            yield from _computed(computing(parameter.input))
 
 
 def computing(name: str) -> Function:
@@ -113,23 +117,25 @@ def computing(name: str) -> Function:
 
 def _called(function: Function, artifact: str, values: dict[str, Any]) -> Any:
     arguments = {}
-    for each in parameters_of(function, artifact):
-        if each.input not in values and _is_computable(each.input, values):
-            values[each.input] = _called(computing(each.input), "", values)
-        if each.input in values:
-            arguments[each.keyword] = values[each.input]
+    for parameter in parameters_of(function, artifact):
+        if parameter.input not in values and _is_computable(parameter.input, values):
+            values[parameter.input] = _called(computing(parameter.input), "", values)
+        if parameter.input in values:
+            arguments[parameter.keyword] = values[parameter.input]
     return function(**arguments)
 
 
 def _is_computable(name: str, values: Mapping[str, Any]) -> bool:
     """Whether every parameter without default has a value."""
     return name in COMPUTED and all(
-        each.is_optional or values.get(each.input) is not None or _is_computable(each.input, values)
-        for each in parameters_of(computing(name))
+        parameter.is_optional
+        or values.get(parameter.input) is not None
+        or _is_computable(parameter.input, values)
+        for parameter in parameters_of(computing(name))
     )
 
 
-def _one(hint: Any) -> type[Any]:
+def _artifact_type(hint: Any) -> type[Any]:
     """T of `T | None` and of `Mapping[str, T]`."""
     members = [member for member in get_args(hint) if member not in (NoneType, str)]
     return members[0] if members else hint

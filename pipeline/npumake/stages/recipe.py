@@ -137,22 +137,22 @@ def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
     first, with more codes for a ReLU."""
     chip = target.activations
     if calibration.symmetric is None:
-        both = chip.may_be_asymmetric and _is_search(calibration)
-        return (False, True) if both else (chip.symmetric,)
+        tries_both = chip.may_be_asymmetric and _is_search(calibration)
+        return (False, True) if tries_both else (chip.symmetric,)
     if not calibration.symmetric and not chip.may_be_asymmetric:
-        what = f"{target.name} has no zero points: its grids are symmetric"
-        raise ProjectError(what, Route("calibration.symmetric"))
+        message = f"{target.name} has no zero points: its grids are symmetric"
+        raise ProjectError(message, Route("calibration.symmetric"))
     return (calibration.symmetric,)
 
 
 def _check_per_channel(calibration: Calibration, target: Target) -> None:
     if calibration.per_channel and not target.activations.per_channel:
-        what = f"{target.name} has one scale for all channels of a feature map"
+        message = f"{target.name} has one scale for all channels of a feature map"
         hint = "quantization: {migrate: true}  evens channels out where that helps"
-        raise ProjectError(what, Route("calibration.per_channel"), hint)
+        raise ProjectError(message, Route("calibration.per_channel"), hint)
 
 
 def _refuse_search(calibration: Calibration) -> None:
     if calibration.recipe == "best":
-        what = "the model carries its own scales, there is no best recipe to find"
-        raise ProjectError(what, Route("calibration.recipe"))
+        message = "the model carries its own scales, there is no best recipe to find"
+        raise ProjectError(message, Route("calibration.recipe"))

@@ -40,16 +40,16 @@ def samples(
     sets = input_samples(
         model_inputs(original_float, inputs), data, sources, tiling(original_float)
     )
-    spools = [Spool(side_by_side(each.prepare, each.items())) for each in sets]
-    for each, spool in zip(sets, spools, strict=True):
-        each.refuse_findings(spool.facts)
-        each.tell_casts(spool.facts)
+    spools = [Spool(side_by_side(source.prepare, source.items())) for source in sets]
+    for source, spool in zip(sets, spools, strict=True):
+        source.refuse_findings(spool.facts)
+        source.tell_casts(spool.facts)
     _refuse_unequal(sets, spools)
-    origins = (each.snapshot.origin for each in sets if each.snapshot is not None)
+    origins = (source.snapshot.origin for source in sets if source.snapshot is not None)
     whole = replace(_together(spools), origin=next(origins, {}))
-    for each in sets:
-        if each.how.random is None and "preprocessing" not in each.how.allow:
-            _check_feeding(original_float, whole, each)
+    for source in sets:
+        if source.how.random is None and "preprocessing" not in source.how.allow:
+            _check_feeding(original_float, whole, source)
     return whole
 
 
@@ -75,12 +75,12 @@ def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:
 def _refuse_unequal(sets: Sequence[InputSamples], spools: Sequence[Spool]) -> None:
     """Raises ProjectError for inputs with different numbers of samples: they are fed in pairs."""
     first, expected = sets[0].input.name, len(spools[0])
-    for each, spool in zip(sets, spools, strict=True):
+    for own, spool in zip(sets, spools, strict=True):
         if len(spool) != expected:
-            what = (
-                f"{len(spool)} samples for input `{each.input.name}`, but {expected} for `{first}`"
+            message = (
+                f"{len(spool)} samples for input `{own.input.name}`, but {expected} for `{first}`"
             )
-            raise ProjectError(what, Route(f"data.{each.key}"))
+            raise ProjectError(message, Route(f"data.{own.key}"))
 
 
 def _together(spools: Sequence[Spool]) -> Samples:

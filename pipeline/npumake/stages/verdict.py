@@ -83,8 +83,8 @@ def _latency(own_file: bytes | None, target: Target, gates: Sequence[Gate]) -> L
 def _measured(
     measured: Sequence[Figures], comparison: Comparison, latency: Latency | None
 ) -> BuildFigures:
-    least = worst(output.cosine for output in comparison.outputs)
-    cosine = least if comparison.samples else None
+    min_cosine = worst(output.cosine for output in comparison.outputs)
+    cosine = min_cosine if comparison.samples else None
     on_cpu = len(_on_cpu(comparison))
     if latency is None:
         return BuildFigures(measured, cosine, on_cpu)

@@ -23,11 +23,13 @@ def axis_of(node: Node) -> Fact:
 def axes_of(node: Node) -> Fact:
     """Of a reduction; all of them where none is named."""
     dims, value = dims_of(data(node)), operand(node, 1)
-    given = attribute(node, "axes") if value is None else array(value)
-    if dims is None or not dims or (given is None and value is not None):
+    listed_axes = attribute(node, "axes") if value is None else array(value)
+    if dims is None or not dims or (listed_axes is None and value is not None):
         return None
     axes = (
-        range(len(dims)) if given is None else (int(axis) % len(dims) for axis in np.ravel(given))
+        range(len(dims))
+        if listed_axes is None
+        else (int(axis) % len(dims) for axis in np.ravel(listed_axes))
     )
     return tuple(sorted(axes))
 

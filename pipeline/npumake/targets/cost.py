@@ -16,30 +16,34 @@ class Fitted:
     the errors on models that were left out of the fit.
     """
 
-    conv: Annotated[float, Doc("Multiply-accumulates per second, all lanes busy.", 1.0)]
-    lanes: Annotated[int, Doc("Input channels of a group that are multiplied at once.", minimum=1)]
-    table: Annotated[float, Doc("Bytes per second that go through a table.", 1.0)]
-    arithmetic: Annotated[
-        float, Doc("Bytes per second that are added, pooled, resized or divided.", 1.0)
+    conv: Annotated[float, Doc("Multiply-accumulates per second with all lanes busy.", 1.0)]
+    lanes: Annotated[
+        int, Doc("Input channels of a group that are multiplied in parallel.", minimum=1)
     ]
-    concat: Annotated[float, Doc("Bytes per second that are joined.", 1.0)]
+    table: Annotated[float, Doc("Bytes per second of lookup tables.", 1.0)]
+    arithmetic: Annotated[
+        float, Doc("Bytes per second of additions, pools, resizes and divisions.", 1.0)
+    ]
+    concat: Annotated[float, Doc("Bytes per second of Concat.", 1.0)]
     mixed: Annotated[
         float,
         Doc(
-            "Bytes per second, read and made, of transposes, products of two maps, reductions.", 1.0
+            "Bytes per second, inputs and outputs, of transposes, products of two feature "
+            "maps and reductions.",
+            1.0,
         ),
     ]
     ddr: Annotated[float, Doc("Bytes per second between the unit and its DDR.", 1.0)]
     on_chip: Annotated[
-        int, Doc("Bytes of a map that stay on the chip; what is beyond goes through DDR.", 0)
+        int, Doc("Bytes of a feature map that stay on the chip; the rest goes through DDR.", 0)
     ]
-    board: Annotated[float, Doc("Seconds that a run on the board takes beside the unit.", 0.0)]
+    board: Annotated[float, Doc("Seconds of a run on the board outside the unit.", 0.0)]
     seconds: Annotated[
-        tuple[float, ...], Doc("The least and the most that a model it was fitted on takes.", 0.0)
+        tuple[float, ...], Doc("Lowest and highest latency among the fitted models.", 0.0)
     ]
-    latency: Annotated[tuple[float, ...], Doc("The interval of the latency: two factors.", 0.0)]
-    bytes: Annotated[tuple[float, ...], Doc("The interval of the DDR bytes: two factors.", 0.0)]
-    on: Annotated[tuple[str, ...], Doc("What it was fitted on, and its errors: for a person.")]
+    latency: Annotated[tuple[float, ...], Doc("Interval of the latency: two factors.", 0.0)]
+    bytes: Annotated[tuple[float, ...], Doc("Interval of the DDR bytes: two factors.", 0.0)]
+    on: Annotated[tuple[str, ...], Doc("The fitted models and their errors, as text.")]
 
     def extrapolates(self, latency: float) -> bool:
         """Whether no model that it was fitted on takes so little or so much."""
@@ -53,21 +57,22 @@ class Cost:
 
     macs: Annotated[
         float | None,
-        Doc("int8 multiply-accumulates per second, at most, of `cores`; TOPS count each as two."),
+        Doc("Peak int8 multiply-accumulates per second of all `cores`; TOPS count each as two."),
     ] = None
     ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
     on_chip: Annotated[
-        int | None, Doc("Bytes of a map that stay on the chip; the rest goes through DDR.", 0)
+        int | None,
+        Doc("Bytes of a feature map that stay on the chip; the rest goes through DDR.", 0),
     ] = None
-    cores: Annotated[int, Doc("Cores that `macs` counts.", minimum=1)] = 1
+    cores: Annotated[int, Doc("Number of cores in `macs`.", minimum=1)] = 1
     core_num: Annotated[
-        int | None, Doc("The most cores that one model runs on. None: not documented.", minimum=1)
+        int | None, Doc("Maximum cores of one model. None: not documented.", minimum=1)
     ] = None
     fitted: Annotated[
-        Fitted | None, Doc("Where figures of whole models are published: benchmarks/fit_cost.py.")
+        Fitted | None, Doc("Figures fitted to published models by benchmarks/fit_cost.py.")
     ] = None
 
     @property
-    def kept(self) -> int | None:
+    def on_chip_bytes(self) -> int | None:
         """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
         return self.on_chip if self.fitted is None else self.fitted.on_chip

@@ -3,7 +3,7 @@
 A target's file is data, so a condition is read by Python's parser and walked by our own evaluator,
 never run. There are numbers, texts, lists, names of facts, comparisons, `and or not`, `a if c else
 b`, the arithmetic + - * // %, and the functions of FUNCTIONS; nothing else has a meaning. A text is
-at most LONGEST characters and DEEPEST levels.
+at most MAX_CHARACTERS characters and MAX_DEPTH levels.
 
 A fact may be unknown, and what is computed from it is unknown then (Kleene's logic): false and
 unknown is false, true or unknown is true, everything else with an unknown in it is unknown. The
@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 from npumake.errors import ProjectError
 
-LONGEST = 400  # characters
-DEEPEST = 20  # levels
-LARGEST = 1 << 53  # of a number that is written
+MAX_CHARACTERS = 400  # characters
+MAX_DEPTH = 20  # levels
+MAX_INTEGER = 1 << 53  # of a number that is written
 _ALPHABET = re.compile(r"[A-Za-z0-9_ .,()\[\]<>=!+*/%'-]*")
 
 Fact: TypeAlias = "bool | int | float | str | tuple[Fact, ...] | None"
@@ -36,10 +36,10 @@ class Breach:
     """A part of a condition that is false, and what the facts in it are."""
 
     limit: str
-    found: tuple[tuple[str, Fact], ...]
+    facts: tuple[tuple[str, Fact], ...]
 
     def __str__(self) -> str:
-        facts = ", ".join(f"{name} = {_shown(fact)}" for name, fact in self.found)
+        facts = ", ".join(f"{name} = {_fact_text(fact)}" for name, fact in self.facts)
         return f"{self.limit}, found {facts}"
 
 
@@ -63,19 +63,19 @@ def names(text: str) -> tuple[str, ...]:
 @cache
 def parsed(text: str) -> ast.expr:
     """Raises ProjectError for whatever has no meaning in a condition."""
-    if len(text) > LONGEST or not _ALPHABET.fullmatch(text):
-        raise _error(text, f"at most {LONGEST} letters, digits, and signs of arithmetic")
+    if len(text) > MAX_CHARACTERS or not _ALPHABET.fullmatch(text):
+        raise _error(text, f"at most {MAX_CHARACTERS} letters, digits, and signs of arithmetic")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise _error(text, "write it as `kernel_h <= 7 and axis in [1, 2]`") from error
     level: list[ast.AST] = [tree]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         for node in level:
             _refuse(text, node)
         level = [below for node in level for below in ast.iter_child_nodes(node)]
     if level:
-        raise _error(text, f"at most {DEEPEST} levels")
+        raise _error(text, f"at most {MAX_DEPTH} levels")
     return tree
 
 
@@ -85,7 +85,7 @@ def _refuse(text: str, node: ast.AST) -> None:
     if not is_known:
         raise _error(text, f"{type(node).__name__} has no meaning here")
     if isinstance(node, ast.Constant):
-        number = type(node.value) is int and node.value <= LARGEST
+        number = type(node.value) is int and node.value <= MAX_INTEGER
         if not (number or isinstance(node.value, bool | str)):
             raise _error(text, "constants are whole numbers and texts")
     if isinstance(node, ast.Call):
@@ -109,7 +109,7 @@ def _names(tree: ast.expr) -> tuple[str, ...]:
     return tuple(sorted(names_in_tree - FUNCTIONS.keys()))
 
 
-def _shown(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     return "unknown" if fact is None else str(list(fact) if isinstance(fact, tuple) else fact)
 
 

@@ -13,27 +13,29 @@ from npumake.project.doc import Doc
 class Form:
     """What published logs of the tool show. Where they and a document differ, the logs count."""
 
-    log: Annotated[str, Doc("The versions of the tool whose logs show it.")]
+    log: Annotated[str, Doc("Versions of the tool whose logs show this form.")]
     silu: Annotated[bool, Doc("Whether x * Sigmoid(x) is one table, named after the Mul.")] = False
     joined: Annotated[
-        bool, Doc("Whether what only a Concat reads is written on the grid of the Concat.")
+        bool,
+        Doc("Whether the inputs of a Concat without other readers use the grid of the Concat."),
     ] = False
     leaving: Annotated[
-        Literal["int8", "int16"], Doc("The type of what leaves the unit and is no sum.")
+        Literal["int8", "int16"], Doc("Type of outputs of the unit that are no int32 sums.")
     ] = "int8"
     types: Annotated[
-        Mapping[str, str], Doc("The type of a row by ONNX operator, on the unit; else ONNX's own.")
+        Mapping[str, str],
+        Doc("Type of a row by ONNX operator, on the unit. Default: the ONNX operator."),
     ] = field(default_factory=dict)
     by_constant: Annotated[
-        Mapping[str, str], Doc("The same of an operator with a constant operand.")
+        Mapping[str, str], Doc("The same, for an operator with a constant operand.")
     ] = field(default_factory=dict)
-    table: Annotated[str, Doc("The type of a function that is read from a table.")] = ""
-    wide_table: Annotated[str, Doc("The same of a function of int16.")] = ""
+    table: Annotated[str, Doc("Type of a function computed by a lookup table.")] = ""
+    wide_table: Annotated[str, Doc("The same, for int16.")] = ""
     unit_conv: Annotated[
-        str, Doc("The prefix of an Add that is computed as a Conv; empty: it is an Add.")
+        str, Doc("Prefix of an Add that runs as a Conv; empty: it stays an Add.")
     ] = ""
     gemm_reshape: Annotated[
-        str, Doc("The suffix of the CPU's Reshape behind a Gemm; empty: there is none.")
+        str, Doc("Suffix of the CPU's Reshape behind a Gemm; empty: there is none.")
     ] = ""
     sigmoid: Annotated[
         tuple[float, ...],
@@ -45,7 +47,7 @@ class Form:
         Doc("The suffix of a vector times a constant, which is a Gemm; empty: it is a MatMul."),
     ] = ""
     mixed: Annotated[
-        tuple[str, ...], Doc("Operators that read int8 and make int16 where that leaves the unit.")
+        tuple[str, ...], Doc("Operators with int8 inputs and int16 outputs at the end of the unit.")
     ] = ()
     requantize: Annotated[str, Doc("The suffix of a row that moves a tensor to another grid.")] = ""
     chroma: Annotated[

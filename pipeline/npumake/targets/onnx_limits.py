@@ -49,9 +49,9 @@ def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
     }
     notes = tuple(
         f"the model's file is of {phrase}, documented for {target.name}: "
-        f"{_range(least, most)}; {target.vendor}'s own tool may refuse it"
-        for phrase, (least, count, most) in limits.items()
-        if not least <= count <= most
+        f"{_range(low, high)}; {target.vendor}'s own tool may refuse it"
+        for phrase, (low, count, high) in limits.items()
+        if not low <= count <= high
     )
     return (*notes, *([outputs_note] if too_many else []), *_inputs(graph, target, accepts.rank))
 
@@ -72,7 +72,7 @@ def _inputs(graph: Graph, target: Target, rank: int | None) -> Iterator[str]:
             )
 
 
-def _range(least: int, most: int) -> str:
-    if not least:
-        return f"at most {most}"
-    return f"{least}..{most}" if least < most else str(most)
+def _range(low: int, high: int) -> str:
+    if not low:
+        return f"at most {high}"
+    return f"{low}..{high}" if low < high else str(high)

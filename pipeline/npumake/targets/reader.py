@@ -44,6 +44,6 @@ def read_target(name: str) -> Target:
     document = read_document(target_file(name))
     check(document, schema_of(Target))
     if document.data["name"] != name:
-        what = f"the file of the target `{name}` has another name"
-        raise ProjectError(what, document.places["name",].value, f"write  name: {name}")
+        message = f"the file of the target `{name}` has another name"
+        raise ProjectError(message, document.places["name",].value, f"write  name: {name}")
     return built(Target, document.data)

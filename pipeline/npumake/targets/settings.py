@@ -9,35 +9,35 @@ from npumake.targets.target import Target
 
 DEFAULT_SOURCE = "_default_value"  # of the inputs that are not named
 RESIZER_PIXELS = 18432  # height * width must be below (D-Robotics PTQ guide, `input_source`)
-SHORTEST_CALL = 1000  # microseconds (the same, `max_time_per_fc`)
+MIN_CALL_MICROSECONDS = 1000  # microseconds (the same, `max_time_per_fc`)
 
 
 def check_settings(compile: Compile, graph: Graph, target: Target) -> None:
     """Raises ProjectError for what the chip or the model cannot do."""
-    most, limit = target.cost.core_num, compile.max_time_per_fc
-    if most is not None and compile.core_num > most:
-        what = f"`{target.name}` runs a model on at most {most} of its cores"
-        raise ProjectError(what, Route("compile.core_num"), "write a smaller number")
-    if 0 < limit < SHORTEST_CALL:
-        what = f"a function call of at most {limit} us is too short"
-        raise ProjectError(what, Route("compile.max_time_per_fc"), "0, or 1000 and more")
+    max_cores, limit = target.cost.core_num, compile.max_time_per_fc
+    if max_cores is not None and compile.core_num > max_cores:
+        message = f"`{target.name}` runs a model on at most {max_cores} of its cores"
+        raise ProjectError(message, Route("compile.core_num"), "write a smaller number")
+    if 0 < limit < MIN_CALL_MICROSECONDS:
+        message = f"a function call of at most {limit} us is too short"
+        raise ProjectError(message, Route("compile.max_time_per_fc"), "0, or 1000 and more")
     shapes = {str(value.name): shape(value) for value in graph.inputs}
     for name, source in compile.input_source.items():
         where = Route(f"compile.input_source.{name}")
         if name not in (*shapes, DEFAULT_SOURCE):
             raise ProjectError(f"no input `{name}`", where, did_you_mean(name, shapes))
         if source == "resizer" and _is_too_large(shapes.get(name, ())):
-            what = f"the resizer gives fewer than {RESIZER_PIXELS} pixels"
-            raise ProjectError(what, where, "a smaller model, or `pyramid`")
+            message = f"the resizer gives fewer than {RESIZER_PIXELS} pixels"
+            raise ProjectError(message, where, "a smaller model, or `pyramid`")
 
 
 def check_border_kept(compile: Compile, target: Target) -> None:
     """Raises ProjectError for a wish about the border of a file that is no bundle."""
     for key in REMOVED:
         if getattr(compile, key):
-            what = f"the border of a file for `{target.name}` is its compiler's"
+            message = f"the border of a file for `{target.name}` is its compiler's"
             hint = f"leave it out, or say `model.{key}` of the trained model"
-            raise ProjectError(what, Route(f"compile.{key}"), hint)
+            raise ProjectError(message, Route(f"compile.{key}"), hint)
 
 
 def _is_too_large(size: tuple[int, ...]) -> bool:

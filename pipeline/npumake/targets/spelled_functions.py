@@ -16,5 +16,5 @@ SPELLED_OUT = {
 def with_spelled_out(*operators: str) -> tuple[str, ...]:
     """The operators, and each function that a model may also spell out in them."""
     known_operators = set(operators)
-    more = (name for name, parts in SPELLED_OUT.items() if known_operators.issuperset(parts))
-    return tuple(dict.fromkeys((*operators, *more)))
+    composed = (name for name, parts in SPELLED_OUT.items() if known_operators.issuperset(parts))
+    return tuple(dict.fromkeys((*operators, *composed)))

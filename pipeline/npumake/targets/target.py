@@ -33,13 +33,13 @@ class Activations:
     """The per-tensor grid of activations. Symmetric: zero point 0, threshold at the top code."""
 
     dtype: Literal["int8", "uint8", "int16"]
-    symmetric: Annotated[bool, Doc("Whether zero is the middle of every grid unless asked.")]
+    symmetric: Annotated[bool, Doc("Whether zero points are 0 by default.")]
     asymmetric: Annotated[
-        bool, Doc("Of a chip of symmetric grids: whether its tool has those with a zero point too.")
+        bool, Doc("Whether the tool of a chip with symmetric grids also supports zero points.")
     ] = False
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
     per_channel: Annotated[
-        bool, Doc("Whether the vendor's tool calibrates a feature map channel by channel.")
+        bool, Doc("Whether the vendor's tool calibrates feature maps per channel.")
     ] = False
 
     @property
@@ -54,18 +54,20 @@ class WeightGrid:
     dtype: Literal["int8", "uint8", "int16"]
     per_channel: bool
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
-    asymmetric: Annotated[bool, Doc("Whether the grid of a weight has a zero point.")] = False
+    asymmetric: Annotated[bool, Doc("Whether weights have a zero point.")] = False
 
 
 @dataclass(frozen=True)
 class Accepts:
     """The ONNX files that the vendor's own tool reads. Here every model is upgraded."""
 
-    opset: Annotated[tuple[int, ...], Doc("The opset, or the lowest and the highest.", minimum=1)]
-    ir_version: Annotated[int | None, Doc("The highest version of the format.", minimum=3)] = None
-    outputs: Annotated[int | None, Doc("The most outputs of a model.", minimum=1)] = None
-    rank: Annotated[int | None, Doc("Dimensions of every input, the first of them 1.")] = None
-    needs: Annotated[str | None, Doc("An operator of which the unit must run one.")] = None
+    opset: Annotated[
+        tuple[int, ...], Doc("The opset, or the lowest and the highest one.", minimum=1)
+    ]
+    ir_version: Annotated[int | None, Doc("Highest IR version.", minimum=3)] = None
+    outputs: Annotated[int | None, Doc("Maximum number of outputs.", minimum=1)] = None
+    rank: Annotated[int | None, Doc("Rank of every input; its first dimension is 1.")] = None
+    needs: Annotated[str | None, Doc("An operator that must occur on the unit.")] = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,13 @@ class Limit:
     """A condition under which the unit runs an operator. Beyond it a node is the CPU's."""
 
     holds: Annotated[
-        str, Doc("In the facts of pipeline/npumake/targets/facts.py: `kernel_h <= 7`.")
+        str,
+        Doc(
+            "Condition on the facts of pipeline/npumake/targets/facts.py, such as `kernel_h <= 7`."
+        ),
     ]
-    change: Annotated[str, Doc("What to change in a model that is beyond it.")]
-    operators: Annotated[tuple[str, ...], Doc("Empty: all of them.")] = ()
+    change: Annotated[str, Doc("Advice for a model beyond the limit.")]
+    operators: Annotated[tuple[str, ...], Doc("ONNX operators; empty: all.")] = ()
 
 
 @dataclass(frozen=True)
@@ -91,45 +96,49 @@ class Remark:
 class Converter:
     """The block that the converter for this chip adds to EdgeFirst's metadata."""
 
-    block: Annotated[str, Doc("Its key.")]
-    target: Annotated[str, Doc("What it calls the chip.")]
-    qmode: Annotated[int, Doc("Its number of the grids: 9 is scale * (q - zero point).")]
+    block: Annotated[str, Doc("Key of the block.")]
+    target: Annotated[str, Doc("Name of the chip.")]
+    qmode: Annotated[int, Doc("Number of the quantization mode: 9 is scale * (q - zero point).")]
 
 
 @dataclass(frozen=True)
 class Vela:
     """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
 
-    accelerator: Annotated[str, Doc("Its name with the multipliers: ethos-u65-256.")]
-    system_config: Annotated[str, Doc("Clock, and latency and bandwidth of the memories.")]
-    memory_mode: Annotated[str, Doc("Which memory holds weights, and which activations.")]
+    accelerator: Annotated[str, Doc("Name with the number of multipliers, such as ethos-u65-256.")]
+    system_config: Annotated[str, Doc("Name of the clock and memory configuration.")]
+    memory_mode: Annotated[
+        str, Doc("Name of the mode that assigns weights and activations to memories.")
+    ]
 
 
 @dataclass(frozen=True)
 class Iree:
     """The processor that IREE compiles for, in LLVM's words."""
 
-    triple: Annotated[str, Doc("Architecture and system: aarch64-unknown-linux-gnu.")]
-    cpu: Annotated[str, Doc("The processor: cortex-a55.")]
+    triple: Annotated[str, Doc("Architecture and system, such as aarch64-unknown-linux-gnu.")]
+    cpu: Annotated[str, Doc("Processor, such as cortex-a55.")]
 
 
 @dataclass(frozen=True)
 class VendorTool:
     """The vendor's own compiler, which `compile.vendor_tool` has run."""
 
-    command: Annotated[str, Doc("Its name on PATH.")]
-    version: Annotated[str, Doc("The argument with which it tells its version.")]
-    makes: Annotated[str, Doc("The suffix of what it makes.")]
+    command: Annotated[str, Doc("Name of the command on PATH.")]
+    version: Annotated[str, Doc("Argument that prints the version.")]
+    makes: Annotated[str, Doc("Suffix of the compiled file.")]
 
 
 @dataclass(frozen=True)
 class CompiledBound:
     """How far the compiled file may be from the integer engine, both fed the same samples."""
 
-    codes: Annotated[int, Doc("Of an output on a grid: so many of its steps.", minimum=0)] = 0
+    codes: Annotated[
+        int, Doc("Maximum difference of a quantized output, in steps of its grid.", minimum=0)
+    ] = 0
     relative: Annotated[
         float,
-        Doc("Of an output computed in float: this share of its largest magnitude.", minimum=0),
+        Doc("Maximum difference of a float output, relative to its largest magnitude.", minimum=0),
     ] = 1e-5
 
 
@@ -137,90 +146,92 @@ class CompiledBound:
 class Target:
     name: str
     vendor: str
-    unit: Annotated[str, Doc("What the vendor calls the accelerator in its tables.")]
+    unit: Annotated[str, Doc("The vendor's name of the accelerator, as in its tables.")]
     activations: Activations
     weights: WeightGrid
     rounding: Annotated[
         Literal["half_even", "half_up", "half_away", "twice"],
-        Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
+        Doc("Rounding of an accumulator to the output grid; twice: as in TensorFlow Lite."),
     ]
     border_rounding: Annotated[
-        Literal["half_even", "half_away"], Doc("How a real number becomes a code, on the CPU.")
+        Literal["half_even", "half_away"],
+        Doc("Rounding of real numbers to quantized values, on the CPU."),
     ] = "half_even"
     backend: Annotated[
         Literal["hybrid", "tflite", "vela", "iree", "onnx", "openvino", "qnn", "rknn", "torq"],
-        Doc("What makes the compiled file: our own integers, or a compiler."),
+        Doc("Backend of the compiled file: hybrid is our own format, all others are compilers."),
     ] = "hybrid"
-    told: Annotated[
-        Mapping[str, str], Doc("What a compiler in an interpreter of its own is told of the chip.")
+    backend_options: Annotated[
+        Mapping[str, str], Doc("Options of a compiler that runs in an interpreter of its own.")
     ] = field(default_factory=dict)
     compiled_bound: Annotated[
-        CompiledBound, Doc("What a build holds each output of the compiled file to.")
+        CompiledBound, Doc("Maximum difference of the compiled file's outputs in a build.")
     ] = CompiledBound()
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
-    tool: Annotated[VendorTool | None, Doc("None: there is no command that one could call.")] = None
-    accepts: Annotated[
-        Accepts | None, Doc("What is documented of the vendor's own tool, to be told.")
-    ] = None
+    tool: Annotated[VendorTool | None, Doc("The vendor's command. None: there is none.")] = None
+    accepts: Annotated[Accepts | None, Doc("Documented limits of the vendor's tool.")] = None
     operators: Annotated[
         tuple[str, ...] | None,
-        Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),
+        Doc(
+            "ONNX operators that the unit runs. None: undocumented, so all with an integer kernel."
+        ),
     ] = None
     on_request: Annotated[
-        tuple[str, ...], Doc("ONNX operators the unit runs only where `quantization.npu` asks.")
+        tuple[str, ...],
+        Doc("ONNX operators that the unit runs only if `quantization.npu` lists them."),
     ] = ()
     refused: Annotated[
-        tuple[str, ...], Doc("ONNX operators that neither the unit nor the chip's CPU runs.")
+        tuple[str, ...], Doc("ONNX operators that run neither on the unit nor on the chip's CPU.")
     ] = ()
     limits: tuple[Limit, ...] = ()
     remarks: tuple[Remark, ...] = ()
     int16: Annotated[
         tuple[str, ...] | None,
-        Doc("ONNX operators that take and give int16. None: not documented, all."),
+        Doc("ONNX operators with int16 inputs and outputs. None: undocumented, so all."),
     ] = None
-    int16_power_of_two: Annotated[bool, Doc("Whether scales of int16 are powers of two.")] = False
+    int16_power_of_two: Annotated[bool, Doc("Whether int16 scales are powers of two.")] = False
     weights_as_activations: Annotated[
-        bool, Doc("Whether weights have the type of the activations they meet, int16 too.")
+        bool, Doc("Whether weights have the type of the node's activations, including int16.")
     ] = False
     same_types: Annotated[
         bool,
         Doc(
-            "Whether what an operator reads and makes has one type, those that multiply and "
-            "accumulate aside; int16 then spreads to the neighbours."
+            "Whether inputs and outputs of an operator share one type, except for those "
+            "that multiply and accumulate; int16 then spreads to neighbors."
         ),
     ] = False
     one_type: Annotated[
         bool,
         Doc(
-            "Whether what an operator reads and makes has one type, those that multiply and "
-            "accumulate too; its neighbours keep their own."
+            "Whether inputs and outputs of every operator share one type; its neighbors "
+            "keep their own."
         ),
     ] = False
     gemm_as_conv: Annotated[
-        bool, Doc("Whether a Gemm is computed as a Conv over an image of one pixel.")
+        bool, Doc("Whether a Gemm runs as a Conv over an image of one pixel.")
     ] = False
     sums: Annotated[
         tuple[str, ...],
         Doc(
-            "ONNX operators that hand out their int32 sums where only the CPU reads them and the "
-            "project does not ask for less."
+            "ONNX operators that output int32 sums, if only the CPU reads them and the "
+            "project requests no lower type."
         ),
     ] = ()
-    moved_sums: Annotated[tuple[str, ...], Doc("Operators that it runs on sums of a Conv.")] = ()
-    form: Annotated[Form | None, Doc("How the vendor's tool divides a model.")] = None
-    float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
-    listings: Annotated[
-        bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")
-    ] = False
+    moved_sums: Annotated[
+        tuple[str, ...], Doc("Operators that run on the int32 sums of a Conv.")
+    ] = ()
+    form: Annotated[Form | None, Doc("Form of the model after the vendor's tool.")] = None
+    float16: Annotated[bool, Doc("Whether a node may run in float16.")] = False
+    listings: Annotated[bool, Doc("Whether a build writes the listings of SyNAP's converter.")] = (
+        False
+    )
     converter: Annotated[
-        Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
+        Converter | None, Doc("The metadata block of EdgeFirst's converter for the chip.")
     ] = None
 
-    cost: Annotated[Cost, Doc("What an estimate of the latency is made from.")] = field(
-        default_factory=Cost
-    )
-    vela: Annotated[Vela | None, Doc("Of `backend: vela`.")] = None
-    iree: Annotated[Iree | None, Doc("Of `backend: iree`.")] = None
+    cost: Annotated[Cost, Doc("Figures for the latency estimate.")] = field(default_factory=Cost)
+    vela: Annotated[Vela | None, Doc("Options of `backend: vela`.")] = None
+    iree: Annotated[Iree | None, Doc("Options of `backend: iree`.")] = None
 
     @property
     def suffix(self) -> str:

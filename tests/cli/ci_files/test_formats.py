@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from npumake.cli.ci_files.junit import junit_text
-from npumake.cli.ci_files.results import NodeResult
-from npumake.cli.ci_files.sarif import RULES, Finding, sarif_text
+from npumake.cli.ci_files.results import ReportedNode
+from npumake.cli.ci_files.sarif import RULES, SarifResult, sarif_text
 from npumake.cli.ci_files.summary import ModelRow, Summary, summary_text
 from npumake.errors import (
     CacheError,
@@ -33,10 +33,10 @@ GOLDEN = Path(__file__).parent / "summary.md"
 HOSTILE = "a|b`c`<img src=x>\x1b[31m\x00\ud800&amp;]]>\n# @kl ```"
 
 
-def result(name: str, status: str, error: PipelineError | None = None, seconds=0.5) -> NodeResult:
+def result(name: str, status: str, error: PipelineError | None = None, seconds=0.5) -> ReportedNode:
     group, _, short = name.partition(":")
     target, _, stage = short.rpartition("/")
-    return NodeResult(name, group, target or None, stage, status, seconds, error)
+    return ReportedNode(name, group, target or None, stage, status, seconds, error)
 
 
 ERRORS = (
@@ -55,7 +55,7 @@ RESULTS = (
     *(result(f"a@kl:rdk-x5/stage{n}", "failed", error) for n, error in enumerate(ERRORS)),
     result("a@kl:rdk-x5/bug", "failed"),
     result("a@kl:rdk-x5/report", "not run"),
-    NodeResult("b", "b", None, "project", "failed", error=ERRORS[0]),
+    ReportedNode("b", "b", None, "project", "failed", error=ERRORS[0]),
 )
 
 
@@ -76,7 +76,7 @@ JUNIT = {
 }
 
 
-def junit(results: Sequence[NodeResult]) -> ElementTree.Element:
+def junit(results: Sequence[ReportedNode]) -> ElementTree.Element:
     root = ElementTree.fromstring(junit_text(results))
     for element in root.iter():
         attributes, children = JUNIT[element.tag]
@@ -220,7 +220,7 @@ SARIF = _object(
 )
 
 
-def sarif(root: Path, *results: NodeResult, findings: Sequence[Finding] = (), code: int = 2):
+def sarif(root: Path, *results: ReportedNode, findings: Sequence[SarifResult] = (), code: int = 2):
     document = json.loads(sarif_text(results, findings, root, code))
     assert list(Draft202012Validator(SARIF).iter_errors(document)) == []
     (run,) = document["runs"]
@@ -262,8 +262,8 @@ def test_a_place_outside_the_repository_is_left_out(tmp_path) -> None:
 
 def test_a_finding_has_its_level_and_file(tmp_path) -> None:
     findings = [
-        Finding("LargestError", "a:rdk-x5", "conv", tmp_path / "a/project.yaml"),
-        Finding("Note", "a:rdk-x5", HOSTILE, tmp_path / "a/project.yaml"),
+        SarifResult("LargestError", "a:rdk-x5", "conv", tmp_path / "a/project.yaml"),
+        SarifResult("Note", "a:rdk-x5", HOSTILE, tmp_path / "a/project.yaml"),
     ]
     run = sarif(tmp_path, findings=findings, code=0)
     assert [entry["level"] for entry in run["results"]] == ["warning", "note"]

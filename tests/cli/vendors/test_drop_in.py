@@ -201,19 +201,19 @@ def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("hb_mapper makertbin --model-type onnx", "which YAML?"),
+        ("hb_mapper makertbin --model-type onnx", "no YAML"),
         ("hb_mapper makertbin --model-type onnx --fast-perf -c a.yaml", "takes no YAML"),
-        ("hb_mapper makertbin --model-type onnx --fast-perf --march bayes", "which model?"),
+        ("hb_mapper makertbin --model-type onnx --fast-perf --march bayes", "no model"),
         ("hb_mapper makertbin --model-type onnx -c none.yaml", "cannot read the file"),
-        ("hb_mapper checker --model-type onnx --model m.onnx", "which march?"),
+        ("hb_mapper checker --model-type onnx --model m.onnx", "no march"),
         ("hb_mapper checker --model-type onnx --model m.onnx --march bayes_e", "unknown march"),
         ("hb_mapper checker --model-type caffe --model m.caffemodel --march bayes", "prototxt"),
         (
             "hb_mapper checker --model-type onnx --model m.onnx --march bayes --input-shape a 1,2",
             "`1,2` is no shape",
         ),
-        ("hb_compile", "which march?"),
-        ("hb_compile -c a.yaml -m m.onnx", "a YAML names its model itself"),
+        ("hb_compile", "no march"),
+        ("hb_compile -c a.yaml -m m.onnx", "the YAML already names a model"),
     ],
 )
 def test_one_clear_error(here: Path, capsys: Output, command: str, expected: str):

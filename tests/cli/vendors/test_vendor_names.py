@@ -154,7 +154,7 @@ def test_a_vendor_s_command_does_what_it_does_there(here: Path, capsys: Output, 
     [
         (["bench"], "which model?"),
         (["hb_verifier", "-m", "one.onnx"], "1 models, not two"),
-        (["hrt_model_exec", "infer", "--model_file", f"{PREFIX}.hybrid"], "which files?"),
+        (["hrt_model_exec", "infer", "--model_file", f"{PREFIX}.hybrid"], "no input files"),
         (
             [
                 *("hrt_model_exec", "infer", "--model_file", f"{PREFIX}.hybrid"),

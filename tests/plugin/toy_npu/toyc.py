@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from npumake.dialects.native import RANDOM, Native
+from npumake.dialects.native import NOISE_SAMPLES, Native
 from npumake.digest import Json
 from npumake.errors import ProjectError
 from npumake.project.document import Document
@@ -22,7 +22,7 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     path = PurePosixPath(base, document.data["network"]).as_posix()
     native.put(("model", "path"), path, document.places["network",])
     native.put(("targets",), ["toy-npu"], top)
-    native.put(("data", "image", "random"), RANDOM, top)
+    native.put(("data", "image", "random"), NOISE_SAMPLES, top)
     if "scale" in document.data:
         scale = document.data["scale"]
         native.put(("inputs", "image", "scale"), scale, document.places["scale",])

@@ -41,8 +41,8 @@ class CloudTransport:
             import obstore.exceptions  # noqa: PLC0415
             import obstore.store  # noqa: PLC0415
         except ImportError:
-            what = f"`{address.scheme}://` needs the package obstore"
-            raise ProjectError(what, str(address), install_line("obstore")) from None
+            message = f"`{address.scheme}://` needs the package obstore"
+            raise ProjectError(message, str(address), install_line("obstore")) from None
         self._calls = obstore
         self._errors = obstore.exceptions
         self._kind = getattr(obstore.store, STORES[address.scheme])
@@ -78,7 +78,7 @@ class CloudTransport:
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         part = max(PART_BYTES, -(-size // 10_000))
-        done = self._do(
+        result = self._do(
             lambda: self._calls.put(
                 self._writer,
                 name,
@@ -89,7 +89,7 @@ class CloudTransport:
             ),
             deadline,
         )
-        if done is None:
+        if result is None:
             raise RemoteError(f"no bucket {self._address.origin}, or it forgot a part")
 
     def _do(self, call: Any, deadline: Deadline) -> Any:

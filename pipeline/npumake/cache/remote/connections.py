@@ -50,19 +50,21 @@ class Connections:
             connection.sock.settimeout(seconds)
 
     def _opened(self, deadline: Deadline) -> Connection:
-        address, most = self._address, deadline.left(self._patience.connect)
+        address, time_left = self._address, deadline.left(self._patience.connect)
         if self._context is None:
-            connection = Connection(address.host, address.port, timeout=most, blocksize=CHUNK_BYTES)
+            connection = Connection(
+                address.host, address.port, timeout=time_left, blocksize=CHUNK_BYTES
+            )
         else:
             connection = http.client.HTTPSConnection(
                 address.host,
                 address.port,
-                timeout=most,
+                timeout=time_left,
                 context=self._context,
                 blocksize=CHUNK_BYTES,
             )
         try:
-            within(most, connection.connect)
+            within(time_left, connection.connect)
         except CONNECTION_ERRORS as error:
             connection.close()
             raise RemoteError(plain_reason(error), lasting=True, is_outage=True) from None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from npumake.cache.remote.envelope import key_bytes, key_text
 from npumake.cache.remote.keys import SigningKey
-from npumake.cache.remote.trust import Policy, Standing, Verdict, is_signed
+from npumake.cache.remote.trust import Policy, Standing, TrustVerdict, is_signed
 from npumake.digest import Json, canonical
 
 STATEMENT = "application/vnd.in-toto+json"
@@ -29,7 +29,7 @@ class SignedDocument(NamedTuple):
 
     payload: bytes
     type: str
-    verdict: Verdict
+    verdict: TrustVerdict
 
 
 def signed(payload: bytes, type: str, key: SigningKey) -> bytes:
@@ -66,9 +66,11 @@ def opened(data: bytes, policy: Policy) -> SignedDocument | None:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     content = pae(type, payload)
-    verdicts = [_judged(content, *each, policy) for each in signatures if each is not None]
+    verdicts = [
+        _judged(content, *signature, policy) for signature in signatures if signature is not None
+    ]
     verdicts.sort(key=lambda verdict: STANDINGS.index(verdict.standing))
-    return SignedDocument(payload, type, verdicts[0] if verdicts else Verdict("unsigned"))
+    return SignedDocument(payload, type, verdicts[0] if verdicts else TrustVerdict("unsigned"))
 
 
 def _parsed(signature: Json) -> tuple[bytes, bytes] | None:
@@ -79,13 +81,13 @@ def _parsed(signature: Json) -> tuple[bytes, bytes] | None:
         return None
 
 
-def _judged(content: bytes, signer: bytes, signature: bytes, policy: Policy) -> Verdict:
+def _judged(content: bytes, signer: bytes, signature: bytes, policy: Policy) -> TrustVerdict:
     readers = policy.named()
-    who = readers.get(signer, key_text(signer))
+    signer_name = readers.get(signer, key_text(signer))
     if signer in policy.revoked:
-        return Verdict("revoked", who)
+        return TrustVerdict("revoked", signer_name)
     if signer not in readers:
-        return Verdict("foreign", who)
+        return TrustVerdict("foreign", signer_name)
     if not is_signed(content, signer, signature):
-        return Verdict("forged", who)
-    return Verdict("trusted", who)
+        return TrustVerdict("forged", signer_name)
+    return TrustVerdict("trusted", signer_name)

@@ -179,9 +179,9 @@ class _Upload:
         self.file.seek(self._start)
         self._left, self._hurry = self.size, hurry
 
-    def read(self, most: int = CHUNK_BYTES) -> bytes:
+    def read(self, max_bytes: int = CHUNK_BYTES) -> bytes:
         self._hurry()
-        chunk = self.file.read(min(most, self._left))
+        chunk = self.file.read(min(max_bytes, self._left))
         self._left -= len(chunk)
         return chunk
 

@@ -24,7 +24,7 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import pays
 from npumake.cache.remote.outbox import Outbox, Uploader
-from npumake.cache.remote.trust import Policy, Verdict
+from npumake.cache.remote.trust import Policy, TrustVerdict
 from npumake.cache.store import Record
 from npumake.errors import CacheError
 
@@ -134,7 +134,7 @@ class LayeredStore:
 
     # -- what the remote has ---------------------------------------------------------------
 
-    def verdict(self, key: str) -> Verdict:
+    def verdict(self, key: str) -> TrustVerdict:
         """The verdict on the envelope of a key: the stored one where it is trusted, else the far
         one. The near store's own records are not consulted."""
         saved = self.policy.judge(key, self._stored_envelope(key))

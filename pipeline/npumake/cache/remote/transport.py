@@ -51,12 +51,12 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
-    def left(self, most: float) -> float:
+    def left(self, max_seconds: float) -> float:
         """The remaining seconds, at most `most`. Raises RemoteError when none are left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise RemoteError("too slow", is_outage=True)
-        return min(left, most)
+        return min(left, max_seconds)
 
     def allows(self, seconds: float) -> bool:
         return time.monotonic() + seconds < self._end

@@ -28,15 +28,15 @@ SENTENCES: Mapping[Standing, str] = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TrustVerdict:
     """The verdict on an envelope; `record` only where it is trusted."""
 
     standing: Standing
-    who: str = ""
+    signer_name: str = ""
     record: Record | None = None
 
     def __str__(self) -> str:
-        return SENTENCES[self.standing].format(who=self.who)
+        return SENTENCES[self.standing].format(who=self.signer_name)
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,29 @@ class Policy:
     named: Callable[[], Mapping[bytes, str]] = dict
     revoked: frozenset[bytes] = frozenset()
 
-    def judge(self, key: str, data: bytes | None) -> Verdict:
+    def judge(self, key: str, data: bytes | None) -> TrustVerdict:
         """The verdict on the bytes stored under `key`."""
         if data is None:
-            return Verdict("absent")
+            return TrustVerdict("absent")
         envelope = unpacked(data)
         if envelope is None:
-            return Verdict("damaged")
+            return TrustVerdict("damaged")
         if envelope.key != key:
-            return Verdict("replayed")
+            return TrustVerdict("replayed")
         if envelope.signer is None or envelope.signature is None:
-            return Verdict("unsigned")
+            return TrustVerdict("unsigned")
         return self._judge_signer(envelope, envelope.signer, envelope.signature)
 
-    def _judge_signer(self, envelope: Envelope, signer: bytes, signature: bytes) -> Verdict:
+    def _judge_signer(self, envelope: Envelope, signer: bytes, signature: bytes) -> TrustVerdict:
         readers = self.named()
-        who = readers.get(signer, key_text(signer))
+        signer_name = readers.get(signer, key_text(signer))
         if signer in self.revoked:
-            return Verdict("revoked", who)
+            return TrustVerdict("revoked", signer_name)
         if signer not in readers:
-            return Verdict("foreign", who)
+            return TrustVerdict("foreign", signer_name)
         if not is_signed(payload(envelope.key, envelope.record), signer, signature):
-            return Verdict("forged", who)
-        return Verdict("trusted", who, envelope.record)
+            return TrustVerdict("forged", signer_name)
+        return TrustVerdict("trusted", signer_name, envelope.record)
 
 
 def is_signed(data: bytes, signer: bytes, signature: bytes) -> bool:

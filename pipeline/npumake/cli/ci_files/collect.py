@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from npumake.cli.ci_files.junit import junit_text
-from npumake.cli.ci_files.results import CURRENT, HITS, MADE, NodeResult, results_of
-from npumake.cli.ci_files.sarif import Finding, sarif_text
+from npumake.cli.ci_files.results import BUILT, CURRENT, HITS, ReportedNode, results_of
+from npumake.cli.ci_files.sarif import SarifResult, sarif_text
 from npumake.cli.ci_files.summary import ModelRow, Summary, summary_text
 from npumake.cli.projects import NamedBuild
 from npumake.cli.reporter import NodeOutcome
@@ -25,7 +25,7 @@ from npumake.make.node import Node
 from npumake.report.model_figures import ModelFigures, model_figures
 
 FIGURED = "compiled"  # a row of the summary has a node of this stage
-SHOWN = ("evaluation", "comparison", FIGURED)  # what its figures are read from
+FIGURE_STAGES = ("evaluation", "comparison", FIGURED)  # what its figures are read from
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Run:
         with TemporaryDirectory(prefix="npumake-base-") as folder:
             rows = [row for build in self._builds for row in self._rows(build, Path(folder))]
         saved = sum(self._saved(build) for build in self._builds)
-        base = next((each.commit.name[:12] for each in self.bases.values()), "")
+        base = next((entry.commit.name[:12] for entry in self.bases.values()), "")
         notes = [*dict.fromkeys(self._notes())]
         return summary_text(Summary(rows, self.results, saved, base, self.untouched, notes))
 
@@ -63,7 +63,7 @@ class Run:
         return replace(self, bases=bases)
 
     @cached_property
-    def results(self) -> Sequence[NodeResult]:
+    def results(self) -> Sequence[ReportedNode]:
         return list(results_of(self.entries, self.outcomes))
 
     @property
@@ -75,7 +75,7 @@ class Run:
         return {result.name: result.status for result in self.results}
 
     def _is_valid(self, node: Node) -> bool:
-        return self._statuses[node.name] in (*HITS, MADE)
+        return self._statuses[node.name] in (*HITS, BUILT)
 
     # -- the table -------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Run:
         def file(stage: str) -> Path | None:
             return self._locked_file(build, lock, f"{place}/{stage}", folder)
 
-        stages = [stage for stage in SHOWN if f"{place}/{stage}" in lock.artifacts]
+        stages = [stage for stage in FIGURE_STAGES if f"{place}/{stage}" in lock.artifacts]
         try:
             figures = model_figures(place.rpartition(":")[2], file)
         except PipelineError:  # of another version, or of a chip that is no more
@@ -163,7 +163,7 @@ class Run:
 
     # -- findings --------------------------------------------------------------------------
 
-    def _findings(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[SarifResult]:
         for build in self._builds:
             file = build.directory / "project.yaml"
             for node in build.plan.nodes:
@@ -171,9 +171,9 @@ class Run:
                     comparison = Comparison.load(build.artifact(node))
                     name = node.name.rpartition("/")[0]
                     if lines := guilty_lines(comparison, node.group):
-                        yield Finding("LargestError", name, "\n".join(lines), file)
+                        yield SarifResult("LargestError", name, "\n".join(lines), file)
                     for note in comparison.notes:
-                        yield Finding("Note", name, note, file)
+                        yield SarifResult("Note", name, note, file)
 
 
 def _node_name(build: Build, locked: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree
 
-from npumake.cli.ci_files.results import FAILED, NOT_RUN, NodeResult
+from npumake.cli.ci_files.results import FAILED, NOT_RUN, ReportedNode
 from npumake.cli.show import BUG, error_text
 from npumake.cli.terminal import printable
 from npumake.errors import GateError, LockError
@@ -19,7 +19,7 @@ from npumake.errors import GateError, LockError
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 
-def junit_text(results: Sequence[NodeResult]) -> str:
+def junit_text(results: Sequence[ReportedNode]) -> str:
     root = ElementTree.Element("testsuites", {"name": "npumake", **_counts(results)})
     for group, members in groupby(results, lambda result: result.group):
         cases = list(members)
@@ -30,7 +30,7 @@ def junit_text(results: Sequence[NodeResult]) -> str:
     return f"{DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n"
 
 
-def _counts(results: Sequence[NodeResult]) -> dict[str, str]:
+def _counts(results: Sequence[ReportedNode]) -> dict[str, str]:
     kinds = [_kind(result) for result in results]
     return {
         "tests": str(len(results)),
@@ -41,7 +41,7 @@ def _counts(results: Sequence[NodeResult]) -> dict[str, str]:
     }
 
 
-def _kind(result: NodeResult) -> str:
+def _kind(result: ReportedNode) -> str:
     """The element of a case that did not succeed; empty for one that did."""
     if result.status == NOT_RUN:
         return "skipped"
@@ -50,7 +50,7 @@ def _kind(result: NodeResult) -> str:
     return "failure" if isinstance(result.error, GateError | LockError) else "error"
 
 
-def _add_case(suite: ElementTree.Element, result: NodeResult) -> None:
+def _add_case(suite: ElementTree.Element, result: ReportedNode) -> None:
     place = f"{result.group}.{result.target}" if result.target else result.group
     names = {"classname": _xml(place), "name": result.stage}
     case = ElementTree.SubElement(suite, "testcase", {**names, "time": f"{result.seconds:.3f}"})
@@ -59,8 +59,8 @@ def _add_case(suite: ElementTree.Element, result: NodeResult) -> None:
         ElementTree.SubElement(case, kind, {"message": "an input of it was not made"})
     elif kind:
         error = result.error
-        what, name = (error.what, type(error).__name__) if error else (BUG, "Bug")
-        element = ElementTree.SubElement(case, kind, {"message": _xml(what), "type": name})
+        message, name = (error.what, type(error).__name__) if error else (BUG, "Bug")
+        element = ElementTree.SubElement(case, kind, {"message": _xml(message), "type": name})
         element.text = _xml(error_text(error) if error else BUG)
     else:
         ElementTree.SubElement(case, "system-out").text = result.status

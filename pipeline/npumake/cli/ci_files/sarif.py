@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from npumake import digest
-from npumake.cli.ci_files.results import FAILED, NodeResult
+from npumake.cli.ci_files.results import FAILED, ReportedNode
 from npumake.cli.show import BUG
 from npumake.cli.terminal import printable
 from npumake.errors import PipelineError, Place
@@ -35,7 +35,7 @@ RULES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class SarifResult:
     """A finding that is no error: `rule` is one of RULES; `file` is what it is shown at."""
 
     rule: str
@@ -45,10 +45,10 @@ class Finding:
 
 
 def sarif_text(
-    results: Sequence[NodeResult], findings: Sequence[Finding], root: Path, code: int
+    results: Sequence[ReportedNode], findings: Sequence[SarifResult], root: Path, code: int
 ) -> str:
     """`root` is the folder of the repository, `code` the exit code of the run."""
-    entries = [*_errors(results, root), *(_of_finding(each, root) for each in findings)]
+    entries = [*_errors(results, root), *(_of_finding(finding, root) for finding in findings)]
     run = {
         "tool": {"driver": _driver()},
         "invocations": [{"executionSuccessful": code == 0, "exitCode": code}],
@@ -68,7 +68,7 @@ def _driver() -> dict[str, Any]:
     return {"name": "npumake", "version": version("npumake"), "rules": rules}
 
 
-def _errors(results: Sequence[NodeResult], root: Path) -> Iterator[dict[str, Any]]:
+def _errors(results: Sequence[ReportedNode], root: Path) -> Iterator[dict[str, Any]]:
     for result in results:
         if result.status == FAILED:
             error = result.error
@@ -83,7 +83,7 @@ def _rule(error: PipelineError) -> str:
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in RULES)
 
 
-def _of_finding(finding: Finding, root: Path) -> dict[str, Any]:
+def _of_finding(finding: SarifResult, root: Path) -> dict[str, Any]:
     return _entry(finding.rule, finding.node, finding.text, _physical(str(finding.file), root))
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from npumake.cli.ci_files.results import FAILED, HITS, MADE, NOT_RUN, NodeResult
+from npumake.cli.ci_files.results import BUILT, FAILED, HITS, NOT_RUN, ReportedNode
 from npumake.cli.show import BUG, error_text
 from npumake.cli.terminal import printable
 from npumake.report.model_figures import ModelFigures
 
-NOTHING = "--"
+NO_VALUE = "--"
 EQUAL = "="
 MAX_FAILURES = 20
 
@@ -37,14 +37,14 @@ class Summary:
     """`base` names the commit, empty without one; `saved_s` are recorded seconds of the hits."""
 
     rows: Sequence[ModelRow]
-    results: Sequence[NodeResult]
+    results: Sequence[ReportedNode]
     saved_s: float
     base: str = ""
     untouched: int = 0
     notes: Sequence[str] = ()
 
 
-class Column(NamedTuple):
+class SummaryColumn(NamedTuple):
     """`better` is the sign of a difference that is an improvement, 0 where none is."""
 
     head: str
@@ -71,35 +71,35 @@ def _signed(value: float, digits: str) -> str:
 
 
 COLUMNS = (
-    Column(
+    SummaryColumn(
         "accuracy",
         lambda figures: figures.accuracy,
         lambda figures: f"{figures.accuracy:.5g} {_code(figures.metric)}",
         _absolute(".3g"),
         better=1,
     ),
-    Column(
+    SummaryColumn(
         "cosine",
         lambda figures: figures.cosine,
         lambda figures: f"{figures.cosine:.6f}",
         _absolute(".6f"),
         better=1,
     ),
-    Column(
+    SummaryColumn(
         "size",
         lambda figures: figures.size,
         lambda figures: f"{figures.size:,} B",
         _relative,
         better=-1,
     ),
-    Column(
+    SummaryColumn(
         "latency",
         lambda figures: figures.latency_ms,
         lambda figures: f"{'≥ ' if figures.is_bound else ''}{figures.latency_ms:.4g} ms",
         _relative,
         better=-1,
     ),
-    Column(
+    SummaryColumn(
         "CPU nodes",
         lambda figures: figures.cpu_nodes,
         lambda figures: f"{figures.cpu_nodes}",
@@ -136,27 +136,27 @@ def _row(row: ModelRow) -> str:
     return _line((model, _code(row.target), *(_cell(column, row) for column in COLUMNS)))
 
 
-def _cell(column: Column, row: ModelRow) -> str:
+def _cell(column: SummaryColumn, row: ModelRow) -> str:
     """The figure now and its difference to the base."""
-    shown = row.before if row.after is None and row.state == "removed" else row.after
-    now = None if shown is None else column.figure(shown)
-    if shown is None or now is None:
-        return NOTHING
-    text = column.text(shown) if not math.isnan(now) else "NaN"
+    figure = row.before if row.after is None and row.state == "removed" else row.after
+    now = None if figure is None else column.figure(figure)
+    if figure is None or now is None:
+        return NO_VALUE
+    text = column.text(figure) if not math.isnan(now) else "NaN"
     then = None if row.before is None or row.after is None else column.figure(row.before)
-    if then is None or row.before is None or not _comparable(column, row.before, shown):
+    if then is None or row.before is None or not _comparable(column, row.before, figure):
         return text
     return f"{text} ({_difference(column, then, now)})"
 
 
-def _comparable(column: Column, before: ModelFigures, after: ModelFigures) -> bool:
+def _comparable(column: SummaryColumn, before: ModelFigures, after: ModelFigures) -> bool:
     """Accuracies of one metric, and latencies that are both bounds or both estimates."""
     if column.head == "accuracy":
         return before.metric == after.metric
     return column.head != "latency" or before.is_bound == after.is_bound
 
 
-def _difference(column: Column, before: float, after: float) -> str:
+def _difference(column: SummaryColumn, before: float, after: float) -> str:
     if before == after or (math.isnan(before) and math.isnan(after)):
         return EQUAL
     if math.isnan(before) or math.isnan(after):
@@ -165,7 +165,7 @@ def _difference(column: Column, before: float, after: float) -> str:
     return f"**{text}**" if (after - before) * column.better < 0 else text
 
 
-def _failures(results: Sequence[NodeResult]) -> Iterator[str]:
+def _failures(results: Sequence[ReportedNode]) -> Iterator[str]:
     """Each failed node with its error, as the console shows it."""
     failed = [result for result in results if result.status == FAILED]
     for result in failed[:MAX_FAILURES]:
@@ -179,7 +179,7 @@ def _failures(results: Sequence[NodeResult]) -> Iterator[str]:
 def _cache(summary: Summary) -> str:
     statuses = [result.status for result in summary.results]
     hits = sum(statuses.count(status) for status in HITS)
-    misses = statuses.count(MADE)
+    misses = statuses.count(BUILT)
     parts = f"{_counted(hits, 'hit')}, {_counted(misses, 'miss', 'misses')}"
     return f"Cache: {parts}, {summary.saved_s:.1f} s saved."
 
@@ -196,8 +196,8 @@ def _notes(summary: Summary) -> Iterator[str]:
     yield from summary.notes
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+def _counted(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""The vendors' own commands: the same options, files and log lines as the tools of those names."""
+"""vendors: the vendors' commands, with the same options, files and log lines as the originals."""

@@ -1,10 +1,10 @@
-"""What a build says in the vendors' words: lines of their logs, and the files beside them.
+"""The result of a build in the vendors' formats: log lines, and the files beside the models.
 
     hb_mapper     search parameters, the selected method, FPS lines, nodes, outputs;
                   <prefix>_quant_info.json
     hb_compile    the same method, nodes, outputs, Summary; <prefix>_node_info.csv as well
 
-Figures of speed are those of `npumake perf`, and the lines say what they rest on.
+Speed figures come from `npumake perf`, and the lines name their basis.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from npumake.project.sections import Calibration
 from npumake.quant.search.recipe import Recipe
 
 MODELWISE = "modelwise"
-NETWORK = "main_graph"  # what subgraphs are called after
-CONVERT = "Horizon NN Model Convert"  # readers of hb_mapper's log end at this
-SILENT = ("load", "skip")  # methods that look at no samples
+NETWORK = "main_graph"  # prefix of subgraph names
+CONVERT = "Horizon NN Model Convert"  # log parsers look for this line
+METHODS_WITHOUT_SAMPLES = ("load", "skip")
 
 
 @dataclass(frozen=True)
 class VendorBuild:
-    """Of one target, as far as it was built. A checker is asked for placement and speed alone."""
+    """The results of one target's build; None for a stage that did not run. A check reports
+    placement and speed only."""
 
     prefix: str
     calibration: Calibration
@@ -51,9 +52,9 @@ class VendorBuild:
 
 
 def method_lines(build: VendorBuild) -> Iterator[str]:
-    """How ranges were found, in the words of hb_mapper's log."""
+    """The calibration method, as lines of hb_mapper's log."""
     calibration, recipe = build.calibration, build.recipe
-    if build.is_check or recipe is None or calibration.method in SILENT:
+    if build.is_check or recipe is None or calibration.method in METHODS_WITHOUT_SAMPLES:
         return
     is_search = calibration.method == MODELWISE and calibration.recipe == "plain"
     if is_search:
@@ -66,7 +67,7 @@ def method_lines(build: VendorBuild) -> Iterator[str]:
 
 
 def _parameters(calibration: Calibration) -> str:
-    """The block of the search: what it tries, and where it stops."""
+    """The search parameters: candidates and stop criterion."""
     search = calibration.modelwise
     lists = {
         "calibration_type": list(search.methods),
@@ -86,7 +87,7 @@ def _parameters(calibration: Calibration) -> str:
 
 
 def speed_lines(build: VendorBuild) -> Iterator[str]:
-    """A line for each subgraph, as hb_mapper's compiler prints it, and what it rests on."""
+    """One line per subgraph as hb_mapper's compiler prints it, and the basis of the figures."""
     estimate = build.estimate
     for part in estimate.subgraphs if estimate else ():
         seconds, moved = seconds_of(part), part.loaded + part.stored
@@ -99,14 +100,14 @@ def speed_lines(build: VendorBuild) -> Iterator[str]:
 
 
 def _basis(estimate: Estimate | None) -> Iterator[str]:
-    """What the figures are. No more in a log that is searched for ` CPU `."""
+    """The basis of the figures. It must not contain ` CPU `, which log parsers search for."""
     if estimate is not None and estimate.subgraphs:
         kind = "a lower bound" if estimate.latency is None else "by published and fitted figures"
-        yield f"estimated, {kind}: `npumake perf` tells what it rests on"
+        yield f"estimated, {kind}: `npumake perf` shows its basis"
 
 
 def summary_lines(build: VendorBuild) -> Iterator[str]:
-    """The Summary of hb_compile, and what it rests on."""
+    """The Summary of hb_compile, and the basis of its figures."""
     estimate = build.estimate
     if estimate is None:
         return
@@ -118,9 +119,9 @@ def summary_lines(build: VendorBuild) -> Iterator[str]:
     yield from _basis(estimate)
 
 
-def seconds_of(part: Subgraph) -> float:
-    """The latency of a subgraph; what it takes at least, where that is all that is known."""
-    return part.at_least if part.latency is None else part.latency
+def seconds_of(subgraph: Subgraph) -> float:
+    """The latency of a subgraph in seconds, or its lower bound if the latency is unknown."""
+    return subgraph.at_least if subgraph.latency is None else subgraph.latency
 
 
 def mapper_lines(build: VendorBuild) -> Iterator[str]:
@@ -145,7 +146,7 @@ def compile_lines(build: VendorBuild) -> Iterator[str]:
 
 
 def synap_lines(build: VendorBuild) -> Iterator[str]:
-    """SyNAP documents no table of its log: the nodes and outputs, boxed."""
+    """The tables of nodes and outputs, boxed; SyNAP documents no format of its log."""
     if build.comparison is not None:
         heads, *rows = compile_rows(build.comparison)
         yield from boxed(heads, rows).split("\n")
@@ -153,17 +154,17 @@ def synap_lines(build: VendorBuild) -> Iterator[str]:
 
 
 def mapper_files(build: VendorBuild) -> Mapping[str, str]:
-    """By name, what hb_mapper leaves beside the models."""
+    """The texts of hb_mapper's files beside the models, by name."""
     return {**_quant_info(build), **_pages(build)}
 
 
 def compile_files(build: VendorBuild) -> Mapping[str, str]:
-    """By name, what hb_compile leaves beside the models."""
+    """The texts of hb_compile's files beside the models, by name."""
     return {**_quant_info(build), **_node_info(build)}
 
 
 def _quant_info(build: VendorBuild) -> dict[str, str]:
-    """Thresholds and cosines by node. No document has the vendors' own keys for these."""
+    """Thresholds and cosines by node; the keys are ours, since the vendors document none."""
     if build.comparison is None:
         return {}
     rows = {row.node: _node(row) for row in build.comparison.rows}
@@ -172,14 +173,14 @@ def _quant_info(build: VendorBuild) -> dict[str, str]:
 
 
 def _node(row: NodeRow) -> Json:
-    reads, _, makes = row.dtype.partition("/")
+    input_type, _, output_type = row.dtype.partition("/")
     return {
         "type": row.type,
         "on": row.on,
         "subgraph": row.subgraph,
         "threshold": row.threshold,
-        "input_type": reads,
-        "output_type": makes or reads,
+        "input_type": input_type,
+        "output_type": output_type or input_type,
         "calibrated_cosine_similarity": row.calibrated_cosine,
         "quantized_cosine_similarity": row.cosine,
     }
@@ -197,11 +198,11 @@ def _node_info(build: VendorBuild) -> dict[str, str]:
 
 
 def _pages(build: VendorBuild) -> dict[str, str]:
-    """The pages that the FPS lines name."""
-    found = {}
+    """The pages and documents named in the FPS lines."""
+    pages = {}
     for part in build.estimate.subgraphs if build.estimate else ():
         assert build.estimate is not None
-        found[f"{part.name}.html"] = subgraph_page(part, build.estimate)
+        pages[f"{part.name}.html"] = subgraph_page(part, build.estimate)
         document = subgraph_document(part, build.estimate)
-        found[f"{part.name}.json"] = digest.text(document, indent=1) + "\n"
-    return found
+        pages[f"{part.name}.json"] = digest.text(document, indent=1) + "\n"
+    return pages

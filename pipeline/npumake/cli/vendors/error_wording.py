@@ -1,5 +1,8 @@
-"""Errors of a project in a vendor's output folder, as the user of the vendor's command reads them:
-options of the command, and paths from the folder of the file. Keys are `dialects.advice`."""
+"""Rewords errors of the generated project for the user of a vendor's command.
+
+Our keys become options of the command, and paths start at the folder of the user's file.
+`dialects.advice` rewords the keys of the vendor's file.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 from npumake.dialects.advice import GROUPS
 from npumake.dialects.phrases import respelling
 
-# What a project says beside a vendor's file, where a command has an option for it.
+# Keys of project.yaml, replaced by the options of the command.
 WORDS = respelling(
     (
         (r"`allow: \[(\w+)\]` under `[^`]*`(?! if)", r"`--allow \1` on the command line"),
@@ -21,11 +24,11 @@ WORDS = respelling(
 _ABOVE = re.compile(r"(?:\.\./)+[^`'\"\s]*")
 
 
-def words_of(folder: Path, start: Path) -> Callable[[str], str]:
-    """A text of an error of the project in `folder` as the user of a file in `start` reads it."""
+def wording_for(folder: Path, start: Path) -> Callable[[str], str]:
+    """A function that rewords errors of the project in `folder` for a vendor's file in `start`."""
 
-    def said(text: str) -> str:
-        theirs = GROUPS.text(WORDS(text))
-        return _ABOVE.sub(lambda found: os.path.relpath(folder / found[0], start), theirs)
+    def worded(text: str) -> str:
+        vendor_text = GROUPS.text(WORDS(text))
+        return _ABOVE.sub(lambda match: os.path.relpath(folder / match[0], start), vendor_text)
 
-    return said
+    return worded

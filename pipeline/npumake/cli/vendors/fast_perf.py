@@ -1,8 +1,8 @@
-"""--fast-perf of hb_mapper and hb_compile: a project for speed alone, calibrated on noise.
+"""--fast-perf of hb_mapper and hb_compile: a project for timing only, calibrated on noise.
 
-    unit     the BPU wherever it can
-    border   Quantize, Transpose, Dequantize, Cast, Reshape, Softmax: gone, until none is left
-    input    three channels of even sides are a bgr picture fed as nv12; all else is a feature map
+    unit     the BPU wherever possible
+    border   removes Quantize, Transpose, Dequantize, Cast, Reshape and Softmax until none remains
+    input    three channels with even sides: a bgr image, fed as nv12; all others: feature maps
 
 Source: the OpenExplorer tables of hb_compile.
 """
@@ -17,26 +17,26 @@ from npumake.cli.model_file import held_files
 from npumake.cli.vendors.project import model_files, shapes, target_of
 from npumake.digest import Json
 
-RANDOM = 8  # samples of noise where only speed is asked for
+NOISE_SAMPLES = 8  # enough to time a model
 BORDER = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 PICTURE = {"type": "bgr", "fed_type": "nv12"}
 
 
 def fast_project(
-    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], level: str
+    arguments: argparse.Namespace, folder: Path, marches: Mapping[str, str], level: str
 ) -> Json:
     """The project in `folder`. Raises PipelineError."""
-    files = model_files(given.model, given.proto, folder)
-    target = target_of(given.march, marches)
-    cores = getattr(given, "core_num", None) or 1
+    files = model_files(arguments.model, arguments.proto, folder)
+    target = target_of(arguments.march, marches)
+    cores = getattr(arguments, "core_num", None) or 1
     return {
         "model": files,
-        "inputs": _inputs(given),
-        "data": {"*": {"random": RANDOM}},
+        "inputs": _inputs(arguments),
+        "data": {"*": {"random": NOISE_SAMPLES}},
         "calibration": {"method": "max"},
         "quantization": {"npu": ["*"]},
         "compile": {
-            "prefix": Path(given.model).stem,
+            "prefix": Path(arguments.model).stem,
             "optimize_level": level,
             **({"core_num": cores} if cores > 1 else {}),
             "remove_types": list(BORDER),
@@ -45,27 +45,30 @@ def fast_project(
     }
 
 
-def _inputs(given: argparse.Namespace) -> dict[str, Json]:
-    """What is said of the inputs, and of those that are pictures. Raises PipelineError."""
+def _inputs(arguments: argparse.Namespace) -> dict[str, Json]:
+    """`inputs:` with the shapes of the command line and the type of images. Raises
+    PipelineError."""
     from npumake.frontends import RESHAPED, read_model, suffix_of
 
-    said = shapes(given.input_shape)
-    fixed = {name: tuple(one["shape"]) for name, one in said.items()}
-    caffe = None if given.proto is None else Path(given.model)
-    held = held_files(Path(given.proto or given.model), caffe)
-    other = fixed if suffix_of(held.model.name) in RESHAPED else {}
-    graph = read_model(held.model.read(), held.model.name, held.weights, other)
-    found = dict(said)
+    shaped = shapes(arguments.input_shape)
+    fixed = {name: tuple(entry["shape"]) for name, entry in shaped.items()}
+    caffe = None if arguments.proto is None else Path(arguments.model)
+    model_source = held_files(Path(arguments.proto or arguments.model), caffe)
+    other = fixed if suffix_of(model_source.model.name) in RESHAPED else {}
+    graph = read_model(
+        model_source.model.read(), model_source.model.name, model_source.weights, other
+    )
+    inputs = dict(shaped)
     for value in graph.inputs:
         name = str(value.name)
         sizes = fixed.get(name, tuple(value.shape or ()))
         if layout := picture_layout(sizes):
-            found[name] = {**said.get(name, {}), **PICTURE, "layout": layout}
-    return found
+            inputs[name] = {**shaped.get(name, {}), **PICTURE, "layout": layout}
+    return inputs
 
 
 def picture_layout(sizes: Sequence[object]) -> str:
-    """Where a picture has its three channels; empty for what is none, or has odd sides."""
+    """The layout of an image with three channels and even sides; empty for any other shape."""
     if len(sizes) != 4:
         return ""
     for layout, sides in (("NCHW", sizes[2:]), ("NHWC", sizes[1:3])):

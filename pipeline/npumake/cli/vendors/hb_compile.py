@@ -1,12 +1,12 @@
-"""npumake hb_compile: what the tool of that name does for the nash chips, from the same YAML
+"""npumake hb_compile: the vendor's command for the nash chips, with the same YAML
 
 example:
   npumake hb_compile -c resnet50_config.yaml
   npumake hb_compile -c resnet50_config.yaml --skip compile
   npumake hb_compile --fast-perf -m resnet50.onnx --march nash-e
-  npumake hb_compile -m resnet50.onnx --march nash-e        # where each node would run
+  npumake hb_compile -m resnet50.onnx --march nash-e        # the unit of each node
 
-The .hbm that a board loads is made by the vendor's tool. A .hybrid holds the same integers for
+Only the vendor's tool writes the .hbm that a board loads. A .hybrid holds the same integers for
 accuracy and CI.
 """
 
@@ -18,13 +18,13 @@ from pathlib import Path
 
 from npumake.errors import ProjectError
 
-NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
+NO_HBM = "A board loads a .hbm, written by the vendor's hb_compile. {prefix}.hybrid is not one."
 
 LOG = Path("hb_compile.log")
 DEBUG = "model_parameters.debug_mode"
 
-# --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
-SKIPPED = {
+# --skip → the stages that do not run: compilation, and the reports that need its result
+SKIPPED_STAGES = {
     "export": ("compiled", "compiled_check", "comparison"),
     "convert": ("compiled", "compiled_check", "comparison"),
     "compile": ("compiled", "compiled_check"),
@@ -37,61 +37,63 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="YAML")
     parser.add_argument("-m", "--model", metavar="FILE", help="the float model")
     parser.add_argument("--proto", metavar="FILE", help="of a Caffe model")
-    parser.add_argument("--march", help="nash-e, nash-m and their kin")
+    parser.add_argument("--march", help="nash-e, nash-m and other nash chips")
     shape_argument(parser, "-i", "--input-shape")
-    parser.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
+    parser.add_argument(
+        "--fast-perf", action="store_true", help="optimize for speed only; calibrate on noise"
+    )
     cores = "1 on nash-b, -e and -m"
     parser.add_argument("--core-num", type=int, choices=range(1, 5), default=1, help=cores)
     allow_argument(parser)
-    parser.add_argument("--skip", choices=SKIPPED, help="stop before this stage")
+    parser.add_argument("--skip", choices=SKIPPED_STAGES, help="stop before this stage")
 
 
-def run(given: argparse.Namespace) -> int:
-    from npumake.cli.vendors.log import run_logged
+def run(arguments: argparse.Namespace) -> int:
+    from npumake.cli.vendors.log import logging_run
 
-    with run_logged(LOG, "hb_compile"):
-        return _run(given)
-
-
-def _run(given: argparse.Namespace) -> int:
-    if given.config and (given.fast_perf or given.model):
-        what = "a YAML names its model itself"
-        raise ProjectError(what, "--config", "give either -c, or -m with or without --fast-perf")
-    if given.config:
-        return _convert(given)
-    _check_march(given)
-    return _convert_fast(given) if given.fast_perf else _check(given)
+    with logging_run(LOG, "hb_compile"):
+        return _run(arguments)
 
 
-def _check_march(given: argparse.Namespace) -> None:
-    """Raises ProjectError for more cores than a march has; tells of one of a known name alone."""
-    from npumake.dialects.horizon.keys import KIN
-    from npumake.dialects.horizon.rules import most_cores
-
-    if given.march and given.core_num > most_cores(given.march):
-        what = f"{given.march} runs a model on one core"
-        raise ProjectError(what, "--core-num", "leave it out")
-    if given.march in KIN:
-        kin = KIN[given.march]
-        _note(f"of `{given.march}` no more than the name is known: it is planned as {kin}")
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.config and (arguments.fast_perf or arguments.model):
+        message = "the YAML already names a model"
+        raise ProjectError(message, "--config", "give either -c, or -m with or without --fast-perf")
+    if arguments.config:
+        return _convert(arguments)
+    _check_march(arguments)
+    return _convert_fast(arguments) if arguments.fast_perf else _check(arguments)
 
 
-def _note(what: str) -> None:
+def _check_march(arguments: argparse.Namespace) -> None:
+    """Raises ProjectError for more cores than a march has; notes a march without public figures."""
+    from npumake.dialects.horizon.keys import PLANNED_AS
+    from npumake.dialects.horizon.rules import max_cores
+
+    if arguments.march and arguments.core_num > max_cores(arguments.march):
+        message = f"{arguments.march} runs a model on one core"
+        raise ProjectError(message, "--core-num", "leave it out")
+    if arguments.march in PLANNED_AS:
+        planned_chip = PLANNED_AS[arguments.march]
+        _note(f"`{arguments.march}` has no public figures: it is planned as {planned_chip}")
+
+
+def _note(text: str) -> None:
     from npumake.cli.screen import SCREEN
-    from npumake.cli.vendors.log import logged
+    from npumake.cli.vendors.log import append_log
 
-    SCREEN.line(f"note: {what}")
-    logged(LOG, f"note: {what}")
+    SCREEN.line(f"note: {text}")
+    append_log(LOG, f"note: {text}")
 
 
-def _convert(given: argparse.Namespace) -> int:
-    """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from npumake.cli.vendors.log import config_text, in_words_of, logged
+def _convert(arguments: argparse.Namespace) -> int:
+    """Builds a project in this dialect in `<working_dir>/<prefix>`."""
+    from npumake.cli.vendors.log import append_log, config_text, worded_as
     from npumake.cli.vendors.project import (
-        laid_out,
-        operators_beside,
-        seen_from,
-        waived,
+        allowed_findings,
+        copied_operators,
+        relative_path,
+        write_project,
     )
     from npumake.dialects.horizon.config_file import read_config
     from npumake.dialects.horizon.dialect import translate
@@ -100,52 +102,55 @@ def _convert(given: argparse.Namespace) -> int:
     from npumake.dialects.vendor_yaml import VendorYaml
     from npumake.project.vendor import repeat_notes
 
-    document = read_config(given.config).document
+    document = read_config(arguments.config).document
     native = translate(document)  # its errors come before anything is written
     vendor = VendorYaml(document, KEYS)
-    working = given.config.parent / vendor.text("model_parameters.working_dir")
+    working = arguments.config.parent / vendor.text("model_parameters.working_dir")
     prefix = vendor.text("model_parameters.output_model_file_prefix")
     folder = working / prefix
-    project = {"dialect": "hb_compile", "config": seen_from(folder, given.config)}
-    beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
-    laid_out(folder, {**project, **beside})
-    found = (*repeat_notes(document), *notes(document))
-    logged(LOG, config_text(document))
-    logged(LOG, *(f"note: {note.what} ({note.where})" for note in found))
-    with in_words_of(given.config, folder):
-        return _built(folder, working, prefix, given.skip, bool(vendor.text(DEBUG)))
+    project = {"dialect": "hb_compile", "config": relative_path(folder, arguments.config)}
+    extra_keys = {
+        **allowed_findings(native, arguments.allow),
+        **copied_operators(native, arguments.config, folder),
+    }
+    write_project(folder, {**project, **extra_keys})
+    dialect_notes = (*repeat_notes(document), *notes(document))
+    append_log(LOG, config_text(document))
+    append_log(LOG, *(f"note: {note.what} ({note.where})" for note in dialect_notes))
+    with worded_as(arguments.config, folder):
+        return _build(folder, working, prefix, arguments.skip, bool(vendor.text(DEBUG)))
 
 
-def _check(given: argparse.Namespace) -> int:
+def _check(arguments: argparse.Namespace) -> int:
     from npumake.cli.vendors.command import HB_COMPILE, check
     from npumake.dialects.horizon.keys import MARCHES
 
-    return check(given, MARCHES, Path(".hb_compile/model"), LOG, HB_COMPILE)
+    return check(arguments, MARCHES, Path(".hb_compile/model"), LOG, HB_COMPILE)
 
 
-def _convert_fast(given: argparse.Namespace) -> int:
+def _convert_fast(arguments: argparse.Namespace) -> int:
     from npumake.cli.vendors.fast_perf import fast_project
-    from npumake.cli.vendors.project import laid_out
+    from npumake.cli.vendors.project import write_project
     from npumake.dialects.horizon.keys import MARCHES
 
-    working, prefix = Path("model_output"), Path(given.model or "model").stem
+    working, prefix = Path("model_output"), Path(arguments.model or "model").stem
     folder = working / prefix
-    laid_out(folder, fast_project(given, folder, MARCHES, "O2"))
-    return _built(folder, working, prefix, given.skip)
+    write_project(folder, fast_project(arguments, folder, MARCHES, "O2"))
+    return _build(folder, working, prefix, arguments.skip)
 
 
-def _built(folder: Path, working: Path, prefix: str, skip: str | None, dumps: bool = False) -> int:
+def _build(folder: Path, working: Path, prefix: str, skip: str | None, dumps: bool = False) -> int:
     from npumake.cache.publish import replacing
-    from npumake.cli.vendors.command import FILES, HB_COMPILE, Product, finished
+    from npumake.cli.vendors.command import FILES, HB_COMPILE, Product, build_product
     from npumake.cli.vendors.stage_files import compile_form, dump_calibration
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
-    skipped = SKIPPED.get(skip or "", ())
+    skipped = SKIPPED_STAGES.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
     product = Product(HB_COMPILE, working, prefix, last, LOG, files, skipped, compile_form)
-    found = finished(folder, product)
+    project_build = build_product(folder, product)
     if dumps:
-        dump_calibration(found, working)
+        dump_calibration(project_build, working)
     with replacing(working / LOG) as temporary:
         shutil.copyfile(LOG, temporary)
     return 0

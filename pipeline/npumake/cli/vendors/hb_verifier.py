@@ -1,11 +1,11 @@
-"""npumake hb_verifier: whether two models of one pipeline give the same, as hb_compile's tool tells
+"""npumake hb_verifier: compare the outputs of two models, as the vendor's hb_verifier does
 
 example:
   npumake hb_verifier -m m_optimized_float_model.onnx,m_ptq_model.onnx -i sample.npy
   npumake hb_verifier -m m_ptq_model.onnx,m.hybrid -i data:sample.npy -c 5
 
-Two .onnx are compared by the cosine of their outputs. Beside a .hybrid the values must agree to so
-many decimals. Without -i the inputs are noise. exit codes: 0 the same, 6 not
+Two .onnx files are compared by the cosine of their outputs. With a .hybrid the values must agree to
+N decimals. Without -i the inputs are noise. exit codes: 0 equal, 6 different
 """
 
 from __future__ import annotations
@@ -29,50 +29,52 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     code_trust.arguments(parser)
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from npumake.cli.run import feeds_of, files_of
     from npumake.runtime.fitted import fitted_feeds
     from npumake.runtime.timing import noise
 
-    files = [Path(name) for name in given.model.split(",") if name]
+    files = [Path(name) for name in arguments.model.split(",") if name]
     if len(files) != 2:
         raise ProjectError(f"{len(files)} models, not two", "--model", "write  -m a.onnx,b.onnx")
-    one, other = (code_trust.session(given, file) for file in files)
-    if one.output_names != other.output_names:
-        what = "the two models have other outputs: they are not of one pipeline"
-        raise ProjectError(what, "--model", f"{one.output_names} and {other.output_names}")
-    ports = {p.name: p for p in (*other.get_inputs(), *one.get_inputs())}
+    first, second = (code_trust.session(arguments, file) for file in files)
+    if first.output_names != second.output_names:
+        message = "the models have different outputs: they are not stages of one pipeline"
+        raise ProjectError(message, "--model", f"{first.output_names} and {second.output_names}")
+    ports = {p.name: p for p in (*second.get_inputs(), *first.get_inputs())}
     feeds = noise(tuple(ports.values()))
-    named = [text.replace(":", "=", 1) for each in given.input for text in each.split(",")]
-    if named:
-        feeds |= feeds_of(one, files_of(named, one.input_names), None)
-    made = [
-        session.run(None, fitted_feeds(session.offset(feeds, 128), session.get_inputs()))
-        for session in (one, other)
+    input_files = [
+        text.replace(":", "=", 1) for argument in arguments.input for text in argument.split(",")
     ]
-    compared = list(zip(one.output_names, *made, strict=True))
+    if input_files:
+        feeds |= feeds_of(first, files_of(input_files, first.input_names), None)
+    outputs = [
+        session.run(None, fitted_feeds(session.offset(feeds, 128), session.get_inputs()))
+        for session in (first, second)
+    ]
+    compared = list(zip(first.output_names, *outputs, strict=True))
     if all(file.suffix == ".onnx" for file in files):
-        _tell_cosines(compared)
+        _print_cosines(compared)
         return 0
-    same = [_is_told_equal(name, a, b, given.compare_digits) for name, a, b in compared]
-    if not all(same):
-        raise GateError("the two models do not give the same", given.model)
+    agreements = [_print_agreement(name, a, b, arguments.compare_digits) for name, a, b in compared]
+    if not all(agreements):
+        raise GateError("the outputs of the two models differ", arguments.model)
     return 0
 
 
-def _tell_cosines(compared: list[tuple[str, np.ndarray, np.ndarray]]) -> None:
+def _print_cosines(compared: list[tuple[str, np.ndarray, np.ndarray]]) -> None:
     from npumake.kernels.measure import agreement
 
     print("TensorName CosineSimilarity")
-    for name, one, other in compared:
-        print(f"{name} {agreement(one, other).cosine:.6f}")
+    for name, first, second in compared:
+        print(f"{name} {agreement(first, second).cosine:.6f}")
 
 
-def _is_told_equal(name: str, one: np.ndarray, other: np.ndarray, digits: int) -> bool:
-    """A line; whether the outputs agree."""
+def _print_agreement(name: str, first: np.ndarray, second: np.ndarray, digits: int) -> bool:
+    """Prints one line; returns whether the outputs agree."""
     import numpy as np
 
-    wide, reference = one.astype(np.float64), other.astype(np.float64)
+    wide, reference = first.astype(np.float64), second.astype(np.float64)
     difference = np.abs(wide - reference)
     mismatches = int((difference >= 0.5 * 10.0**-digits).sum())
     worst = float(difference.max(initial=0.0))

@@ -1,9 +1,8 @@
-"""The log that a vendor's command leaves of every run, and errors in that vendor's words.
+"""The log file of a vendor's command, and errors in that vendor's wording.
 
     2026-01-31 12:00:00,123 file: hb_mapper.py func: hb_mapper line No: 45 Start hb_mapper....
 
-A line begins as those of the vendors' logs do, with the time and the line that says it. Tables
-follow below their title.
+A line starts with the time and the source line, as in the vendors' logs. A table follows its title.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from types import FrameType
 from npumake.cli.reporter import Reporter
 from npumake.cli.show import bug_text, error_text, speaking
 from npumake.cli.terminal import printable
-from npumake.cli.vendors.error_wording import words_of
+from npumake.cli.vendors.error_wording import wording_for
 from npumake.errors import PipelineError, Place, ProjectError
 from npumake.project.document import Document
 
 NOT_READ = "yaml file parse failed. Please double check your input"
 
 
-def logged(file: Path, *texts: str) -> None:
-    """Each text behind what is in the vendor's log file. Raises ProjectError."""
+def append_log(file: Path, *texts: str) -> None:
+    """Appends the texts to the vendor's log file. Raises ProjectError."""
     prefix = _prefix(sys._getframe(1))
     try:
         with file.open("a", encoding="utf-8") as stream:
             stream.writelines(f"{prefix}{printable(text)}\n" for text in texts)
     except OSError as error:
-        what = f"cannot write: {error.strerror}"
-        raise ProjectError(what, str(file), "run it in a folder of yours") from error
+        message = f"cannot write: {error.strerror}"
+        raise ProjectError(message, str(file), "run it in a folder you can write to") from error
 
 
 def config_text(document: Document) -> str:
-    """The vendor's file as it was read."""
+    """The content of the vendor's file, as YAML."""
     import yaml
 
     return "Dump config:\n" + str(yaml.safe_dump(document.data, allow_unicode=True)).rstrip()
@@ -51,47 +50,49 @@ def _prefix(frame: FrameType) -> str:
 
 
 @contextmanager
-def run_logged(file: Path, tool: str, command: str = "") -> Iterator[None]:
-    """The log of this run, begun anew: also of one that fails. Raises ProjectError."""
+def logging_run(file: Path, tool: str, command: str = "") -> Iterator[None]:
+    """Starts a new log and records the failure of the run, if any. Raises ProjectError."""
     Reporter.first_error = None
     if file.is_file():
         file.unlink()
     name = command or tool
     where = f"log will be stored in {file.resolve()}"
-    logged(file, where, f"Start {tool}....", f"npumake version {version('npumake')}")
+    append_log(file, where, f"Start {tool}....", f"npumake version {version('npumake')}")
     try:
         yield
     except PipelineError as error:
         _log_failure(file, error, name)
         raise
     except SystemExit:
-        if Reporter.first_error:  # the screen has shown it
+        if Reporter.first_error:  # already shown on the screen
             _log_failure(file, Reporter.first_error, name)
         raise
     except Exception:
         from traceback import format_exc
 
-        logged(file, f"ERROR {bug_text(format_exc())}", f"ERROR exception in command: {name}")
+        append_log(file, f"ERROR {bug_text(format_exc())}", f"ERROR exception in command: {name}")
         raise
 
 
 def _log_failure(file: Path, error: PipelineError, name: str) -> None:
-    logged(file, f"ERROR {error_text(error)}")
+    append_log(file, f"ERROR {error_text(error)}")
     if isinstance(error.where, Place):
-        logged(file, f"ERROR {NOT_READ}")
-    logged(file, f"ERROR exception in command: {name}")
+        append_log(file, f"ERROR {NOT_READ}")
+    append_log(file, f"ERROR exception in command: {name}")
 
 
 @contextmanager
-def in_words_of(config: Path, folder: Path) -> Iterator[None]:
-    """Errors of the project in `folder` name the keys and paths of a vendor's file."""
-    words = words_of(folder, config.parent)
+def worded_as(config: Path, folder: Path) -> Iterator[None]:
+    """Rewords errors of the project in `folder` in the keys and paths of a vendor's file."""
+    words = wording_for(folder, config.parent)
     try:
         with speaking(words):
             yield
     except PipelineError as error:
         raise type(error)(words(error.what), error.where, words(error.hint)) from error
     except SystemExit:
-        if told := Reporter.first_error:
-            Reporter.first_error = type(told)(words(told.what), told.where, words(told.hint))
+        if failure := Reporter.first_error:
+            Reporter.first_error = type(failure)(
+                words(failure.what), failure.where, words(failure.hint)
+            )
         raise

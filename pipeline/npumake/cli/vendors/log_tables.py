@@ -1,15 +1,15 @@
-"""The tables of hb_mapper's and hb_compile's logs, drawn as public parsers of these logs read them.
+"""The tables in the logs of hb_mapper and hb_compile, in the format that public parsers read.
 
-    hb_mapper     a title, a rule of `=`, the heads, a rule of `-`, then the rows; every cell is
-                  padded to the widest of its column and two blanks more (logs of horizon_nn 1.1)
+    hb_mapper     a title, a rule of `=`, the heads, a rule of `-`, then the rows; a column is two
+                  characters wider than its widest cell (logs of horizon_nn 1.1)
     hb_compile    a box of + - |, without a title (logs of OpenExplorer 3.x)
 
-With a the float output, b the quantized one, N their elements, over the samples:
+With a the float output, b the quantized output and N their number of elements, over all samples:
 
     L1 = mean |a - b|        L2 = sqrt(mean (a - b)^2 / N)        Chebyshev = max |a - b|
 
-L2 so is |a - b| / N for one sample. The logs say no formula; this one agrees with their figures:
-with N = 512,000 an L1 of .245 and an L2 of .000457 are a root mean square of 1.33 times the mean.
+For one sample L2 is |a - b| / N. The logs give no formula, but this one agrees with their figures:
+with N = 512,000, an L1 of .245 and an L2 of .000457 the root mean square is 1.33 times the mean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPILE_HEADS = (
 )
 CHECK_HEADS = ("Node", "NodeType", "ON", "Output Data Type")
 TENSOR_HEADS = ("TensorName", "Calibrated Cosine", "Quantized Cosine")
-SHORT_TYPES = {  # of HBIR
+SHORT_TYPES = {  # type names of HBIR
     "int8": "si8",
     "int16": "si16",
     "int32": "si32",
@@ -45,25 +45,25 @@ Cells = Sequence[str]
 
 
 def ruled(title: str, heads: Cells, rows: Sequence[Cells]) -> str:
-    """A table of hb_mapper's."""
+    """A table in hb_mapper's format."""
     lines = [[printable(cell, allowed="") for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
-    drawn = ["".join(map(str.ljust, row, widths)) for row in lines]
+    texts = ["".join(map(str.ljust, row, widths)) for row in lines]
     rules = (sign * sum(widths) for sign in "=-")
-    return "\n".join([title, next(rules), drawn[0], next(rules), *drawn[1:]])
+    return "\n".join([title, next(rules), texts[0], next(rules), *texts[1:]])
 
 
 def boxed(heads: Cells, rows: Sequence[Cells]) -> str:
-    """A table of hb_compile's."""
+    """A table in hb_compile's format."""
     lines = [[printable(cell, allowed="") for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "+".join(["", *("-" * (width + 2) for width in widths), ""])
-    drawn = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in lines]
-    return "\n".join([rule, drawn[0], rule, *drawn[1:], rule])
+    texts = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in lines]
+    return "\n".join([rule, texts[0], rule, *texts[1:], rule])
 
 
 def mapper_nodes(comparison: Comparison, is_check: bool = False) -> str:
-    """hb_mapper's node table; a checker compares nothing."""
+    """hb_mapper's node table; a check has no cosines and thresholds."""
     rows = [
         (
             row.node,
@@ -80,7 +80,7 @@ def mapper_nodes(comparison: Comparison, is_check: bool = False) -> str:
 
 
 def mapper_outputs(comparison: Comparison) -> str:
-    """hb_mapper's table of the outputs."""
+    """hb_mapper's table of outputs."""
     rows = []
     for output in comparison.outputs:
         l1, l2 = means(output.quantized, comparison.samples)
@@ -90,18 +90,20 @@ def mapper_outputs(comparison: Comparison) -> str:
 
 
 def compile_rows(comparison: Comparison, is_check: bool = False) -> list[Cells]:
-    """hb_compile's node table, the heads first; without calibration it has fewer columns."""
-    found: list[Cells] = [CHECK_HEADS if is_check else COMPILE_HEADS]
+    """hb_compile's node table with its heads; a check has fewer columns."""
+    rows: list[Cells] = [CHECK_HEADS if is_check else COMPILE_HEADS]
     for row in comparison.rows:
-        made = row.dtype.rpartition("/")[2]
+        output_type = row.dtype.rpartition("/")[2]
         figures = (_threshold(row), _cosine(row.calibrated_cosine), _cosine(row.cosine))
-        more = () if is_check else figures
-        found.append((row.node, row.type, row.on, *more, SHORT_TYPES.get(made, made)))
-    return found
+        columns = () if is_check else figures
+        rows.append(
+            (row.node, row.type, row.on, *columns, SHORT_TYPES.get(output_type, output_type))
+        )
+    return rows
 
 
 def compile_outputs(comparison: Comparison) -> str:
-    """hb_compile's table of the outputs."""
+    """hb_compile's table of outputs."""
     rows = [
         (output.name, f"{output.calibrated_cosine:.6f}", f"{output.cosine:.6f}")
         for output in comparison.outputs
@@ -109,19 +111,19 @@ def compile_outputs(comparison: Comparison) -> str:
     return boxed(TENSOR_HEADS, rows)
 
 
-def means(found: Distance, samples: int) -> tuple[float, float]:
-    """L1 and L2 of the logs, from sums over `samples` samples: with e = a - b
+def means(distance: Distance, samples: int) -> tuple[float, float]:
+    """L1 and L2 of the logs, from sums over `samples` samples; with e = a - b:
 
     count = sum e^2 / mse        N = count / samples
     """
-    if not found.mse or not found.l2:
+    if not distance.mse or not distance.l2:
         return 0.0, 0.0
-    count = found.l2**2 / found.mse
-    return found.l1 / count, math.sqrt(found.mse * samples / count)
+    count = distance.l2**2 / distance.mse
+    return distance.l1 / count, math.sqrt(distance.mse * samples / count)
 
 
 def _cosine(value: float | None) -> str:
-    """A row of the vendor's table may be a step inside a node of ours, which has none."""
+    """A row without a cosine is a step inside one of our nodes."""
     return UNKNOWN if value is None else f"{value:.6f}"
 
 

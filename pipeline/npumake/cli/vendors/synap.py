@@ -1,4 +1,4 @@
-"""npumake synap: what the tools of SyNAP's toolkit do, under their own names
+"""npumake synap: the commands of SyNAP's toolkit
 
 example:
   npumake synap convert --model mobilenet.tflite --target SL1680 --out-dir out
@@ -24,5 +24,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(given: argparse.Namespace) -> int:
-    return int(given.act(given) or 0)
+def run(arguments: argparse.Namespace) -> int:
+    return int(arguments.act(arguments) or 0)

@@ -1,6 +1,6 @@
-"""npumake synap convert | version: the toolkit's converter, from the same metafile.
+"""npumake synap convert | version: the toolkit's converter, with the same metafile.
 
-The model.synap that a board loads is made by the vendor's tool. A model.hybrid holds the same
+Only the vendor's tool writes the model.synap that a board loads. A model.hybrid holds the same
 integers for accuracy and CI.
 """
 
@@ -18,19 +18,19 @@ from npumake.errors import ProjectError, did_you_mean
 if TYPE_CHECKING:
     from npumake.project.document import Document
 
-NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model.hybrid is not one."
-NO_META = "metafile.yaml"  # of a project that is given none
+NO_SYNAP = "A board loads a model.synap, written by the vendor's toolkit. model.hybrid is not one."
+NO_META = "metafile.yaml"  # file name of an empty metafile
 LISTINGS = ("model_info.txt", "quantization_info.yaml", "quantization_entropy.txt")
-POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
-# Flags that speak to the vendor's compiler or its container.
+POINTER = b"version https://git-lfs"  # first bytes of a Git LFS pointer
+# Flags of the vendor's compiler or its container.
 WITHOUT_EFFECT = {
-    "--verbose": "without effect: what is done is always told",
+    "--verbose": "without effect: progress is always shown",
     **dict.fromkeys(("--cpu-profiling", "--debug", "--preserve"), argparse.SUPPRESS),
 }
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The commands, each with what it does as `act`: given → exit code."""
+    """Adds the commands; `act` takes the arguments and returns the exit code."""
     convert = commands.add_parser("convert", help="convert and compile a model")
     convert.set_defaults(act=_convert)
     convert.add_argument("-v", "--version", action="version", version=_version())
@@ -42,85 +42,87 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         *("--out-format",),
         choices=("synap", "nb", "ebg"),
         default="synap",
-        help="without effect: which file the vendor's toolkit would make",
+        help="without effect: the file format of the vendor's toolkit",
     )
     convert.add_argument("--out-dir", type=Path, required=True, metavar="DIR")
-    convert.add_argument("--silent", action="store_true", help="tell nothing but errors")
-    what = "`npumake bench` prints the table of the layers"
-    convert.add_argument("--profiling", action="store_true", help=what)
+    convert.add_argument("--silent", action="store_true", help="show errors only")
+    help_text = "`npumake bench` prints the table of the layers"
+    convert.add_argument("--profiling", action="store_true", help=help_text)
     for flag, reason in WITHOUT_EFFECT.items():
         convert.add_argument(flag, action="store_true", help=reason)
     for flag in ("--tools-dir", "--vssdk-dir"):
         convert.add_argument(flag, help=argparse.SUPPRESS)
-    shown = commands.add_parser("version", help="show the version")
-    shown.set_defaults(act=lambda _: print(_version()))
+    version_command = commands.add_parser("version", help="show the version")
+    version_command.set_defaults(act=lambda _: print(_version()))
 
 
 def _version() -> str:
     return f"npumake {version('npumake')}"
 
 
-def _convert(given: argparse.Namespace) -> int:
-    """A project that speaks the dialect, in `<out-dir>/build`, and its cache beside that."""
-    from npumake.cli.vendors.project import laid_out
+def _convert(arguments: argparse.Namespace) -> int:
+    """Builds a project in this dialect in `<out-dir>/build`, with its cache in `<out-dir>`."""
+    from npumake.cli.vendors.project import write_project
     from npumake.make.memory import workspace
 
-    folder = given.out_dir / "build"
-    project = _project(given, folder)  # with its errors, before anything is written
-    laid_out(folder, project)
-    if given.meta is None:
-        text = "# No --meta was given: what is written here is not read by another run.\n"
+    folder = arguments.out_dir / "build"
+    project = _project(arguments, folder)  # with its errors, before anything is written
+    write_project(folder, project)
+    if arguments.meta is None:
+        text = "# The command had no --meta: its next run overwrites this file.\n"
         (folder / NO_META).write_text(text, encoding="utf-8")
     if workspace(folder) == folder.absolute():
-        os.environ.setdefault("NPUMAKE_CACHE", os.path.abspath(given.out_dir / "cache"))
-    if given.silent:
-        return _silently(given, folder)
-    _build(given, folder)
+        os.environ.setdefault("NPUMAKE_CACHE", os.path.abspath(arguments.out_dir / "cache"))
+    if arguments.silent:
+        return _silently(arguments, folder)
+    _build(arguments, folder)
     print("Conversion successful")
     return 0
 
 
-def _silently(given: argparse.Namespace, folder: Path) -> int:
+def _silently(arguments: argparse.Namespace, folder: Path) -> int:
     from npumake.cli.reporter import Reporter
     from npumake.cli.screen import SCREEN
 
     try:
         with SCREEN.hushed():
-            _build(given, folder)
+            _build(arguments, folder)
     except SystemExit:
-        if Reporter.first_error is not None:  # told to nobody
+        if Reporter.first_error is not None:  # not shown yet
             raise Reporter.first_error from None
         raise
     return 0
 
 
-def _project(given: argparse.Namespace, folder: Path) -> dict[str, Json]:
-    """What a project in `folder` says. Raises ProjectError, also for what the metafile says."""
-    from npumake.cli.vendors.project import seen_from
+def _project(arguments: argparse.Namespace, folder: Path) -> dict[str, Json]:
+    """The keys of a project in `folder`. Raises ProjectError, also for errors in the metafile."""
+    from npumake.cli.vendors.project import relative_path
     from npumake.dialects.synaptics.dialect import SYNAP
     from npumake.dialects.synaptics.keys import TARGETS
 
-    if given.target not in TARGETS:
-        hint = did_you_mean(given.target, TARGETS)
-        raise ProjectError(f"unknown target `{given.target}`", "--target", hint)
-    _refuse_pointer(given.model)
-    model = {"path": given.model, "weights": given.weights}
+    if arguments.target not in TARGETS:
+        hint = did_you_mean(arguments.target, TARGETS)
+        raise ProjectError(f"unknown target `{arguments.target}`", "--target", hint)
+    _refuse_pointer(arguments.model)
+    model = {"path": arguments.model, "weights": arguments.weights}
     beside: dict[str, Json] = {
-        "model": {key: seen_from(folder, file) for key, file in model.items() if file},
-        "targets": [TARGETS[given.target]],
-        "compile": {"prefix": "model", **({"profiling": True} if given.profiling else {})},
+        "model": {key: relative_path(folder, file) for key, file in model.items() if file},
+        "targets": [TARGETS[arguments.target]],
+        "compile": {"prefix": "model", **({"profiling": True} if arguments.profiling else {})},
     }
-    SYNAP.translate(_metafile(given), "", beside)  # its errors come before anything is written
-    config = NO_META if given.meta is None else seen_from(folder, given.meta)
+    SYNAP.translate(_metafile(arguments), "", beside)  # its errors come before anything is written
+    config = NO_META if arguments.meta is None else relative_path(folder, arguments.meta)
     return {"dialect": "synap", "config": config, **beside}
 
 
-def _metafile(given: argparse.Namespace) -> Document:
-    """An empty one where none is given. Raises ProjectError."""
+def _metafile(arguments: argparse.Namespace) -> Document:
+    """The document of --meta; empty without one. Raises ProjectError."""
     from npumake.dialects.synaptics.dialect import SYNAP
     from npumake.project.document import parse_document
 
-    return SYNAP.read(given.meta).document if given.meta else parse_document(b"", "metafile")
+    return (
+        SYNAP.read(arguments.meta).document if arguments.meta else parse_document(b"", "metafile")
+    )
 
 
 def _refuse_pointer(model: Path) -> None:
@@ -134,18 +136,18 @@ def _refuse_pointer(model: Path) -> None:
         raise ProjectError("this is a Git LFS pointer, not a model", str(model), hint)
 
 
-def _build(given: argparse.Namespace, folder: Path) -> None:
-    from npumake.cli.vendors.command import SYNAP, Product, finished
+def _build(arguments: argparse.Namespace, folder: Path) -> None:
+    from npumake.cli.vendors.command import SYNAP, Product, build_product
     from npumake.stages.listings import Listings
 
     log, files = folder / "conversion_log.txt", {"compiled": "{prefix}.hybrid"}
     log.unlink(missing_ok=True)  # of an earlier run
-    product = Product(SYNAP, given.out_dir, "model", NO_SYNAP, log, files)
-    found = finished(folder, product)
-    (node,) = (node for node in found.plan.nodes if node.stage == "listings")
-    texts = Listings.load(found.artifact(node)).texts
+    product = Product(SYNAP, arguments.out_dir, "model", NO_SYNAP, log, files)
+    project_build = build_product(folder, product)
+    (node,) = (node for node in project_build.plan.nodes if node.stage == "listings")
+    texts = Listings.load(project_build.artifact(node)).texts
     for name in LISTINGS:
         if name in texts:
-            (given.out_dir / name).write_text(texts[name], encoding="utf-8")
+            (arguments.out_dir / name).write_text(texts[name], encoding="utf-8")
         else:
-            (given.out_dir / name).unlink(missing_ok=True)  # of an earlier run
+            (arguments.out_dir / name).unlink(missing_ok=True)  # of an earlier run

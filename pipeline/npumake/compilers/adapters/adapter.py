@@ -79,9 +79,9 @@ def versions(adapter: Adapter) -> dict[str, str]:
 def absent(adapter: Adapter) -> StageError:
     """The error for an interpreter that is not named or lacks a distribution."""
     needed = " ".join(adapter.distributions)
-    what = f"this target needs {needed}, which is not installed"
+    message = f"this target needs {needed}, which is not installed"
     how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
-    return StageError(what, None, f"install it into a separate environment: {how}")
+    return StageError(message, None, f"install it into a separate environment: {how}")
 
 
 def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:

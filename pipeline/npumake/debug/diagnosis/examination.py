@@ -54,7 +54,7 @@ class Examination:
     def losses(self) -> Mapping[str, float]:
         """The loss by node, in graph order."""
         groups = groups_of(self.model, "node")
-        return {name: lost(sums) for name, sums in sensitivities(self.model, groups).items()}
+        return {name: noise_share(sums) for name, sums in sensitivities(self.model, groups).items()}
 
     @cached_property
     def method(self) -> InferredMethod | None:
@@ -92,7 +92,7 @@ class Examination:
         wide = [misfit for misfit in misfits if misfit.fit.is_wide]
         alone = sensitivities(self.model, {misfit.name: (misfit.name,) for misfit in wide})
         for misfit in wide:
-            own = lost(alone[misfit.name]) * misfit.fit.excess
+            own = noise_share(alone[misfit.name]) * misfit.fit.excess
             yield misfit._replace(saved=min(own, self.losses[misfit.node]))
 
     def _not_wide(self, misfits: list[Misfit]) -> Iterator[Misfit]:
@@ -108,10 +108,10 @@ class Examination:
         probing = Probing(model.calibrated, places, model.probed, model.operators)
         for number, sums in probing.sums(model.at_once):
             misfit = clipped[number]
-            yield misfit._replace(saved=self.losses[misfit.node] - lost(sums))
+            yield misfit._replace(saved=self.losses[misfit.node] - noise_share(sums))
 
 
-def lost(sums: Sums) -> float:
+def noise_share(sums: Sums) -> float:
     """Noise over energy of the worst output."""
     return max(
         agreement.squared / agreement.aa if agreement.aa else float(agreement.squared > 0.0)

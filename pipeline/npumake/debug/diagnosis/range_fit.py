@@ -160,12 +160,12 @@ def _with_headroom(
     names = [str(source_tensor(values[node.tensor]).name) for node in nodes]
     pairs = zip(names, totals, strict=True)
     ranges = {name: (float(all_.low[0]), float(all_.high[0])) for name, all_ in pairs}
-    more = with_headroom(graph, ranges)
+    headroom = with_headroom(graph, ranges)
 
     def sure(node: CalibrationNode, name: str, total: TensorStats) -> TensorStats:
-        if name not in more or node.axis is not None:
+        if name not in headroom or node.axis is not None:
             return total
-        top = np.minimum(more[name][1], np.reshape(node.limits[1], -1))
+        top = np.minimum(headroom[name][1], np.reshape(node.limits[1], -1))
         return total._replace(high=np.maximum(total.high, top))
 
     return list(map(sure, nodes, names, totals))
@@ -196,7 +196,7 @@ def _before(value: Value) -> list[Node]:
         if is_qdq(maker):
             nodes[maker] = None
         read = maker.inputs[:1] if is_qdq(maker) else maker.inputs
-        new = [each for each in reversed(read) if each is not None and each not in visited]
+        new = [tensor for tensor in reversed(read) if tensor is not None and tensor not in visited]
         visited.update(new)
         waiting += new
     return list(nodes)
@@ -204,8 +204,8 @@ def _before(value: Value) -> list[Node]:
 
 def _totals(samples: Iterable[list[TensorStats]]) -> list[TensorStats]:
     totals: list[TensorStats] = []
-    for each in samples:
-        totals = [a.plus(b) for a, b in zip(totals, each, strict=True)] if totals else each
+    for sample in samples:
+        totals = [a.plus(b) for a, b in zip(totals, sample, strict=True)] if totals else sample
     return totals
 
 
@@ -214,27 +214,29 @@ def _fit(node: CalibrationNode, total: TensorStats) -> Fit:
     step = np.reshape(fresh.scale, -1).astype(np.float64)  # tiny for values close to zero
     reach = np.reshape(node.scale, -1) / step
     channels = len(total.low)
-    lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
+    loss, clipped = (
+        float(np.sum(figures)) / total.numbers for figures in (total.squared_error, total.clipped)
+    )
     # Per channel: channels close to zero lose nothing, however wide their grids.
-    rooms = np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)
+    rooms = np.minimum(step**2 / 12, total.squared_error / total.numbers / reach**2)
     room = float(np.sum(rooms))
     return Fit(
         reach,
-        clipped / lost if lost else 0.0,
+        clipped / loss if loss else 0.0,
         float(np.sum(total.outside)) / (total.numbers * channels),
-        1.0 - room / lost if lost else 0.0,
+        1.0 - room / loss if loss else 0.0,
         _shift(node, total),
         node.threshold,
         fresh,
-        _coarse(reach, total.lost / total.numbers, rooms),
+        _coarse(reach, total.squared_error / total.numbers, rooms),
     )
 
 
-def _coarse(reaches: np.ndarray, lost: np.ndarray, rooms: np.ndarray) -> int | None:
+def _coarse(reaches: np.ndarray, losses: np.ndarray, rooms: np.ndarray) -> int | None:
     """The channel that loses most by too wide a grid, if above the mean loss. Channels close to
     zero may have wide grids, set for their biases."""
-    spared = lost - rooms
-    is_wide = (reaches >= WIDE_REACH) & (spared > lost * MIN_EXCESS) & (spared >= np.mean(lost))
+    spared = losses - rooms
+    is_wide = (reaches >= WIDE_REACH) & (spared > losses * MIN_EXCESS) & (spared >= np.mean(losses))
     if len(reaches) == 1 or not np.any(is_wide):
         return None
     return int(np.argmax(np.where(is_wide, spared, -1.0)))

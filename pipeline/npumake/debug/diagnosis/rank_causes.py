@@ -49,10 +49,10 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
     if not model.nodes:
         return []
     examined = Examination(model)
-    found = findings(examined)
-    best = _worst(finding.misfit for finding in found if finding.misfit is not None)
+    model_findings = findings(examined)
+    best = _worst(finding.misfit for finding in model_findings if finding.misfit is not None)
     contradictions: dict[str, Finding] = {}  # of several of one node, the first rule's
-    for finding in found:
+    for finding in model_findings:
         if finding.misfit is None:
             contradictions.setdefault(finding.node, finding)
     faults = _faults(examined, best)
@@ -167,10 +167,12 @@ def worst_node(
     remedy = remedied(inputs, first.node, bool(first.cause), BROKEN_COSINE)
     facts = (first.node, rounded(first.lost), origin(node), cause)
     if remedy is None:
-        return WorstNode(*facts, "", search=inputs.search, input_settings=inputs.words.fed)
+        return WorstNode(
+            *facts, "", search=inputs.search, input_settings=inputs.words.input_settings
+        )
     search = "" if remedy.after >= BROKEN_COSINE else inputs.search
     tried = (remedy.before, remedy.after)
-    return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.fed)
+    return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.input_settings)
 
 
 def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:

@@ -119,7 +119,7 @@ def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnd
     quantizers = {str(node.name): node for node in graph.nodes(QUANTIZE)}
     for place in model.nodes:
         own_checks = () if place.name == uncertain else checks.get(place.name, ())
-        is_confirmed = any(is_one(each.factor) for each in own_checks)
+        is_confirmed = any(is_one(check.factor) for check in own_checks)
         clamp = _implicit_clamp(quantizers[place.name], place, is_confirmed)
         if clamp is not None:
             _insert_clamp(graph, quantizers[place.name], place, clamp)

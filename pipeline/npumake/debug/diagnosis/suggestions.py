@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from npumake.custom.operators import Operators
 from npumake.data.samples import Samples, made_up
-from npumake.dialects.advice import NATIVE, Words
+from npumake.dialects.advice import NATIVE, Wording
 from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.project.precision import Type
@@ -45,7 +45,7 @@ class CalibrationInputs:
     operators: Operators
     calibration: Calibration
     quantization: Quantization
-    words: Words = NATIVE
+    words: Wording = NATIVE
 
     @property
     def is_fixed(self) -> bool:
@@ -94,7 +94,7 @@ def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_
         yield from _methods(inputs)
     own = inputs.quantization
     for kind in PROMOTIONS:
-        if node in _known(inputs, kind):
+        if node in _promotable(inputs, kind):
             candidate = promoted(inputs.graph, inputs.target, own, [node], kind)
             if inputs.words.whole_layers:
                 candidate = _in_whole_layers(candidate, own)
@@ -141,7 +141,7 @@ def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantizatio
         return -1.0
 
 
-def _known(inputs: CalibrationInputs, kind: Promoted) -> dict[str, int]:
+def _promotable(inputs: CalibrationInputs, kind: Promoted) -> dict[str, int]:
     try:
         return candidates(inputs.graph, inputs.target, inputs.quantization, kind)
     except ProjectError:  # the chip has no higher precision

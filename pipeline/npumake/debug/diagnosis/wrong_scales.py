@@ -50,8 +50,8 @@ def _is_wrong(model: ModelUnderTest, name: str, checks: Sequence[ScaleCheck]) ->
 
 
 def _is_best(model: ModelUnderTest, repair: Repair, others: Sequence[Repair]) -> bool:
-    least = total_misfit(with_repair(model, repair), repair.name)
-    return all(least < total_misfit(with_repair(model, other), repair.name) for other in others)
+    misfit = total_misfit(with_repair(model, repair), repair.name)
+    return all(misfit < total_misfit(with_repair(model, other), repair.name) for other in others)
 
 
 def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
@@ -62,8 +62,8 @@ def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
     assert grid is not None  # a check compares it
     right = (grid.scale * repair.factor).astype(grid.scale.dtype)
     value = graph.constant(f"{repair.name}_repaired", right)
-    for each in (node, *dequantizers_of(node.outputs[0])):
-        graph.set_inputs(each, {1: value})
+    for neighbor in (node, *dequantizers_of(node.outputs[0])):
+        graph.set_inputs(neighbor, {1: value})
     return replace(model, calibrated=graph, cache={})
 
 

@@ -12,7 +12,7 @@ from npumake.bundle.program import Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.dumps.causes import causes
 from npumake.debug.dumps.conventions import conventions, entry
-from npumake.debug.dumps.difference import BOUND, SLACK, unit
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, SLACK, unit
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
 from npumake.debug.dumps.files import BARE, array, dump_files
 from npumake.debug.dumps.inputs import DumpFeeds, ways_to_feed
@@ -57,7 +57,7 @@ def read_dump(folder: Path, names: Names) -> Dump:
     program = names.program
     matches, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
-    for match in sorted(matches, key=lambda each: each.tensor not in each.label.names):
+    for match in sorted(matches, key=lambda match: match.tensor not in match.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
@@ -101,13 +101,15 @@ def _comparison(
 ) -> DumpComparison:
     inner = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
     session = ExactSession(program, operators, watched=inner)
-    ours = dict(feeding.feeds) | dict(zip(inner, session.run(inner, feeding.feeds), strict=True))
-    shared = conventions(program, ours, dump.readings, strict)
-    walk = DumpWalk(program, ReferenceSession(program, operators), ours, dump.readings, shared)
+    computed = dict(feeding.feeds) | dict(
+        zip(inner, session.run(inner, feeding.feeds), strict=True)
+    )
+    shared = conventions(program, computed, dump.readings, strict)
+    walk = DumpWalk(program, ReferenceSession(program, operators), computed, dump.readings, shared)
     rows = list(walk.rows())
     facts = (feeding.name, dump.unmatched, dump.inside)
     for index, row in enumerate(rows):
-        is_doubtful = row.status == WITHIN and row.difference.worst > BOUND + SLACK
+        is_doubtful = row.status == WITHIN and row.difference.worst > MAX_CODE_DIFFERENCE + SLACK
         if row.status != DIFFERS and not is_doubtful:
             continue
         row, likely = _explained(row, walk, feeding, operators)
@@ -129,7 +131,9 @@ def _explained(
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
-    candidates = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    candidates = [
+        (match_row, causes(_evidence(match_row, walk, feeding, operators))) for match_row in rows
+    ]
     return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 
@@ -140,14 +144,14 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
     scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
     needed = _needed(program, row.tensor)
     is_first = not any(n in walk.dump for n in needed.tensors if n != row.tensor)
-    ours, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
-    size = unit(ours, grid)
+    computed, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
+    size = unit(computed, grid)
     if grid.scale is None:
         grid = replace(grid, scale=size)
 
     def buffers() -> Iterator[tuple[str, np.ndarray]]:
-        for name, values in walk.ours.items():
-            if name != row.tensor and values.size == ours.size and values.dtype.kind in "iuf":
+        for name, values in walk.computed.items():
+            if name != row.tensor and values.size == computed.size and values.dtype.kind in "iuf":
                 yield name, values.astype(np.float64) / size
 
     def inputs() -> Iterator[tuple[str, np.ndarray]]:
@@ -157,17 +161,17 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 
     reading = replace(row.reading, codes=row.reading.codes / size)
     unlike = _unlike(row, walk)
-    return Evidence(ours / size, reading, grid, step, unlike, scales, buffers, inputs)
+    return Evidence(computed / size, reading, grid, step, unlike, scales, buffers, inputs)
 
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
     """A kind and a sentence, if a tensor with our values has another form than the rest of the
     dump."""
-    if not row.difference.within(BOUND):
+    if not row.difference.within(MAX_CODE_DIFFERENCE):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
-        here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
-        return "layout", f"layout: the file is {here}, the rest of the dump {rest}"
+        layout, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
+        return "layout", f"layout: the file is {layout}, the rest of the dump {rest}"
     if not walk.conventions.has_form(row.tensor, row.reading):
         words = f"the file has {row.reading.form}, unlike the rest of the dump"
         return "zero_point" if row.reading.form in (CODES, SHIFTED) else "scale", words

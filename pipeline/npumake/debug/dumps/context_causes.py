@@ -22,7 +22,7 @@ def other_input(evidence: Evidence) -> LikelyCause | None:
     """Ours agrees for another input: another sample, or the same one preprocessed differently."""
     best: tuple[float, str] = (0.0, "")
     for name, codes in evidence.inputs():
-        if codes.shape == evidence.ours.shape:
+        if codes.shape == evidence.computed.shape:
             best = max(best, (evidence.score(codes), name))
         if best[0] > SURE_SCORE:
             break
@@ -35,17 +35,17 @@ def other_input(evidence: Evidence) -> LikelyCause | None:
 
 def stale(evidence: Evidence) -> LikelyCause | None:
     """The buffer holds another tensor: it was reused before it was dumped."""
-    ours, theirs = evidence.in_file
-    before = float((np.abs(theirs - ours) <= 0.5).mean())
+    computed, dumped = evidence.in_file
+    before = float((np.abs(dumped - computed) <= 0.5).mean())
     for name, codes in evidence.buffers():
-        if codes.size != theirs.size or np.array_equal(codes.ravel(), evidence.ours.ravel()):
+        if codes.size != dumped.size or np.array_equal(codes.ravel(), evidence.computed.ravel()):
             continue
         rank = codes.ndim == len(evidence.reading.order)
         flats = [
             codes.ravel(),
             *([codes.transpose(evidence.reading.order).ravel()] if rank else []),
         ]
-        share = max(float((np.abs(theirs - flat) <= 0.5).mean()) for flat in flats)
+        share = max(float((np.abs(dumped - flat) <= 0.5).mean()) for flat in flats)
         if share > MIN_SHARE and share > before + 0.02 and np.ptp(codes) > 0:
             words = f"stale: the values are those of `{name}`: the buffer was reused"
             return LikelyCause("stale", share, words, {"tensor": name})

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from npumake.bundle.program import Instruction, Program
-from npumake.debug.dumps.difference import BOUND, difference
-from npumake.debug.dumps.reading import LAST, DumpReading
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, difference
+from npumake.debug.dumps.reading import TO_CHANNELS_LAST, DumpReading
 
 RANK = 4  # of an image
 WINDOWS = frozenset(
@@ -44,7 +44,7 @@ class Conventions:
     def has_order(self, name: str, reading: DumpReading) -> bool:
         if self.last is None or name in self.borders or name not in self.images:
             return True
-        return (reading.order == LAST[RANK]) == self.last
+        return (reading.order == TO_CHANNELS_LAST[RANK]) == self.last
 
     def has_form(self, name: str, reading: DumpReading) -> bool:
         form = self.forms.get(self.allowed.get(name, frozenset()))
@@ -57,7 +57,7 @@ class Conventions:
 
 def conventions(
     program: Program,
-    ours: Mapping[str, np.ndarray],
+    computed: Mapping[str, np.ndarray],
     dump: Mapping[str, Sequence[DumpReading]],
     strict: bool,
 ) -> Conventions:
@@ -66,14 +66,16 @@ def conventions(
     allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
     forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
     for name, ways in dump.items():
-        values, grid = ours[name].astype(np.float64), program.tensors[name]
-        agreed = [way for way in ways if difference(values, way.codes, grid).within(BOUND)]
+        values, grid = computed[name].astype(np.float64), program.tensors[name]
+        agreed = [
+            way for way in ways if difference(values, way.codes, grid).within(MAX_CODE_DIFFERENCE)
+        ]
         agreed_forms = {way.form for way in agreed}
         if len(agreed_forms) == 1 < len(allowed[name]):
             forms[allowed[name]].update(agreed_forms)
         orders = {way.order for way in agreed}
         if name in images - borders and not _is_flat(grid.shape) and len(orders) == 1:
-            last += 1 if orders == {LAST[RANK]} else -1
+            last += 1 if orders == {TO_CHANNELS_LAST[RANK]} else -1
     return Conventions(
         None if last == 0 else last > 0,
         {alternatives: votes.most_common(1)[0][0] for alternatives, votes in forms.items()},

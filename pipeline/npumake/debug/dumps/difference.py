@@ -13,11 +13,11 @@ import numpy as np
 from npumake.bundle.program import Tensor
 from npumake.kernels.measure import agreement
 
-BOUND = 1.0  # codes
+MAX_CODE_DIFFERENCE = 1.0  # codes
 SLACK = 1e-3  # codes, for float values
 LEVELS = 1024  # codes per range of a float tensor
-MAX_OFF_SHARE, MIN_OFF = 0.25, 16  # share and number of elements that may differ by a code
-ONE_WAY_SHARE, MIN_ONE_WAY = 0.9, 4  # the same, for differences in one direction
+MAX_OFF_SHARE, MIN_OFF_ELEMENTS = 0.25, 16  # share and number of elements that may differ by a code
+ONE_WAY_SHARE, MIN_ONE_WAY_ELEMENTS = 0.9, 4  # the same, for differences in one direction
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,27 @@ class CodeDifference:
         return self.worst <= SLACK
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDifference:
+def difference(computed: np.ndarray, dumped: np.ndarray, grid: Tensor) -> CodeDifference:
     """The difference of two arrays: quantized values, or floats of a tensor without a grid."""
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = (theirs - ours) / unit(ours, grid)
-    apart = np.where((theirs == ours) | (np.isnan(theirs) & np.isnan(ours)), 0.0, apart)
+        apart = (dumped - computed) / unit(computed, grid)
+    apart = np.where((dumped == computed) | (np.isnan(dumped) & np.isnan(computed)), 0.0, apart)
     apart = np.nan_to_num(apart, nan=np.inf)
     off = np.abs(apart) > 0.5
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
     one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
-    is_shifted = (count >= MIN_OFF and share > MAX_OFF_SHARE) or (
-        count >= MIN_ONE_WAY and share >= ONE_WAY_SHARE and one_way
+    is_shifted = (count >= MIN_OFF_ELEMENTS and share > MAX_OFF_SHARE) or (
+        count >= MIN_ONE_WAY_ELEMENTS and share >= ONE_WAY_SHARE and one_way
     )
     zero = grid.zero_point if grid.scale is not None else 0
-    cosine = agreement(ours - zero, theirs - zero).cosine
+    cosine = agreement(computed - zero, dumped - zero).cosine
     worst = float(np.abs(apart).max(initial=0.0))
     return CodeDifference(worst, share, cosine, is_shifted)
 
 
-def unit(ours: np.ndarray, grid: Tensor) -> float:
+def unit(computed: np.ndarray, grid: Tensor) -> float:
     """The size of one code: 1, or a fraction of a float tensor's range."""
     if grid.scale is not None:
         return 1.0
-    finite = np.abs(ours[np.isfinite(ours)])
+    finite = np.abs(computed[np.isfinite(computed)])
     return float(finite.max(initial=0.0)) / LEVELS or 1.0

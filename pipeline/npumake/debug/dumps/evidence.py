@@ -43,7 +43,7 @@ class Evidence:
     dump. `scales` are those of the program's tensors, neighbours first. `buffers` yields our other
     tensors, `inputs` ours for other inputs, as (name, values)."""
 
-    ours: np.ndarray
+    computed: np.ndarray
     reading: DumpReading
     grid: Tensor
     step: Instruction | None = None
@@ -53,7 +53,7 @@ class Evidence:
     inputs: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
 
     @property
-    def theirs(self) -> np.ndarray:
+    def dumped(self) -> np.ndarray:
         return self.reading.codes
 
     @cached_property
@@ -63,7 +63,7 @@ class Evidence:
             return -np.inf, np.inf
         info = np.iinfo(self.grid.dtype)
         low, high = float(info.min), float(info.max)
-        inside = (self.theirs >= low - EXACT) & (self.theirs <= high + EXACT)
+        inside = (self.dumped >= low - EXACT) & (self.dumped <= high + EXACT)
         return (low, high) if inside.all() or not self.reading.is_real else (-np.inf, np.inf)
 
     @property
@@ -83,27 +83,27 @@ class Evidence:
     def free(self) -> np.ndarray:
         """Mask of the elements that are clipped in neither tensor."""
         low, high = self.limits
-        both = (self.theirs, self.ours)
-        inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in both]
-        return inside[0] & inside[1] & np.isfinite(self.theirs)
+        values = (self.dumped, self.computed)
+        inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in values]
+        return inside[0] & inside[1] & np.isfinite(self.dumped)
 
     @property
     def channel_axis(self) -> int:
         """The channel axis of our shape: the second, or the only one."""
-        return min(1, self.ours.ndim - 1)
+        return min(1, self.computed.ndim - 1)
 
     @cached_property
     def in_file(self) -> tuple[np.ndarray, np.ndarray]:
         """Ours and theirs, flat, in the file's order."""
         order = self.reading.order
-        return self.ours.transpose(order).ravel(), self.theirs.transpose(order).ravel()
+        return self.computed.transpose(order).ravel(), self.dumped.transpose(order).ravel()
 
     def clipped(self, predicted: np.ndarray) -> np.ndarray:
         return np.clip(predicted, *self.limits)
 
     def score(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
         """The score of a prediction in our shape."""
-        return explained(self.ours, self.theirs, predicted, tolerance)
+        return explained(self.computed, self.dumped, predicted, tolerance)
 
     def score_of_grid(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
         """The score for another grid: where ours is clamped, theirs may be clamped elsewhere."""
@@ -112,22 +112,24 @@ class Evidence:
             float(attributes.get("low", self.limits[0])),
             float(attributes.get("high", self.limits[1])),
         )
-        freed = np.where(self.ours <= low, np.minimum(predicted, self.theirs), predicted)
-        freed = np.where(self.ours >= high, np.maximum(freed, self.theirs), freed)
+        freed = np.where(self.computed <= low, np.minimum(predicted, self.dumped), predicted)
+        freed = np.where(self.computed >= high, np.maximum(freed, self.dumped), freed)
         strict = self.score(predicted, tolerance)
         return max(strict, CLAMPED * self.score(freed, tolerance))
 
 
 def explained(
-    ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float = EXACT
+    computed: np.ndarray, dumped: np.ndarray, predicted: np.ndarray, tolerance: float = EXACT
 ) -> float:
     """The score (see the module), the better of the exact and the loose tolerance; arrays of one
     shape."""
-    exact = _gain(ours, theirs, predicted, tolerance)
-    return max(exact, LOOSENESS * _gain(ours, theirs, predicted, max(tolerance, LOOSE)))
+    exact = _gain(computed, dumped, predicted, tolerance)
+    return max(exact, LOOSENESS * _gain(computed, dumped, predicted, max(tolerance, LOOSE)))
 
 
-def _gain(ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float) -> float:
-    apart = int((~(np.abs(theirs - ours) <= tolerance)).sum())
-    left = int((~(np.abs(theirs - predicted) <= tolerance)).sum())
+def _gain(
+    computed: np.ndarray, dumped: np.ndarray, predicted: np.ndarray, tolerance: float
+) -> float:
+    apart = int((~(np.abs(dumped - computed) <= tolerance)).sum())
+    left = int((~(np.abs(dumped - predicted) <= tolerance)).sum())
     return 1.0 - left / apart if apart else 0.0

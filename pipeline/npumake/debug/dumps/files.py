@@ -54,10 +54,10 @@ def dump_files(folder: Path) -> list[DumpFile]:
     """
     if not folder.is_dir():
         raise ProjectError("no such folder", str(folder), "--dump takes the folder of the files")
-    files = [each for path in _paths(folder) for each in _opened(path, folder)]
+    files = [file for path in _paths(folder) for file in _opened(path, folder)]
     if len(files) > MAX_FILES:
         raise ProjectError(f"more than {MAX_FILES} files", str(folder))
-    return sorted(files, key=lambda each: (each.name, each.suffix))
+    return sorted(files, key=lambda file: (file.name, file.suffix))
 
 
 def content(path: Path) -> bytes:
@@ -130,7 +130,7 @@ def _member(file: DumpFile) -> bytes:
     try:
         with zipfile.ZipFile(file.path) as archive:
             names = (f"{file.member}.npy", file.member)
-            entry = next(each for each in archive.infolist() if each.filename in names)
+            entry = next(info for info in archive.infolist() if info.filename in names)
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ProjectError("a .npz file with an unusual compression", str(file.path))
             with archive.open(entry) as member:

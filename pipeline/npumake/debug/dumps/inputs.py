@@ -12,7 +12,7 @@ import numpy as np
 from npumake.bundle.program import Program, Tensor
 from npumake.data.formats import InputSpec, npy
 from npumake.data.samples import Samples
-from npumake.debug.dumps.difference import BOUND, difference
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, difference
 from npumake.debug.dumps.files import content
 from npumake.debug.dumps.reading import DumpReading, orders
 from npumake.engine.ort import Feeds
@@ -90,8 +90,8 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
         if values.shape not in (grid.shape, grid.shape[1:]) or not (
             same_kind or values.dtype == grid.dtype
         ):
-            what = f"{values.dtype}{list(values.shape)} where `{name}` takes"
-            raise ProjectError(f"{what} {grid.dtype}{list(grid.shape)}", str(path))
+            message = f"{values.dtype}{list(values.shape)} where `{name}` takes"
+            raise ProjectError(f"{message} {grid.dtype}{list(grid.shape)}", str(path))
         feeds[name] = values.reshape(grid.shape).astype(grid.dtype)
     return feeds
 
@@ -157,7 +157,9 @@ def _agrees(
     arrays = ReferenceSession(entry).run(tensors, feeds)
     return all(
         any(
-            difference(x.astype(np.float64), way.codes, entry.tensors[n]).within(BOUND)
+            difference(x.astype(np.float64), way.codes, entry.tensors[n]).within(
+                MAX_CODE_DIFFERENCE
+            )
             for way in dump[n]
         )
         for n, x in zip(tensors, arrays, strict=True)

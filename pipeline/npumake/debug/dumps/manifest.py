@@ -70,8 +70,8 @@ def _rows(text: str) -> Iterator[Mapping[str, Any]]:
     if isinstance(document, dict) and isinstance(document.get("tensors"), dict | list):
         document = document["tensors"]
     if isinstance(document, dict):
-        document = [{"name": name, **each} for name, each in document.items()]
-    if not isinstance(document, list) or not all(isinstance(each, dict) for each in document):
+        document = [{"name": name, **entry} for name, entry in document.items()]
+    if not isinstance(document, list) or not all(isinstance(entry, dict) for entry in document):
         raise ValueError("a list of tensors is expected")
     yield from document
 

@@ -21,8 +21,8 @@ from npumake.debug.dumps.naming import Label, label
 from npumake.errors import ProjectError, did_you_mean
 
 SUFFIXES = ("_activated_quantized", "_quantized", "_activated", "_dequantized")
-CUT = 200  # characters; longer file names may be truncated
-_MORE = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
+MAX_WHOLE_NAME_CHARACTERS = 200  # characters; longer file names may be truncated
+_AFFIXES = re.compile(r"(^\d+[_-])|((_output_|_out|:)\d+$)")  # around the name of a tensor
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,24 @@ class Names:
         for name in names:
             tensors = self.aliases.get(folded(name), ())
             if len(tensors) > 1:
-                what = f"`{name}` may be {' or '.join(f'`{each}`' for each in tensors)}"
-                raise ProjectError(what, None, "name the tensor in a manifest.json")
+                message = (
+                    f"`{name}` may be {' or '.join(f'`{candidate}`' for candidate in tensors)}"
+                )
+                raise ProjectError(message, None, "name the tensor in a manifest.json")
             if tensors:
                 return tensors[0]
         return None
 
     def is_inside(self, name: str) -> bool:
         """Whether the name is of a tensor inside a fused node."""
-        return any(folded(each) in self.inside for each in label(name).names)
+        return any(folded(alias) in self.inside for alias in label(name).names)
 
     def cut(self, name: str) -> str | None:
         """The only tensor whose name begins so, if the file's name may be truncated."""
-        if len(name) < CUT:
+        if len(name) < MAX_WHOLE_NAME_CHARACTERS:
             return None
         begin = folded(name)
-        tensors = [each for each in self.program.tensors if folded(each).startswith(begin)]
+        tensors = [tensor for tensor in self.program.tensors if folded(tensor).startswith(begin)]
         return tensors[0] if len(tensors) == 1 else None
 
 
@@ -106,7 +108,7 @@ def matched(
     name, and if no file matches."""
     by_tensor, others = defaultdict[str, list[Match]](list), list[str]()
     files = list(files)
-    shared = os.path.commonpath([os.path.dirname(each.name) for each in files]) if files else ""
+    shared = os.path.commonpath([os.path.dirname(entry.name) for entry in files]) if files else ""
     for file in files:
         label_ = label(file.name)
         below = file.name[len(shared) :].lstrip("/")
@@ -118,7 +120,7 @@ def matched(
             by_tensor[tensor].append(Match(file, label_, description, tensor))
     if not by_tensor:
         raise ProjectError("no file name matches a tensor", str(folder), _nearest(others, names))
-    return [_only(each) for each in by_tensor.values()], others
+    return [_only(group) for group in by_tensor.values()], others
 
 
 def _own_names(step: Instruction) -> Iterator[str]:
@@ -154,15 +156,15 @@ def _tensor(
 
 def _plainer(names: Iterable[str]) -> Iterator[str]:
     """Names without a number in front or an index behind."""
-    return (_MORE.sub("", name) for name in names)
+    return (_AFFIXES.sub("", name) for name in names)
 
 
 def _only(matches: Sequence[Match]) -> Match:
-    first, *others = sorted(matches, key=lambda each: each.label.rank)
+    first, *others = sorted(matches, key=lambda match: match.label.rank)
     if others and others[0].label.rank == first.label.rank:
-        both = f"{first.file.display_name} and {others[0].file.display_name}"
-        what = f"two files for `{first.tensor}`: {both}"
-        raise ProjectError(what, str(first.file.path), "leave one of them in the folder")
+        names = f"{first.file.display_name} and {others[0].file.display_name}"
+        message = f"two files for `{first.tensor}`: {names}"
+        raise ProjectError(message, str(first.file.path), "leave one of them in the folder")
     return first
 
 

@@ -76,7 +76,9 @@ def _read(groups: dict[str, str | None], name: str) -> Label:
     if index is not None and not role:
         role = "output"
     role = {"in": "input", "out": "output"}.get(role, role)
-    names_ = tuple(each.removesuffix(".data") for each in names if each is not None)
+    names_ = tuple(
+        tensor_name.removesuffix(".data") for tensor_name in names if tensor_name is not None
+    )
     rank = 2 if groups.get("side") == "input" else 1 if groups.get("side") else 0
     if rank == 2:
         names_ = names_[:1]  # the node is the tensor's reader
@@ -87,11 +89,11 @@ def _read(groups: dict[str, str | None], name: str) -> Label:
 def _tail(name: str) -> Label:
     """Shape and type at the end of the name, in either order; both the part before and the whole
     are names."""
-    both = rf"(?P<name>.+?)[_.-](?P<dims>{_DIMS})[_.-](?P<type>{_TYPE})"
-    turned = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})[_.-](?P<dims>{_DIMS})"
+    dims_then_type = rf"(?P<name>.+?)[_.-](?P<dims>{_DIMS})[_.-](?P<type>{_TYPE})"
+    type_then_dims = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})[_.-](?P<dims>{_DIMS})"
     dims = r"(?P<name>.+?)[_.-](?P<dims>\d+(?:x\d+)+)"
     kind = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})"
-    for pattern in (both, turned, dims, kind):
+    for pattern in (dims_then_type, type_then_dims, dims, kind):
         match = re.fullmatch(pattern, name)
         if match is not None:
             groups = match.groupdict()

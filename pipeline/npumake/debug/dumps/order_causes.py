@@ -19,14 +19,14 @@ MIN_ROW_ELEMENTS = 32  # fewer elements do not show padded rows
 
 def layout(evidence: Evidence) -> LikelyCause | None:
     """The memory order of the axes differs from the file's shape or the rest of the dump."""
-    rank = evidence.ours.ndim
+    rank = evidence.computed.ndim
     if not 2 <= rank <= MAX_RANK:
         return None
-    ours, theirs = evidence.in_file
+    computed, dumped = evidence.in_file
     best: tuple[float, str] = (0.0, "")
-    for words, flat in _laid_out(evidence.ours):
-        if not np.array_equal(flat, ours):
-            best = max(best, (explained(ours, theirs, flat), words), key=lambda each: each[0])
+    for words, flat in _laid_out(evidence.computed):
+        if not np.array_equal(flat, computed):
+            best = max(best, (explained(computed, dumped, flat), words), key=lambda entry: entry[0])
     score, words = best
     letters = _letters(evidence.reading.order)
     return LikelyCause(
@@ -39,11 +39,13 @@ def layout(evidence: Evidence) -> LikelyCause | None:
 
 def turned(evidence: Evidence) -> LikelyCause | None:
     """Upside down, or left to right."""
-    rank = evidence.ours.ndim
+    rank = evidence.computed.ndim
     if rank < 3:
         return None
     axes = {"top to bottom": rank - 2, "left to right": rank - 1}
-    scores = {words: evidence.score(np.flip(evidence.ours, axis)) for words, axis in axes.items()}
+    scores = {
+        words: evidence.score(np.flip(evidence.computed, axis)) for words, axis in axes.items()
+    }
     words = max(scores, key=scores.__getitem__)
     return LikelyCause(
         "layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words}
@@ -53,14 +55,17 @@ def turned(evidence: Evidence) -> LikelyCause | None:
 def channel_order(evidence: Evidence) -> LikelyCause | None:
     """The channels are in another order, such as BGR for RGB."""
     axis = evidence.channel_axis
-    count = evidence.ours.shape[axis] if evidence.ours.ndim else 1
+    count = evidence.computed.shape[axis] if evidence.computed.ndim else 1
     if count < 2:
         return None
     order = np.arange(count)[::-1]
-    score = evidence.score(np.take(evidence.ours, order, axis))
+    score = evidence.score(np.take(evidence.computed, order, axis))
     words = "reversed (RGB and BGR)" if count == 3 else "reversed"
     match = _matching(evidence, axis)
-    if match is not None and (other := evidence.score(np.take(evidence.ours, match, axis))) > score:
+    if (
+        match is not None
+        and (other := evidence.score(np.take(evidence.computed, match, axis))) > score
+    ):
         turn = int(match[0])
         rolled = np.array_equal(match, (np.arange(count) + turn) % count)
         score, order = other, match
@@ -79,18 +84,18 @@ def channel_order(evidence: Evidence) -> LikelyCause | None:
 
 def shifted(evidence: Evidence) -> LikelyCause | None:
     """The picture is shifted by a pixel or two, as with padding on the other side."""
-    if evidence.ours.ndim != 4 or min(evidence.ours.shape[2:]) < 4:
+    if evidence.computed.ndim != 4 or min(evidence.computed.shape[2:]) < 4:
         return None
     best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
     for dy, dx in product(range(-2, 3), repeat=2):
         if dy or dx:
             a, b = (
                 _window(x, dy * way, dx * way)
-                for x, way in ((evidence.ours, 1), (evidence.theirs, -1))
+                for x, way in ((evidence.computed, 1), (evidence.dumped, -1))
             )
             best = max(best, (float((np.abs(a - b) <= 1.0).mean()), (dy, dx)))
     share, (dy, dx) = best
-    if np.abs(evidence.ours - evidence.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
+    if np.abs(evidence.computed - evidence.dumped <= 1.0).mean() > share - 0.2 and share < 0.99:
         return None
     place = f"{dy:+d} rows and {dx:+d} columns"
     words = f"padding: the picture is shifted by {place}, as with padding on the other side"
@@ -101,33 +106,35 @@ def shifted(evidence: Evidence) -> LikelyCause | None:
 
 def stride(evidence: Evidence) -> LikelyCause | None:
     """Rows are padded in the board's memory, but were dumped as if they were not."""
-    ours, theirs = evidence.in_file
-    dims = [evidence.ours.shape[axis] for axis in evidence.reading.order]
+    computed, dumped = evidence.in_file
+    dims = [evidence.computed.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
     for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
         for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
-            places = (np.arange(ours.size) // row) * length + np.arange(ours.size) % row
-            inside = places < ours.size
+            places = (np.arange(computed.size) // row) * length + np.arange(computed.size) % row
+            inside = places < computed.size
             if row >= MIN_ELEMENTS and inside.sum() >= max(MIN_ROW_ELEMENTS, 2 * row):
-                same = float((np.abs(theirs[places[inside]] - ours[inside]) <= 1.0).mean())
-                best = max(best, (same, row, length))
+                equal_share = float(
+                    (np.abs(dumped[places[inside]] - computed[inside]) <= 1.0).mean()
+                )
+                best = max(best, (equal_share, row, length))
     share, row, length = best
-    before = float((np.abs(theirs - ours) <= 1.0).mean())
+    before = float((np.abs(dumped - computed) <= 1.0).mean())
     score = (share - before) / (1.0 - before) if share > 0.98 and before < 1.0 else 0.0
     words = f"padding: rows of {row} values lie {length} apart in memory"
     return LikelyCause("padding", score, words, {"row": row, "stride": length})
 
 
-def _laid_out(ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _laid_out(computed: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Every axis order, flat, and channels in blocks."""
-    for order in permutations(range(ours.ndim)):
-        yield _letters(order), ours.transpose(order).ravel()
-    if ours.ndim != 4:
+    for order in permutations(range(computed.ndim)):
+        yield _letters(order), computed.transpose(order).ravel()
+    if computed.ndim != 4:
         return
-    n, c, h, w = ours.shape
+    n, c, h, w = computed.shape
     for block in BLOCKS:
         if c % block == 0 and c > block:
-            blocked = ours.reshape(n, c // block, block, h, w).transpose(0, 1, 3, 4, 2)
+            blocked = computed.reshape(n, c // block, block, h, w).transpose(0, 1, 3, 4, 2)
             yield f"NC{block}HW{block}", blocked.ravel()
 
 
@@ -138,16 +145,17 @@ def _letters(order: Sequence[int]) -> str:
 
 def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
     """For each of their channels the equal one of ours; None unless it is a permutation."""
-    ours, theirs = (
-        np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (evidence.ours, evidence.theirs)
+    computed, dumped = (
+        np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+        for x in (evidence.computed, evidence.dumped)
     )
-    if ours.shape[1] < MIN_ELEMENTS:
+    if computed.shape[1] < MIN_ELEMENTS:
         return None
     channels: dict[bytes, list[int]] = {}
-    for index, row in enumerate(np.rint(ours)):
+    for index, row in enumerate(np.rint(computed)):
         channels.setdefault(row.tobytes(), []).append(index)
-    candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(theirs)]
-    order = np.array([each.pop(0) if len(each) > 1 else each[0] for each in candidates])
+    candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(dumped)]
+    order = np.array([axes.pop(0) if len(axes) > 1 else axes[0] for axes in candidates])
     return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
 
 

@@ -22,8 +22,8 @@ from npumake.errors import ProjectError
 
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)  # elements that rows are padded to
 CODES, REAL, SHIFTED, FLOATS, GRID = "codes", "real", "shifted codes", "codes in floats", "own grid"
-LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # axes of our channels first order
-FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # axes of our channels last order
+TO_CHANNELS_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # by rank; axes of NCHW
+TO_CHANNELS_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # by rank; axes of NHWC
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
     Raises ProjectError for a damaged file, and for one that does not fit the tensor's size.
     """
     ways = [
-        DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
+        DumpReading(_back(values, order, tensor.shape), order, form, raw, stride)
         for raw, stride in _arrays(match, tensor)
         for order, permuted in _axis_orders(raw, tensor.shape, match.described)
-        for laid, form in _forms(permuted, tensor, match.described)
+        for values, form in _forms(permuted, tensor, match.described)
     ]
     if not ways:
         raise ProjectError(_misfit(match, tensor), str(match.file.path), _needed(tensor))
@@ -88,7 +88,7 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
 
 def orders(rank: int) -> list[tuple[int, ...]]:
     """The axis orders that runtimes use: as ours, channels last, channels first."""
-    candidates = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
+    candidates = [tuple(range(rank)), TO_CHANNELS_LAST.get(rank), TO_CHANNELS_FIRST.get(rank)]
     return list(dict.fromkeys(order for order in candidates if order is not None))
 
 
@@ -120,7 +120,7 @@ def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
     types = [np.dtype(dtype_name)] if dtype_name else _types(tensor)
     shape = _shape(match)
     is_exact = False
-    for dtype in (each for each in types if len(data) == count * each.itemsize):
+    for dtype in (candidate for candidate in types if len(data) == count * candidate.itemsize):
         flat = np.frombuffer(data, dtype.newbyteorder("<"))
         if dtype_name or _is_plausible(flat):
             is_exact |= bool(dtype_name) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
@@ -169,7 +169,11 @@ def _axis_orders(
     layout = described.layout if described else None
     allowed = orders(rank)
     if layout is not None and len(layout) == rank:
-        allowed = [tuple(range(rank)) if layout[1] == "C" else LAST.get(rank, tuple(range(rank)))]
+        allowed = [
+            tuple(range(rank))
+            if layout[1] == "C"
+            else TO_CHANNELS_LAST.get(rank, tuple(range(rank)))
+        ]
     flat = raw.ndim <= 1 < rank
     fits = [o for o in allowed if flat or _squeezed(_permuted(shape, o)) == _squeezed(raw.shape)]
     if not fits:
@@ -211,7 +215,7 @@ def _forms(
         yield values / scale + zero, REAL
         if np.isfinite(values).all() and (values == np.rint(values)).all():
             yield values, FLOATS
-    elif grid is not None and described is not None and not _same(described, tensor):
+    elif grid is not None and described is not None and not _matches(described, tensor):
         yield (values - described.zero_point) * grid / scale + zero, GRID
     elif raw.dtype.itemsize == own.itemsize < 4 and raw.dtype.kind != own.kind:
         half = 1 << (8 * own.itemsize - 1)
@@ -220,14 +224,14 @@ def _forms(
         yield values, CODES
 
 
-def _same(described: TensorDescription, tensor: Tensor) -> bool:
+def _matches(described: TensorDescription, tensor: Tensor) -> bool:
     return described.zero_point == tensor.zero_point and math.isclose(
         described.scale or 0.0, tensor.scale or 0.0, rel_tol=1e-4
     )
 
 
-def _back(laid: np.ndarray, order: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:
-    return np.ascontiguousarray(laid.transpose(np.argsort(order))).reshape(shape)
+def _back(values: np.ndarray, order: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(shape)
 
 
 def _shape(match: Match) -> tuple[int, ...] | None:

@@ -20,8 +20,8 @@ def described_grid(evidence: Evidence) -> LikelyCause | None:
     if evidence.reading.form != GRID:
         return None
     raw = np.asarray(evidence.reading.raw, np.float64)
-    laid = raw.ravel()
-    score = 1.0 - float((np.abs(laid - evidence.in_file[0]) > 0.5).mean())
+    flat = raw.ravel()
+    score = 1.0 - float((np.abs(flat - evidence.in_file[0]) > 0.5).mean())
     own = f"{evidence.grid.scale:.6g} and zero point {evidence.zero}"
     return LikelyCause(
         "scale",
@@ -31,14 +31,14 @@ def described_grid(evidence: Evidence) -> LikelyCause | None:
 
 
 def zero_point(evidence: Evidence) -> LikelyCause | None:
-    apart = (evidence.theirs - evidence.ours)[evidence.free]
+    apart = (evidence.dumped - evidence.computed)[evidence.free]
     if not apart.size:
         return None
     shift = float(np.median(apart))
     shift = shift if evidence.reading.is_real else float(np.rint(shift))
     if abs(shift) < 0.5:
         return None
-    score = evidence.score_of_grid(evidence.clipped(evidence.ours + shift))
+    score = evidence.score_of_grid(evidence.clipped(evidence.computed + shift))
     words = f"zero point: every code is {shift:+.6g}"
     if evidence.is_float:
         return LikelyCause(
@@ -60,7 +60,9 @@ def half_range(evidence: Evidence) -> LikelyCause | None:
         return None
     half = 1 << (evidence.bits - 1)
     middle = half if np.dtype(evidence.grid.dtype).kind == "u" else 0
-    turned = np.where(evidence.ours >= middle, evidence.ours - half, evidence.ours + half)
+    turned = np.where(
+        evidence.computed >= middle, evidence.computed - half, evidence.computed + half
+    )
     words = f"zero point: every code is {half} away: unsigned codes are read as signed ones"
     return LikelyCause("zero_point", evidence.score(turned), words, {"shift": half})
 
@@ -71,9 +73,9 @@ def sign(evidence: Evidence) -> LikelyCause | None:
         return None
     half, full = 1 << (evidence.bits - 1), 1 << evidence.bits
     signed = np.dtype(evidence.grid.dtype).kind == "i"
-    wrapped = np.where(evidence.ours < 0, evidence.ours + full, evidence.ours)
+    wrapped = np.where(evidence.computed < 0, evidence.computed + full, evidence.computed)
     if not signed:
-        wrapped = np.where(evidence.ours >= half, evidence.ours - full, evidence.ours)
+        wrapped = np.where(evidence.computed >= half, evidence.computed - full, evidence.computed)
     moved = 0 if evidence.reading.form == CODES else (-half if signed else half)
     score = evidence.score(wrapped + moved)
     kind = (
@@ -86,10 +88,12 @@ def sign(evidence: Evidence) -> LikelyCause | None:
 
 def scale(evidence: Evidence) -> LikelyCause | None:
     """t - z = k (o - z), with one factor k."""
-    factor = _ratio(evidence.ours - evidence.zero, evidence.theirs - evidence.zero, evidence.free)
+    factor = _ratio(
+        evidence.computed - evidence.zero, evidence.dumped - evidence.zero, evidence.free
+    )
     if factor is None or abs(factor - 1.0) * _reach(evidence) < 1.0:
         return None
-    predicted = evidence.clipped(evidence.zero + factor * (evidence.ours - evidence.zero))
+    predicted = evidence.clipped(evidence.zero + factor * (evidence.computed - evidence.zero))
     tolerance = min(0.5 + 0.5 * abs(factor), MIN_CODES)  # our rounding error, scaled
     words = f"scale: every value is {factor:.5g} times ours{_named(factor, evidence)}"
     return LikelyCause(
@@ -99,7 +103,7 @@ def scale(evidence: Evidence) -> LikelyCause | None:
 
 def other_grid(evidence: Evidence) -> LikelyCause | None:
     """t = k o + b: another scale and another zero point."""
-    x, y = evidence.ours[evidence.free], evidence.theirs[evidence.free]
+    x, y = evidence.computed[evidence.free], evidence.dumped[evidence.free]
     if x.size < MIN_ELEMENTS or np.ptp(x) < MIN_CODES:
         return None
     for _ in range(3):
@@ -110,7 +114,7 @@ def other_grid(evidence: Evidence) -> LikelyCause | None:
         x, y = x[near], y[near]
     if abs(factor - 1.0) * _reach(evidence) < 1.0:
         return None
-    predicted = evidence.clipped(factor * evidence.ours + offset)
+    predicted = evidence.clipped(factor * evidence.computed + offset)
     score = 0.98 * evidence.score_of_grid(predicted, min(0.5 + 0.5 * abs(factor), MIN_CODES))
     moved = offset - evidence.zero * (1.0 - factor)
     words = (
@@ -121,16 +125,16 @@ def other_grid(evidence: Evidence) -> LikelyCause | None:
 
 def channel_scales(evidence: Evidence) -> LikelyCause | None:
     """One factor per channel: weights are per-channel here and per-tensor there."""
-    ours, theirs, free = (
-        _by_channel(x, evidence) for x in (evidence.ours, evidence.theirs, evidence.free)
+    computed, dumped, free = (
+        _by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
     )
-    rows = zip(ours, theirs, free, strict=True)
+    rows = zip(computed, dumped, free, strict=True)
     ratios = [_ratio(a - evidence.zero, b - evidence.zero, c) for a, b, c in rows]
     known_ratios = [factor for factor in ratios if factor is not None]
     if len(known_ratios) < 2 or max(known_ratios) - min(known_ratios) < 0.02:
         return None
     factors = np.array([1.0 if factor is None else factor for factor in ratios])
-    predicted = evidence.zero + factors[:, None] * (ours - evidence.zero)
+    predicted = evidence.zero + factors[:, None] * (computed - evidence.zero)
     tolerance = min(0.5 + 0.5 * max(map(abs, known_ratios)), MIN_CODES)
     score = 0.95 * evidence.score(_back(evidence.clipped(predicted), evidence), tolerance)
     span = f"{min(known_ratios):.4g} to {max(known_ratios):.4g}"
@@ -142,16 +146,16 @@ def channel_scales(evidence: Evidence) -> LikelyCause | None:
 
 def bias(evidence: Evidence) -> LikelyCause | None:
     """One offset per channel."""
-    ours, theirs, free = (
-        _by_channel(x, evidence) for x in (evidence.ours, evidence.theirs, evidence.free)
+    computed, dumped, free = (
+        _by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
     )
-    if len(ours) < 2 or ours.shape[1] < MIN_ELEMENTS:
+    if len(computed) < 2 or computed.shape[1] < MIN_ELEMENTS:
         return None
-    rows = zip(theirs - ours, free, strict=True)
+    rows = zip(dumped - computed, free, strict=True)
     offsets = np.array([float(np.median(d[f] if f.sum() >= MIN_ELEMENTS else d)) for d, f in rows])
     if np.ptp(offsets) < 1.0:
         return None
-    predicted = _back(evidence.clipped(ours + offsets[:, None]), evidence)
+    predicted = _back(evidence.clipped(computed + offsets[:, None]), evidence)
     low, high = float(offsets.min()), float(offsets.max())
     words = f"bias: each channel is a constant away, {low:+.4g} to {high:+.4g} codes"
     return LikelyCause(
@@ -164,24 +168,24 @@ def bias(evidence: Evidence) -> LikelyCause | None:
 
 def clipped(evidence: Evidence) -> LikelyCause | None:
     """Theirs are clipped to a smaller range than ours."""
-    low, high = (float(end(evidence.theirs)) for end in (np.min, np.max))
+    low, high = (float(end(evidence.dumped)) for end in (np.min, np.max))
     if not (np.isfinite((low, high)).all() and low < high):
         return None
-    if evidence.ours.max() <= high + 0.5 and evidence.ours.min() >= low - 0.5:
+    if evidence.computed.max() <= high + 0.5 and evidence.computed.min() >= low - 0.5:
         return None
-    if not (np.abs(evidence.theirs - evidence.ours) <= 0.5).any():
+    if not (np.abs(evidence.dumped - evidence.computed) <= 0.5).any():
         return None  # two limits explain any two values, so values between must agree
-    score = evidence.score(np.clip(evidence.ours, low, high))
+    score = evidence.score(np.clip(evidence.computed, low, high))
     ends = [
         f"{_real(end, evidence)} where ours reaches {_real(reach, evidence)}"
         for end, reach, beyond in (
-            (high, float(evidence.ours.max()), evidence.ours.max() > high + 0.5),
-            (low, float(evidence.ours.min()), evidence.ours.min() < low - 0.5),
+            (high, float(evidence.computed.max()), evidence.computed.max() > high + 0.5),
+            (low, float(evidence.computed.min()), evidence.computed.min() < low - 0.5),
         )
         if beyond
     ]
     words = f"clipped at {' and at '.join(ends)}"
-    if low == evidence.zero and evidence.ours.min() < low:
+    if low == evidence.zero and evidence.computed.min() < low:
         words += ", as a Relu does"
     return LikelyCause("clipped", score, words, {"low": low, "high": high})
 
@@ -190,13 +194,13 @@ def activation(evidence: Evidence) -> LikelyCause | None:
     """Ours is theirs, clamped: theirs lacks the node's fused activation."""
     attributes = {} if evidence.step is None else evidence.step.attributes
     low, high = attributes.get("low"), attributes.get("high")
-    if low is None or high is None or np.isnan(evidence.theirs).any():
+    if low is None or high is None or np.isnan(evidence.dumped).any():
         return None
-    beyond = (evidence.theirs < low - 0.5) | (evidence.theirs > high + 0.5)
+    beyond = (evidence.dumped < low - 0.5) | (evidence.dumped > high + 0.5)
     if not beyond.any():
         return None
-    apart = np.abs(evidence.theirs - evidence.ours) > 0.5
-    left = np.abs(np.clip(evidence.theirs, low, high) - evidence.ours) > 0.5
+    apart = np.abs(evidence.dumped - evidence.computed) > 0.5
+    left = np.abs(np.clip(evidence.dumped, low, high) - evidence.computed) > 0.5
     score = 1.0 - left.sum() / max(apart.sum(), 1)
     words = f"activation: missing: {beyond.mean():.1%} lie beyond the node's clamp, {low} to {high}"
     return LikelyCause("activation", float(score), words, {"low": low, "high": high})
@@ -204,7 +208,7 @@ def activation(evidence: Evidence) -> LikelyCause | None:
 
 def rounding(evidence: Evidence) -> LikelyCause | None:
     """Every element differs by at most one code."""
-    apart = evidence.theirs - evidence.ours
+    apart = evidence.dumped - evidence.computed
     if not (np.abs(apart) <= 1.0 + REAL_CODES).all():
         return None
     share = float((np.abs(apart) > 0.5).mean())
@@ -216,14 +220,19 @@ def rounding(evidence: Evidence) -> LikelyCause | None:
 
 def some_channels(evidence: Evidence) -> LikelyCause | None:
     """A few channels differ; the others agree."""
-    ours, theirs = _by_channel(evidence.ours, evidence), _by_channel(evidence.theirs, evidence)
-    share = (~(np.abs(theirs - ours) <= 1.0)).mean(axis=1)
+    computed, dumped = (
+        _by_channel(evidence.computed, evidence),
+        _by_channel(evidence.dumped, evidence),
+    )
+    share = (~(np.abs(dumped - computed) <= 1.0)).mean(axis=1)
     wrong = np.flatnonzero(share > 0.0)
-    if len(ours) < 4 or not 0 < len(wrong) <= len(ours) // 2:
+    if len(computed) < 4 or not 0 < len(wrong) <= len(computed) // 2:
         return None
     names = ", ".join(map(str, wrong[:8])) + (" and more" if len(wrong) > 8 else "")
-    words = f"weights: channels {names} differ, the other {len(ours) - len(wrong)} agree"
-    return LikelyCause("weights", 0.7, words, {"channels": [int(each) for each in wrong[:64]]})
+    words = f"weights: channels {names} differ, the other {len(computed) - len(wrong)} agree"
+    return LikelyCause(
+        "weights", 0.7, words, {"channels": [int(channel) for channel in wrong[:64]]}
+    )
 
 
 def _ratio(x: np.ndarray, y: np.ndarray, free: np.ndarray) -> float | None:
@@ -239,7 +248,7 @@ def _ratio(x: np.ndarray, y: np.ndarray, free: np.ndarray) -> float | None:
 
 
 def _reach(evidence: Evidence) -> float:
-    return float(np.abs(evidence.ours - evidence.zero).max(initial=0.0))
+    return float(np.abs(evidence.computed - evidence.zero).max(initial=0.0))
 
 
 def _named(factor: float, evidence: Evidence) -> str:
@@ -268,7 +277,7 @@ def _by_channel(values: np.ndarray, evidence: Evidence) -> np.ndarray:
 
 def _back(rows: np.ndarray, evidence: Evidence) -> np.ndarray:
     """The inverse of _by_channel."""
-    shape = evidence.ours.shape
+    shape = evidence.computed.shape
     moved = [
         shape[evidence.channel_axis],
         *(n for a, n in enumerate(shape) if a != evidence.channel_axis),

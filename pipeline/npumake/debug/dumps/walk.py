@@ -14,7 +14,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.debug.dumps.conventions import Conventions
-from npumake.debug.dumps.difference import BOUND, CodeDifference, difference
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, CodeDifference, difference
 from npumake.debug.dumps.reading import DumpReading
 from npumake.engine.reference import ReferenceSession
 
@@ -42,12 +42,12 @@ class DumpRow:
 
 @dataclass
 class DumpWalk:
-    """One pass over the program. `ours` are our values, `board_values` those that later nodes
+    """One pass over the program. `computed` are our values, `board_values` those that later nodes
     read."""
 
     program: Program
     session: ReferenceSession
-    ours: Values
+    computed: Values
     dump: Mapping[str, Sequence[DumpReading]]
     conventions: Conventions
     board_values: dict[str, np.ndarray] = field(default_factory=dict)
@@ -59,17 +59,21 @@ class DumpWalk:
 
     def rows(self) -> Iterator[DumpRow]:
         for name in self.program.inputs:
-            self.board_values[name], self.depth[name], self.between[name] = self.ours[name], 0, ()
+            self.board_values[name], self.depth[name], self.between[name] = (
+                self.computed[name],
+                0,
+                (),
+            )
             if name in self.dump:
-                yield self._compared(name, None, self.ours[name], 0, ())
+                yield self._compared(name, None, self.computed[name], 0, ())
         for step in self.program.instructions:
             yield from self._stepped(step)
 
     def _stepped(self, step: Instruction) -> Iterator[DumpRow]:
-        same = all(self.board_values[name] is self.ours[name] for name in step.inputs)
+        unchanged = all(self.board_values[name] is self.computed[name] for name in step.inputs)
         read = [self.board_values[name] for name in step.inputs]
-        own = [self.ours[name] for name in step.outputs]
-        outputs = own if same else self.session.execute(step, read)
+        own = [self.computed[name] for name in step.outputs]
+        outputs = own if unchanged else self.session.execute(step, read)
         depth = max((self.depth[name] for name in step.inputs), default=0)
         before = dict.fromkeys(node for name in step.inputs for node in self.between[name])
         for name, values in zip(step.outputs, outputs, strict=True):
@@ -89,11 +93,11 @@ class DumpWalk:
         between: tuple[str, ...],
     ) -> DumpRow:
         grid = self.program.tensors[name]
-        bound = BOUND + (min(depth, MAX_DEPTH) if self.deviates else 0)
-        reading = self._read(name, (expected, self.ours[name]), grid)
+        bound = MAX_CODE_DIFFERENCE + (min(depth, MAX_DEPTH) if self.deviates else 0)
+        reading = self._read(name, (expected, self.computed[name]), grid)
         own, local = (
-            difference(each.astype(np.float64), reading.codes, grid)
-            for each in (self.ours[name], expected)
+            difference(values.astype(np.float64), reading.codes, grid)
+            for values in (self.computed[name], expected)
         )
         status, code_difference = _status(own, local, bound)
         if not self.conventions.holds(name, reading):
@@ -101,7 +105,7 @@ class DumpWalk:
         self._observe(name, code_difference, status)
         self.expected[name] = expected
         self.board_values[name] = (
-            self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
+            self.computed[name] if status == EQUAL else as_values(reading.codes, grid)
         )
         self.depth[name], self.between[name] = 0, ()
         if status in (EQUAL, FOLLOWS):  # its values are not needed again
@@ -119,12 +123,14 @@ class DumpWalk:
             self.deviates = (self.deviates and not is_first) or code_difference.worst > 0.5
             self.compared = True
 
-    def _read(self, name: str, ours: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
+    def _read(self, name: str, computed: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
         """The reading that agrees; else the likeliest one by the dump's conventions."""
-        floats = [each.astype(np.float64) for each in ours]
+        floats = [values.astype(np.float64) for values in computed]
         ways = self.conventions.sorted(name, self.dump[name])
         for way in ways:
-            if any(difference(each, way.codes, grid).within(BOUND) for each in floats):
+            if any(
+                difference(values, way.codes, grid).within(MAX_CODE_DIFFERENCE) for values in floats
+            ):
                 return way
         return ways[0]
 

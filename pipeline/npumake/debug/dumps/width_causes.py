@@ -29,14 +29,14 @@ def width(evidence: Evidence) -> LikelyCause | None:
 
 def high_byte(evidence: Evidence) -> LikelyCause | None:
     """Only the high bits, as values of the narrow type."""
-    if evidence.is_float or _spread(evidence.ours) < 4 * _spread(evidence.theirs):
+    if evidence.is_float or _spread(evidence.computed) < 4 * _spread(evidence.dumped):
         return None
     for step in _narrowings(evidence.bits):
-        apart = np.abs(evidence.theirs * step - evidence.ours)
+        apart = np.abs(evidence.dumped * step - evidence.computed)
         share = float((apart <= step).mean())
         if (
             share > MIN_SHARE
-            and float(np.log2(step)) * np.unique(evidence.theirs).size > MIN_BITS_OF_EVIDENCE / 2
+            and float(np.log2(step)) * np.unique(evidence.dumped).size > MIN_BITS_OF_EVIDENCE / 2
         ):
             width_left = f"{evidence.bits // 2} bits of {evidence.bits} are left"
             words = f"width: the values are ours divided by {step:.6g}: {width_left}"
@@ -49,7 +49,7 @@ def low_byte(evidence: Evidence) -> LikelyCause | None:
     if evidence.is_float or evidence.reading.form not in (CODES, REAL):
         return None
     half = 1 << (evidence.bits // 2)
-    whole = np.rint(evidence.ours)
+    whole = np.rint(evidence.computed)
     low = np.mod(whole, half)
     forms = {
         "the lower half of the bits": low,
@@ -74,11 +74,11 @@ def byte_order(evidence: Evidence) -> LikelyCause | None:
     )
     if evidence.reading.form == REAL:
         swapped = swapped / (evidence.grid.scale or 1.0) + evidence.zero
-    ours, theirs = evidence.in_file
-    if swapped.size != ours.size:
+    computed, dumped = evidence.in_file
+    if swapped.size != computed.size:
         return None
     with np.errstate(invalid="ignore"):
-        apart, left = (np.abs(each - ours) for each in (theirs, swapped))
+        apart, left = (np.abs(values - computed) for values in (dumped, swapped))
     score = 1.0 - float((~(left <= 1.0)).sum()) / max(int((~(apart <= 1.0)).sum()), 1)
     return LikelyCause(
         "byte_order",
@@ -90,24 +90,26 @@ def byte_order(evidence: Evidence) -> LikelyCause | None:
 
 def not_written(evidence: Evidence) -> LikelyCause | None:
     """NaN, one constant value, or an unwritten end of the buffer."""
-    nan = float((~np.isfinite(evidence.theirs)).mean())
+    nan = float((~np.isfinite(evidence.dumped)).mean())
     if nan:
         return LikelyCause(
             "uninitialized", 1.0, f"uninitialized: {nan:.1%} are NaN or infinite", {"share": nan}
         )
-    ours, theirs = evidence.in_file
-    if np.ptp(theirs) == 0.0 and np.ptp(ours) > 0.0:
-        words = f"uninitialized: every value is {theirs[0]:.6g}"
-        return LikelyCause("uninitialized", 1.0, words, {"value": float(theirs[0])})
-    same = theirs == theirs[-1]
-    written = int(theirs.size - np.argmin(same[::-1]))
-    rest = ours[written:]
+    computed, dumped = evidence.in_file
+    if np.ptp(dumped) == 0.0 and np.ptp(computed) > 0.0:
+        words = f"uninitialized: every value is {dumped[0]:.6g}"
+        return LikelyCause("uninitialized", 1.0, words, {"value": float(dumped[0])})
+    is_constant = dumped == dumped[-1]
+    written = int(dumped.size - np.argmin(is_constant[::-1]))
+    rest = computed[written:]
     if (
-        written < 0.95 * theirs.size
+        written < 0.95 * dumped.size
         and np.ptp(rest) > 0.0
-        and (np.abs(ours - theirs)[:written] <= 1.0).mean() > MIN_SHARE
+        and (np.abs(computed - dumped)[:written] <= 1.0).mean() > MIN_SHARE
     ):
-        words = f"uninitialized: ours up to element {written} of {ours.size}, then {theirs[-1]:.6g}"
+        words = (
+            f"uninitialized: ours up to element {written} of {computed.size}, then {dumped[-1]:.6g}"
+        )
         return LikelyCause("uninitialized", 1.0, words, {"written": written})
     return None
 
@@ -130,12 +132,12 @@ def _on_grid(evidence: Evidence, step: float, anchor: int) -> float | None:
     """The share of elements within a step of ours, if all of theirs are multiples of the step and
     ours are not; None if that may be chance."""
     slack = 0.01 if float(step).is_integer() and not evidence.reading.is_real else 0.5
-    theirs, ours = evidence.theirs - anchor, evidence.ours - anchor
+    dumped, computed = evidence.dumped - anchor, evidence.computed - anchor
     low, high = (end - anchor for end in evidence.limits)
-    free = (theirs > low) & (theirs < high)
-    values, counts = np.unique(theirs[free], return_counts=True)
+    free = (dumped > low) & (dumped < high)
+    values, counts = np.unique(dumped[free], return_counts=True)
     spread = int(counts.sum() - counts.max(initial=0))  # without the most frequent value
-    apart = np.abs(theirs - ours) > 0.5
+    apart = np.abs(dumped - computed) > 0.5
     if (
         not apart.any()
         or values.size < 2
@@ -144,9 +146,9 @@ def _on_grid(evidence: Evidence, step: float, anchor: int) -> float | None:
         return None
     on, own = (
         float((np.abs(x - np.rint(x / step) * step) <= slack).mean())
-        for x in (theirs[free], ours[apart])
+        for x in (dumped[free], computed[apart])
     )
-    near = float((np.abs(theirs - ours) <= step).mean())
+    near = float((np.abs(dumped - computed) <= step).mean())
     return near if on >= MIN_SHARE and own < 0.9 and near > 0.98 else None
 
 

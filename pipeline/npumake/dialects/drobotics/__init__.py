@@ -1,1 +1,1 @@
-"""drobotics: the YAML of hb_mapper, the tool of the RDK boards."""
+"""drobotics: the YAML of hb_mapper, the compiler of the RDK boards."""

@@ -1,5 +1,7 @@
-"""Our words → hb_mapper's YAML, and its samples: what the model was trained on, before mean and
-scale, as bare float32 in the layout of the model."""
+"""The native document → hb_mapper's YAML and samples.
+
+Samples are values as in training, before mean and scale: raw float32 in the model's layout.
+"""
 
 from __future__ import annotations
 
@@ -7,79 +9,96 @@ import numpy as np
 
 from npumake.data.input_samples import ModelInput
 from npumake.dialects.drobotics.keys import NORMS
-from npumake.dialects.handover import CommandNames, Handed, HandoverRequest, Tool, renamed, unsaid
+from npumake.dialects.handover import (
+    ClosedTool,
+    CommandNames,
+    HandoverDocument,
+    HandoverRequest,
+    omitted_keys,
+    with_values,
+)
 from npumake.dialects.openexplorer.groups import (
     MODELS,
     SEARCHES,
     calibration_group,
+    carried_keys,
     compiler_group,
     folders,
-    handled,
     input_group,
-    left_out,
+    model_files,
     model_group,
-    named,
     node_info,
     numbers,
+    omissions,
 )
 from npumake.digest import Json
 from npumake.project.sections import Calibration
 
-NORM_TYPES = {asked: name for name, asked in NORMS.items()}
-FLOATS = ("float16", "float32")  # of a whole node: it runs on the CPU
+NORM_TYPES = {steps: name for name, steps in NORMS.items()}
+FLOATS = ("float16", "float32")  # a node of such a type runs on the CPU
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
-COMPILED = (
+COMPILER_KEYS = (
     *("compile_mode", "optimize_level", "core_num", "input_source", "max_time_per_fc"),
     *("jobs", "debug"),
 )
 
 
-def written(request: HandoverRequest) -> Handed:
-    """Raises ProjectError for what hb_mapper has no word for and cannot do without."""
+def render(request: HandoverRequest) -> HandoverDocument:
+    """hb_mapper's YAML. Raises ProjectError for a setting that it needs and cannot express."""
     samples = {**folders(request), **(SAMPLES if request.folders else {})}
-    if request.said is not None:
-        changed = {"model_parameters": named(request), "calibration_parameters": samples}
-        return renamed(request.said, changed)
+    if request.vendor_document is not None:
+        changes = {"model_parameters": model_files(request), "calibration_parameters": samples}
+        return with_values(request.vendor_document, changes)
     document = {
         "model_parameters": {**model_group(request), **node_info(request, on_cpu=FLOATS)},
         "input_parameters": {**input_group(request), **_norms(request), **_layouts(request)},
         "calibration_parameters": calibration_group(request) | samples,
-        "compiler_parameters": compiler_group(request, *COMPILED, hardest="O3"),
+        "compiler_parameters": compiler_group(request, *COMPILER_KEYS, hardest="O3"),
     }
-    quantization = unsaid(request.sections.quantization, *handled(request))
-    return Handed(_without_none(document), (*left_out(request), *_grids(request), *quantization))
+    quantization = omitted_keys(request.sections.quantization, *carried_keys(request))
+    return HandoverDocument(
+        _without_none(document), (*omissions(request), *_grids(request), *quantization)
+    )
 
 
 def _grids(request: HandoverRequest) -> list[str]:
-    """What of `calibration` hb_mapper has no key for."""
-    said, usual = request.calibration, Calibration()
-    found = ["calibration.symmetric: false"] if said.symmetric is False else []
-    if said.method == "kl" and said.bins != usual.bins:
-        found.append(f"calibration.bins: {said.bins}")
-    if said.method == "modelwise" and said.modelwise != usual.modelwise:
-        found.append(f"calibration.modelwise; {SEARCHES}")
-    return found
+    """The settings of `calibration:` for which hb_mapper has no key."""
+    calibration, default = request.calibration, Calibration()
+    lines = ["calibration.symmetric: false"] if calibration.symmetric is False else []
+    if calibration.method == "kl" and calibration.bins != default.bins:
+        lines.append(f"calibration.bins: {calibration.bins}")
+    if calibration.method == "modelwise" and calibration.modelwise != default.modelwise:
+        lines.append(f"calibration.modelwise; {SEARCHES}")
+    return lines
 
 
 def _norms(request: HandoverRequest) -> dict[str, Json]:
-    """One item per input; `None` where it has no such step."""
-    said = [one.section for one in request.inputs.values()]
-    steps = [(np.any(one.mean), np.any(np.not_equal(one.scale, 1))) for one in said]
-    found = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
+    """norm_type, mean_value and scale_value, with one item per input; `None` skips a step."""
+    sections = [model_input.section for model_input in request.inputs.values()]
+    steps = [(np.any(section.mean), np.any(np.not_equal(section.scale, 1))) for section in sections]
+    group = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
     if any(mean for mean, _ in steps):
-        means = zip(said, steps, strict=True)
-        found["mean_value"] = ";".join(numbers(x.mean) if is_[0] else "None" for x, is_ in means)
+        means = (
+            section.mean if used else None
+            for section, (used, _) in zip(sections, steps, strict=True)
+        )
+        group["mean_value"] = ";".join("None" if mean is None else numbers(mean) for mean in means)
     if any(scale for _, scale in steps):
-        scales = zip(said, steps, strict=True)
-        found["scale_value"] = ";".join(numbers(x.scale) if is_[1] else "None" for x, is_ in scales)
-    return found
+        scales = (
+            section.scale if used else None
+            for section, (_, used) in zip(sections, steps, strict=True)
+        )
+        group["scale_value"] = ";".join("None" if s is None else numbers(s) for s in scales)
+    return group
 
 
 def _layouts(request: HandoverRequest) -> dict[str, Json]:
-    said = [one.section for one in request.inputs.values()]
-    if all(one.fed_layout is None for one in said):
+    sections = [model_input.section for model_input in request.inputs.values()]
+    if all(section.fed_layout is None for section in sections):
         return {}
-    return {"input_layout_rt": ";".join(one.fed_layout or one.layout for one in said)}
+    return {
+        "input_layout_rt": ";".join(section.fed_layout or section.layout for section in sections)
+    }
 
 
 def _without_none(document: dict[str, dict[str, Json]]) -> Json:
@@ -89,7 +108,7 @@ def _without_none(document: dict[str, dict[str, Json]]) -> Json:
     }
 
 
-def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
+def _sample(values: np.ndarray, model_input: ModelInput) -> np.ndarray:
     return values.astype("<f4")
 
 
@@ -98,12 +117,12 @@ def _command(files: CommandNames) -> tuple[str, ...]:
     return ("hb_mapper", "makertbin", "--config", HB_MAPPER.config, "--model-type", kind)
 
 
-HB_MAPPER = Tool(
+HB_MAPPER = ClosedTool(
     "hb_mapper",
     "hb_mapper",
     "hb_mapper.yaml",
     MODELS,
-    written,
+    render,
     _command,
     "{prefix}.bin",
     _sample,

@@ -1,6 +1,6 @@
 """The keys of hb_mapper's YAML. Source: the D-Robotics PTQ guide, tables of the five groups.
 
-Every key is read by `dialect.py`, or stands in IGNORED with the reason.
+`dialect.py` reads every key, or IGNORED gives the reason why not.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from npumake.dialects.openexplorer.translation import ONE_METHOD
 from npumake.dialects.vendor_yaml import VendorKey
 
-# The groups that must be there; what the others leave out has a default.
+# The required groups; the keys of the other groups have defaults.
 GROUPS = ("model_parameters", "input_parameters")
 
-# march → (the chip, the board)
+# march → our target
 MARCHES = {"bernoulli2": "rdk-x3", "bayes-e": "rdk-x5", "bayes": "rdk-ultra"}
 
-# input_type_train → the input_type_rt it may be fed
+# input_type_train → the values of input_type_rt that go with it
 LEGAL = {
     "yuv444": ("nv12", "yuv444"),
     "rgb": ("nv12", "yuv444", "rgb", "bgr"),
@@ -23,7 +23,7 @@ LEGAL = {
     "featuremap": ("featuremap",),
 }
 
-# norm_type → (whether it subtracts a mean, whether it multiplies a scale)
+# norm_type → (whether it subtracts a mean, whether it multiplies by a scale)
 NORMS = {
     "no_preprocess": (False, False),
     "data_mean": (True, False),
@@ -90,7 +90,7 @@ KEYS: dict[str, VendorKey] = {
     "compiler_parameters.max_time_per_fc": VendorKey(holds=int, default=0),
     "compiler_parameters.jobs": VendorKey(holds=int),
     "compiler_parameters.advice": VendorKey(holds=float),
-    # Of later releases, which the guide does not list.
+    # Keys of later releases; the guide does not list them.
     "compiler_parameters.balance_factor": VendorKey(holds=int),
     "compiler_parameters.ability_entry": VendorKey(),
     "compiler_parameters.extra_params": VendorKey(holds=dict),
@@ -103,13 +103,13 @@ KEYS: dict[str, VendorKey] = {
     "custom_op.custom_op_dir": VendorKey(),
 }
 
-_COMPILER = "it steers the vendor's compiler, which makes the .bin"
+_COMPILER = "it is an option of the vendor's compiler, which writes the .bin"
 
 IGNORED: dict[str, str] = {
-    "model_parameters.working_dir": "a project's artifacts lie in its out/; "
+    "model_parameters.working_dir": "a project keeps its artifacts in out/; "
     "`npumake hb_mapper makertbin` copies them to the folder",
     "model_parameters.layer_out_dump": "it adds outputs to the .bin; "
-    "the comparison tells of every tensor anyway",
+    "the comparison shows every tensor anyway",
     "model_parameters.debug_mode": "a build keeps the samples in out/samples.npz; "
     "`npumake hb_mapper makertbin` writes calibration_data",
     "model_parameters.log_level": "deprecated; it has no effect",

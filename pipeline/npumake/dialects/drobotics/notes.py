@@ -1,4 +1,4 @@
-"""What a valid YAML of hb_mapper says that has no effect here, or none there either."""
+"""Notes on keys of hb_mapper's YAML that have no effect here, or no effect in hb_mapper either."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ def notes(document: Document) -> tuple[Note, ...]:
 
 
 def _input_notes(vendor: VendorYaml) -> Iterator[Note]:
-    fed = vendor.items(f"{INPUT}.input_type_rt")
+    runtime_types = vendor.items(f"{INPUT}.input_type_rt")
     space, layout = f"{INPUT}.input_space_and_range", f"{INPUT}.input_layout_rt"
-    if "bt601_video" in vendor.items(space) and "nv12" not in fed:
-        what = "`input_space_and_range` is ignored: it is for input_type_rt nv12"
-        yield Note(what, vendor.spot(space).value)
-    if vendor.given(layout) is not None and "nv12" in fed:
-        what = "`input_layout_rt` is ignored for nv12, which has a layout of its own"
-        yield Note(what, vendor.spot(layout).value)
+    if "bt601_video" in vendor.items(space) and "nv12" not in runtime_types:
+        message = "`input_space_and_range` is ignored: it applies to input_type_rt nv12"
+        yield Note(message, vendor.spot(space).value)
+    if vendor.raw_value(layout) is not None and "nv12" in runtime_types:
+        message = "`input_layout_rt` is ignored: nv12 has a fixed layout"
+        yield Note(message, vendor.spot(layout).value)
     kinds = vendor.items(f"{INPUT}.norm_type") or ("no_preprocess",)
     for at, name in enumerate(("mean_value", "scale_value")):
         key = f"{INPUT}.{name}"
         values = vendor.items(key)
         idle = (value for value, kind in zip(values, kinds, strict=False) if not NORMS[kind][at])
         if any(value not in ("", "None") for value in idle):
-            what = f"`{name}` is ignored where `norm_type` does not ask for it"
-            yield Note(what, vendor.spot(key).value)
+            message = f"`{name}` is ignored: this `norm_type` does not use it"
+            yield Note(message, vendor.spot(key).value)
 
 
 def _sample_notes(vendor: VendorYaml) -> Iterator[Note]:
     key, folders = f"{CALIBRATION}.cal_data_type", f"{CALIBRATION}.cal_data_dir"
     kinds = vendor.items(key)
     if vendor.value(f"{CALIBRATION}.preprocess_on") and kinds:
-        what = "`cal_data_type` is ignored: with `preprocess_on` pictures are read"
-        yield Note(what, vendor.spot(key).value)
+        message = "`cal_data_type` is ignored: `preprocess_on` reads image files"
+        yield Note(message, vendor.spot(key).value)
     names = vendor.items(folders)
     for folder, kind in zip(names, kinds if len(kinds) > 1 else kinds * len(names), strict=False):
         if kind == "uint8" and folder.rstrip("/").endswith("_f32"):
-            what = f"`cal_data_type: {kind}` beats the name of `{folder}`"
-            yield Note(what, vendor.spot(key).value)
+            message = f"`cal_data_type: {kind}` overrides the name of `{folder}`"
+            yield Note(message, vendor.spot(key).value)
 
 
 def _default_notes(vendor: VendorYaml) -> Iterator[Note]:
-    """What the guide calls required and has no default for."""
+    """Notes for absent keys that the guide requires and gives no default."""
     level, prefix = f"{COMPILER}.optimize_level", "model_parameters.output_model_file_prefix"
     for key in (level, prefix):
-        if vendor.given(key) is None:
-            what = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
-            yield Note(what, vendor.spot(key).key)
+        if vendor.raw_value(key) is None:
+            message = f"no `{key.partition('.')[2]}`: it is {vendor.text(key)} here"
+            yield Note(message, vendor.spot(key).key)
 
 
 def _type_notes(vendor: VendorYaml) -> Iterator[Note]:
     """The guide has both keys for RDK X5 and RDK Ultra; public files give them to RDK X3 too."""
     for key in NODE_TYPES if is_x3(vendor) else ():
-        if "int16" in str(vendor.given(key)):
-            what = f"int16 of `{key.partition('.')[2]}` is ignored: RDK X3 has none"
-            yield Note(what, vendor.spot(key).value)
+        if "int16" in str(vendor.raw_value(key)):
+            message = f"int16 of `{key.partition('.')[2]}` is ignored: RDK X3 has none"
+            yield Note(message, vendor.spot(key).value)

@@ -1,4 +1,4 @@
-"""What hb_mapper asks of keys together: the limits of a board."""
+"""hb_mapper's rules across keys: the limits of each board."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def check_rules(vendor: VendorYaml) -> None:
         ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
         ("compiler_parameters.jobs", 1, 4096, ()),
     ):
-        if vendor.given(key) is not None:
+        if vendor.raw_value(key) is not None:
             whole(vendor, key, low, high, other)
 
 
 def _check_x3(vendor: VendorYaml) -> None:
     if "int16" in vendor.text("calibration_parameters.optimization"):
         raise vendor.error("calibration_parameters.optimization", "RDK X3 has no int16")
-    fed = vendor.items("input_parameters.input_type_rt")
+    runtime_types = vendor.items("input_parameters.input_type_rt")
     layouts = vendor.items("input_parameters.input_layout_rt")
-    if ("yuv444", "NCHW") in zip(fed, layouts, strict=False):
-        what = "RDK X3 takes no yuv444 in NCHW"
-        raise vendor.error("input_parameters.input_layout_rt", what, "write NHWC")
+    if ("yuv444", "NCHW") in zip(runtime_types, layouts, strict=False):
+        message = "RDK X3 takes no yuv444 in NCHW"
+        raise vendor.error("input_parameters.input_layout_rt", message, "write NHWC")
 
 
 def _check_later(vendor: VendorYaml) -> None:

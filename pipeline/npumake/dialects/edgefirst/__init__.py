@@ -1,1 +1,1 @@
-"""edgefirst: the form of the Ara2 Converter."""
+"""edgefirst: the form of EdgeFirst's Ara2 Converter."""

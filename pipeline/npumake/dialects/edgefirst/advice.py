@@ -1,6 +1,6 @@
-"""What is told of a project that speaks the Ara2 Converter's form.
+"""Wording of messages for a project in the Ara2 Converter's form.
 
-The form has four keys. All else is a key of the project that names the form, which wins over it.
+The form has four keys. All other settings are keys of project.yaml, which override the form.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""The form of the Ara2 Converter as a document: the one knob it has, and the files that Studio
-hands it. What the metadata among them may hold is in `npumake.detection.keys`."""
+"""The keys of the Ara2 Converter's form: one option, and the files that Studio provides.
+
+`npumake.detection.keys` lists the keys of the metadata among these files.
+"""
 
 from __future__ import annotations
 
 from npumake.dialects.vendor_yaml import VendorKey
 
-FORM = "form"  # the document is one flat group, called so here
+FORM = "form"  # our name for the single group of the flat document
 CHIP = "ara240"
 PREFIX = "model"  # the converter writes model.dvm
 
@@ -19,5 +21,5 @@ KEYS: dict[str, VendorKey] = {
 }
 
 IGNORED: dict[str, str] = {
-    f"{FORM}.studio_server": "no server is asked: the files lie here",
+    f"{FORM}.studio_server": "the files are local, so no server is contacted",
 }

@@ -1,1 +1,1 @@
-"""horizon: the YAML of hb_compile, the tool of the Nash chips."""
+"""horizon: the YAML of hb_compile, the compiler of the Nash chips."""

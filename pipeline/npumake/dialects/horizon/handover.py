@@ -1,5 +1,8 @@
-"""Our words → hb_compile's YAML, and its samples: .npy of what the float model computes with, mean
-and scale applied, since the tool calibrates the model before it puts these in front."""
+"""The native document → hb_compile's YAML and samples.
+
+Samples are .npy files with mean and scale applied: the tool calibrates the model before it inserts
+these into the model.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,45 @@ import numpy as np
 
 from npumake.data.input_samples import ModelInput
 from npumake.data.normalized import normalized
-from npumake.dialects.handover import Handed, HandoverRequest, Tool, renamed, unsaid
+from npumake.dialects.handover import (
+    ClosedTool,
+    HandoverDocument,
+    HandoverRequest,
+    omitted_keys,
+    with_values,
+)
 from npumake.dialects.horizon.keys import FED_LAYOUTS
 from npumake.dialects.horizon.quant_config import quant_config
 from npumake.dialects.openexplorer.groups import (
     MODELS,
     calibration_group,
+    carried_keys,
     compiler_group,
     folders,
-    handled,
     input_group,
-    left_out,
+    model_files,
     model_group,
-    named,
     node_info,
     numbers,
+    omissions,
     types,
 )
 from npumake.digest import Json
 from npumake.errors import ProjectError, Route
 
-CORRECTED = "quantization.bias_correction"  # of quant_config, whoever asks for it
+BIAS_CORRECTION = "quantization.bias_correction"  # quant_config holds it
 CONFIG = "hb_compile.yaml"
-COMPILED = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jobs", "debug")
+COMPILER_KEYS = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jobs", "debug")
 
 
-def written(request: HandoverRequest) -> Handed:
-    """Raises ProjectError for what hb_compile has no word for and cannot do without."""
-    if request.said is not None:
-        changed = {"model_parameters": named(request), "calibration_parameters": folders(request)}
-        return renamed(request.said, changed)
+def render(request: HandoverRequest) -> HandoverDocument:
+    """hb_compile's YAML. Raises ProjectError for a setting that it needs and cannot express."""
+    if request.vendor_document is not None:
+        changes = {
+            "model_parameters": model_files(request),
+            "calibration_parameters": folders(request),
+        }
+        return with_values(request.vendor_document, changes)
     calibration = {key: x for key, x in calibration_group(request).items() if x is not None}
     if config := quant_config(request):
         calibration["quant_config"] = config
@@ -44,55 +56,62 @@ def written(request: HandoverRequest) -> Handed:
         "model_parameters": {**model_group(request), **node_info(request)},
         "input_parameters": {**input_group(request), **_norms(request)},
         "calibration_parameters": calibration,
-        "compiler_parameters": compiler_group(request, *COMPILED, hardest="O2"),
+        "compiler_parameters": compiler_group(request, *COMPILER_KEYS, hardest="O2"),
     }
-    carried = (*handled(request), "bias_correction")
-    quantization = unsaid(request.sections.quantization, *carried)
-    missing = [what for what in left_out(request) if not what.startswith(CORRECTED)]
-    return Handed(document, (*missing, *_layouts(request), *quantization))
+    carried = (*carried_keys(request), "bias_correction")
+    quantization = omitted_keys(request.sections.quantization, *carried)
+    missing = [
+        omission for omission in omissions(request) if not omission.startswith(BIAS_CORRECTION)
+    ]
+    return HandoverDocument(document, (*missing, *_layouts(request), *quantization))
 
 
 def _norms(request: HandoverRequest) -> dict[str, Json]:
-    found = {}
-    for key, usual in (("mean", 0), ("scale", 1)):
-        values = [_norm(one, key, usual) for one in request.inputs.values()]
+    group = {}
+    for key, neutral in (("mean", 0), ("scale", 1)):
+        values = [_norm(model_input, key, neutral) for model_input in request.inputs.values()]
         if set(values) != {"None"}:
-            found[f"{key}_value"] = ";".join(values)
-    return found
+            group[f"{key}_value"] = ";".join(values)
+    return group
 
 
-def _norm(given: ModelInput, key: str, usual: float) -> str:
-    value = getattr(given.section, key)
-    if not np.any(np.not_equal(value, usual)):
+def _norm(model_input: ModelInput, key: str, neutral: float) -> str:
+    value = getattr(model_input.section, key)
+    if not np.any(np.not_equal(value, neutral)):
         return "None"
-    if types(given)[0] == "featuremap":
-        what = f"`{key}` of a feature map: hb_compile has none"
+    if types(model_input)[0] == "featuremap":
+        message = f"`{key}` of a feature map: hb_compile has none"
         hint = "leave it out, and feed what the model computes with"
-        raise ProjectError(what, Route(f"inputs.{given.name}.{key}"), hint)
+        raise ProjectError(message, Route(f"inputs.{model_input.name}.{key}"), hint)
     return numbers(value)
 
 
 def _layouts(request: HandoverRequest) -> list[str]:
-    """Of pictures: hb_compile knows one layout for each type."""
-    found = []
-    for one in request.inputs.values():
-        fed = types(one)[1]
-        layout = one.section.fed_layout or one.section.layout
-        if fed in FED_LAYOUTS and FED_LAYOUTS[fed] != layout:
-            found.append(f"inputs.{one.name}: {fed} is fed as {FED_LAYOUTS[fed]}, not {layout}")
-    return found
+    """Omissions for images: hb_compile supports one layout per type."""
+    lines = []
+    for model_input in request.inputs.values():
+        runtime_type = types(model_input)[1]
+        layout = model_input.section.fed_layout or model_input.section.layout
+        if runtime_type in FED_LAYOUTS and FED_LAYOUTS[runtime_type] != layout:
+            lines.append(
+                f"inputs.{model_input.name}: {runtime_type} is fed as {FED_LAYOUTS[runtime_type]}, "
+                f"not {layout}"
+            )
+    return lines
 
 
-def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
-    return normalized(values, given.section.mean, given.section.scale, given.section.layout)
+def _sample(values: np.ndarray, model_input: ModelInput) -> np.ndarray:
+    return normalized(
+        values, model_input.section.mean, model_input.section.scale, model_input.section.layout
+    )
 
 
-HB_COMPILE = Tool(
+HB_COMPILE = ClosedTool(
     "hb_compile",
     "hb_compile",
     CONFIG,
     MODELS,
-    written,
+    render,
     lambda _: ("hb_compile", "-c", CONFIG),
     "{prefix}.hbm",
     _sample,

@@ -1,6 +1,6 @@
 """The keys of hb_compile's YAML. Source: the OpenExplorer 3.x tables of the five groups.
 
-Every key is read by `dialect.py`, or stands in IGNORED with the reason.
+`dialect.py` reads every key, or IGNORED gives the reason why not.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from npumake.dialects.openexplorer.translation import ONE_METHOD
 from npumake.dialects.vendor_yaml import VendorKey
 
-# The groups whose unknown keys are refused; calibration_parameters lets them pass.
+# The groups that accept unknown keys; all others refuse them.
 OPEN_GROUPS = ("calibration_parameters",)
 
-# march → the chip it is planned as: of these no more than the name is known
-KIN = {
+# march without public figures → the chip whose figures are used for it
+PLANNED_AS = {
     "nash": "nash-e",
     "nash-b-lite": "nash-b",
     "nash-b-plus": "nash-b",
     "nash-starry-p": "nash-p",
 }
-MARCHES = {name: name for name in ("nash-b", "nash-e", "nash-h", "nash-m", "nash-p")} | KIN
-LARGE_MARCHES = ("nash-h", "nash-p", "nash-starry-p")  # several cores, and a shared L2
+MARCHES = {name: name for name in ("nash-b", "nash-e", "nash-h", "nash-m", "nash-p")} | PLANNED_AS
+LARGE_MARCHES = ("nash-h", "nash-p", "nash-starry-p")  # several cores and a shared L2
 
-# input_type_train → the input_type_rt it may be fed
+# input_type_train → the values of input_type_rt that go with it
 LEGAL = {
     "rgb": ("rgb", "bgr", "nv12", "yuv444"),
     "bgr": ("bgr", "rgb", "nv12", "yuv444"),
@@ -123,14 +123,14 @@ KEYS: dict[str, VendorKey] = {
     "custom_op.custom_op_dir": VendorKey(),
 }
 
-_COMPILER = "it steers the vendor's compiler, which makes the .hbm"
+_COMPILER = "it is an option of the vendor's compiler, which writes the .hbm"
 _DEPRECATED = "deprecated; it has no effect"
 
 IGNORED: dict[str, str] = {
-    "model_parameters.working_dir": "a project's artifacts lie in its out/; "
+    "model_parameters.working_dir": "a project keeps its artifacts in out/; "
     "`npumake hb_compile` copies them to the folder",
     "model_parameters.layer_out_dump": "it adds outputs to the .hbm; "
-    "the comparison tells of every tensor anyway",
+    "the comparison shows every tensor anyway",
     "model_parameters.debug_mode": "a build keeps the samples in out/samples.npz; "
     "`npumake hb_compile` writes calibration_data",
     "model_parameters.enable_vpu": _COMPILER,
@@ -138,11 +138,11 @@ IGNORED: dict[str, str] = {
     "model_parameters.log_level": _DEPRECATED,
     "model_parameters.set_node_data_type": _DEPRECATED,
     "input_parameters.input_layout_rt": "deprecated; it follows from input_type_rt",
-    "input_parameters.norm_type": "deprecated; it follows from the values that are given",
+    "input_parameters.norm_type": "deprecated; it follows from mean_value, scale_value, std_value",
     "input_parameters.separate_batch": _COMPILER,
     "input_parameters.separate_name": _COMPILER,
     "calibration_parameters.preprocess_on": _DEPRECATED,
-    "calibration_parameters.cal_data_type": "deprecated; a .npy file tells its type",
+    "calibration_parameters.cal_data_type": "deprecated; a .npy file contains its type",
     "compiler_parameters.balance_factor": _COMPILER,
     "compiler_parameters.advice": _COMPILER,
     "compiler_parameters.cache_mode": _COMPILER,

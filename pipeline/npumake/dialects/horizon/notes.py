@@ -1,11 +1,11 @@
-"""What a valid YAML of hb_compile says that has no effect here, or another effect than there."""
+"""Notes on keys of hb_compile's YAML that have no effect here, or another effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from npumake.dialects.horizon.activation import activation_notes
-from npumake.dialects.horizon.keys import IGNORED, KEYS, KIN, OPEN_GROUPS
+from npumake.dialects.horizon.keys import IGNORED, KEYS, OPEN_GROUPS, PLANNED_AS
 from npumake.dialects.horizon.precision import precision_notes
 from npumake.dialects.openexplorer.keys_without_effect import METHOD, calibration_notes
 from npumake.dialects.openexplorer.translation import CALIBRATION
@@ -32,13 +32,13 @@ def _is_calibrated(vendor: VendorYaml) -> bool:
 
 
 def _noise_notes(vendor: VendorYaml) -> Iterator[Note]:
-    what = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
-    yield Note(what, vendor.spot(METHOD).value)
+    message = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
+    yield Note(message, vendor.spot(METHOD).value)
 
 
 def _march_notes(vendor: VendorYaml) -> Iterator[Note]:
     key = "model_parameters.march"
     march = vendor.text(key)
-    if march in KIN:
-        what = f"of `{march}` no more than the name is known: it is planned as {KIN[march]}"
-        yield Note(what, vendor.spot(key).value)
+    if march in PLANNED_AS:
+        message = f"`{march}` has no public figures: it is planned as {PLANNED_AS[march]}"
+        yield Note(message, vendor.spot(key).value)

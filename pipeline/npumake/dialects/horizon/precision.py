@@ -1,4 +1,4 @@
-"""quant_config: precision by model, operator, subgraph and node, the later the stronger.
+"""quant_config: precision by model, operator, subgraph and node; the later overrides the earlier.
 
     model_config < op_config < subgraph_config < node_config
 
@@ -7,8 +7,8 @@
     subgraph_config   {head: {inputs: [a], outputs: [b], qtype: int16}}
     node_config       {conv1: {qtype: int8, input0: int16}}, also {conv1: {ON: int16}}
 
-A search over the whole model is `modelwise`, one layer by layer is `mix`. Source: the tables of
-HMCT in OpenExplorer 3.x.
+A search over the whole model is our `modelwise`; a layer-wise search is `mix`. Source: the tables
+of HMCT in OpenExplorer 3.x.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from npumake.dialects.openexplorer.node_requests import (
 from npumake.dialects.vendor_yaml import VendorYaml
 from npumake.project.vendor import Note
 
-# type there → type here
+# type in quant_config → our type
 TYPES = {
     **{name: name for name in ("int8", "int16", "float16", "float32")},
     **dict.fromkeys(("dual-int16", "int16-ec"), "int16"),
@@ -45,57 +45,61 @@ _OUTPUT = ("OutputType", "output", "output0")
 _ENDS = ("inputs", "outputs")  # of a subgraph
 
 SUMS = "int32"
-_SUMS = "`int32` is ignored: a Conv makes sums of int32 where it may, nothing else does"
-_WIDER = "`{}` is int16: weights stay int8"
+_SUMS = "`int32` is ignored: only a Conv can output int32, and does so where it may"
+_WIDER = "`{}` becomes int16: weights stay int8"
 # key of quant_config → why it has no effect
 _WITHOUT_EFFECT = {
     "num_sample": "all samples are used",
-    "metric": "a search by layers compares by noise, a correction needs none",
-    "similarity": "a search by layers tries all it has",
+    "metric": "a layer-wise search compares noise, and a correction needs no metric",
+    "similarity": "a layer-wise search tries every candidate",
 }
 
 
-def put_precision(vendor: VendorYaml, native: Native, wishes: NodeRequests) -> None:
-    """`calibration:` and `quantization:` as quant_config has them. Raises ProjectError."""
+def put_precision(vendor: VendorYaml, native: Native, requests: NodeRequests) -> None:
+    """Sets `calibration:` and `quantization:` from quant_config. Raises ProjectError."""
     config = quant_config(vendor)
     if config is None:
         return
-    for level in config.inside():
-        if level.name not in ("model_config", *NAMED):
-            raise level.strange("level", ("model_config", *NAMED))
+    for level in config.children():
+        if level.name not in ("model_config", *LEVEL_NAMES):
+            raise level.unknown("level", ("model_config", *LEVEL_NAMES))
     if model := config.at("model_config"):
-        _put_model(native, wishes, model)
-    for name, named in NAMED.items():
-        found = config.at(name)
-        for entry in found.inside() if found else ():
-            _wish(wishes, named(entry), entry)
+        _put_model(native, requests, model)
+    for name, name_of in LEVEL_NAMES.items():
+        entries = config.at(name)
+        for entry in entries.children() if entries else ():
+            _request(requests, name_of(entry), entry)
 
 
 def precision_notes(vendor: VendorYaml) -> tuple[Note, ...]:
-    """What quant_config says that has no effect here, or another."""
+    """Notes on keys of quant_config that have no effect here, or another effect."""
     config = quant_config(vendor)
-    found = []
-    for entry in config.below() if config else ():
+    notes = []
+    for entry in config.descendants() if config else ():
         if entry.name in _WITHOUT_EFFECT and "modelwise_search" not in entry.route:
-            what = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
-            found.append(Note(what, entry.spot.value))
+            message = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
+            notes.append(Note(message, entry.spot.value))
         elif entry.value == SUMS:
-            found.append(Note(_SUMS, entry.spot.value))
+            notes.append(Note(_SUMS, entry.spot.value))
         elif isinstance(entry.value, str) and TYPES.get(entry.value, entry.value) != entry.value:
-            found.append(Note(_WIDER.format(entry.value), entry.spot.value))
-    return tuple(found)
+            notes.append(Note(_WIDER.format(entry.value), entry.spot.value))
+    return tuple(notes)
 
 
-def _put_model(native: Native, wishes: NodeRequests, model: ConfigEntry) -> None:
-    """The keys may stand below a name of the user's own, such as `default`."""
-    inside = list(model.inside())
-    if len(inside) == 1 and inside[0].name not in MODEL_KEYS and isinstance(inside[0].value, dict):
-        model, inside = inside[0], list(inside[0].inside())
-    for entry in inside:
+def _put_model(native: Native, requests: NodeRequests, model: ConfigEntry) -> None:
+    """Sets model_config. Its keys may be nested under a name of the user's, such as `default`."""
+    children = list(model.children())
+    if (
+        len(children) == 1
+        and children[0].name not in MODEL_KEYS
+        and isinstance(children[0].value, dict)
+    ):
+        model, children = children[0], list(children[0].children())
+    for entry in children:
         if entry.name not in MODEL_KEYS:
-            raise entry.strange("key", MODEL_KEYS)
+            raise entry.unknown("key", MODEL_KEYS)
     if (kind := model.at("all_node_type")) and kind.value != SUMS:
-        wishes.type(EVERY, _type(kind), kind.spot)
+        requests.type(EVERY, _type(kind), kind.spot)
     if (outputs := model.at("model_output_type")) and outputs.value != SUMS:
         value = outputs.one_of(OUTPUTS)
         native.put(("quantization", "outputs"), value, outputs.spot)
@@ -105,12 +109,12 @@ def _put_model(native: Native, wishes: NodeRequests, model: ConfigEntry) -> None
 
 
 def _put_weight(native: Native, weight: ConfigEntry) -> None:
-    for entry in weight.inside():
+    for entry in weight.children():
         if entry.name != "bias_correction":
-            raise entry.strange("key", ("bias_correction",))
-        for option in entry.inside():
+            raise entry.unknown("key", ("bias_correction",))
+        for option in entry.children():
             if option.name not in _WITHOUT_EFFECT:
-                raise option.strange("key", ("num_sample", "metric"))
+                raise option.unknown("key", ("num_sample", "metric"))
         native.put(("quantization", "bias_correction"), True, entry.spot)
 
 
@@ -123,7 +127,7 @@ def _node(entry: ConfigEntry) -> str:
 
 
 def _subgraph(entry: ConfigEntry) -> str:
-    """The name for what lies between its inputs and outputs."""
+    """The selector of the nodes between the subgraph's inputs and outputs."""
     ends = []
     for side in _ENDS:
         names = entry.at(side)
@@ -135,26 +139,26 @@ def _subgraph(entry: ConfigEntry) -> str:
     return " -> ".join(ends)
 
 
-def _wish(wishes: NodeRequests, name: str, entry: ConfigEntry) -> None:
-    """The type of the whole first: that of a place of it beats it. The model may have no such
-    node."""
-    fields = [field for field in entry.inside() if field.value != SUMS]
-    wishes.optional[name] = entry.spot
+def _request(requests: NodeRequests, name: str, entry: ConfigEntry) -> None:
+    """Requests for the nodes `name`, which are optional. The type of a node comes first, since the
+    type of one input or output overrides it."""
+    fields = [field for field in entry.children() if field.value != SUMS]
+    requests.optional[name] = entry.spot
     for field in sorted(fields, key=lambda field: field.name not in ("qtype", "ON")):
         number = _INPUT.fullmatch(field.name)
         if field.name == "ON" and isinstance(field.value, str) and field.value in UNITS:
-            wishes.run(name, UNITS[field.value], field.spot)
+            requests.run(name, UNITS[field.value], field.spot)
         elif field.name in ("qtype", "ON"):
-            wishes.type(name, _type(field), field.spot)
+            requests.type(name, _type(field), field.spot)
         elif number or field.name in _OUTPUT:
             place = "output" if number is None else int(number[1]) if number[1] else "input"
-            wishes.place(name, place, _integer(field), field.spot)
+            requests.place(name, place, _integer(field), field.spot)
         elif field.name not in _ENDS:
-            raise field.strange("key", ("qtype", "InputType", "OutputType", "input0"))
+            raise field.unknown("key", ("qtype", "InputType", "OutputType", "input0"))
 
 
-# level → what its names mean, the weakest first
-NAMED: dict[str, Callable[[ConfigEntry], str]] = {
+# level → the selector of one of its names; the weakest level first
+LEVEL_NAMES: dict[str, Callable[[ConfigEntry], str]] = {
     "op_config": _operator,
     "subgraph_config": _subgraph,
     "node_config": _node,

@@ -1,4 +1,4 @@
-"""Our words → quant_config of hb_compile: what its other keys cannot say.
+"""The native document → quant_config of hb_compile, for settings without another key.
 
 model_config    activation {asymmetric, num_bin, the lists of a search}, modelwise_search,
                 weight {bias_correction}
@@ -13,7 +13,7 @@ from npumake.project.sections import Calibration, Modelwise
 
 
 def quant_config(request: HandoverRequest) -> dict[str, Json]:
-    """Empty where the other keys say it all."""
+    """quant_config; empty if the other keys express all settings."""
     calibration = request.calibration
     activation = {**_grids(calibration, request.target.activations.symmetric), **_bins(calibration)}
     model: dict[str, Json] = {}
@@ -32,8 +32,8 @@ def quant_config(request: HandoverRequest) -> dict[str, Json]:
     }
 
 
-def _grids(calibration: Calibration, usual: bool) -> dict[str, Json]:
-    if calibration.symmetric in (None, usual) or calibration.method == "modelwise":
+def _grids(calibration: Calibration, default: bool) -> dict[str, Json]:
+    if calibration.symmetric in (None, default) or calibration.method == "modelwise":
         return {}
     return {"asymmetric": not calibration.symmetric}
 
@@ -55,11 +55,11 @@ def _lists(search: Modelwise) -> dict[str, Json]:
 
 
 def _is_corrected(request: HandoverRequest) -> bool:
-    found = request.decisions.found if request.decisions else ()
-    return bool(request.sections.quantization.bias_correction) or "bias_correction" in found
+    switches = request.decisions.extra_switches if request.decisions else ()
+    return bool(request.sections.quantization.bias_correction) or "bias_correction" in switches
 
 
 def _floats(request: HandoverRequest) -> dict[str, Json]:
-    """Nodes that are wholly of a float type."""
-    decided = request.decisions.nodes if request.decisions else {}
-    return {name: {"qtype": node.whole} for name, node in decided.items() if node.whole}
+    """The types of the float nodes."""
+    decisions = request.decisions.nodes if request.decisions else {}
+    return {name: {"qtype": node.whole} for name, node in decisions.items() if node.whole}

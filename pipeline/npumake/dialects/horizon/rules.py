@@ -1,4 +1,4 @@
-"""What hb_compile asks of keys together: what a march can do, and which keys exclude another."""
+"""hb_compile's rules across keys: the limits of each march, and keys that exclude each other."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ _COMPILER = "compiler_parameters"
 
 
 def check_rules(vendor: VendorYaml) -> None:
-    """Raises the first ProjectError."""
+    """Raises the first ProjectError for a rule that the keys break."""
     _check_march(vendor)
     _check_numbers(vendor)
     batch, name = "input_parameters.separate_batch", "input_parameters.separate_name"
-    if vendor.value(batch) and vendor.given(name) is not None:
+    if vendor.value(batch) and vendor.raw_value(name) is not None:
         raise vendor.error(name, "both `separate_batch` and `separate_name`", "keep one of them")
     input_sources(vendor)
 
 
-def check_shape(vendor: VendorYaml, shape: list[int], layout: str, fed: str) -> None:
-    """Of a picture: four dimensions, one or three channels, even sides for nv12."""
-    if fed == "featuremap":
+def check_shape(vendor: VendorYaml, shape: list[int], layout: str, runtime_type: str) -> None:
+    """Checks an image: four dimensions, one or three channels, even sides for nv12. Raises
+    ProjectError."""
+    if runtime_type == "featuremap":
         return
-    key, channels = "input_parameters.input_shape", 1 if fed == "gray" else 3
+    key, channels = "input_parameters.input_shape", 1 if runtime_type == "gray" else 3
     if len(shape) != 4:
-        raise vendor.error(key, f"a {fed} picture has four dimensions, not {len(shape)}")
+        raise vendor.error(key, f"a {runtime_type} picture has four dimensions, not {len(shape)}")
     if shape[layout.index("C")] != channels:
-        what = f"{shape[layout.index('C')]} channels in {layout}"
-        raise vendor.error(key, what, f"a {fed} picture has {channels}")
+        message = f"{shape[layout.index('C')]} channels in {layout}"
+        raise vendor.error(key, message, f"a {runtime_type} picture has {channels}")
     height = layout.index("H")
-    if fed == "nv12" and any(side % 2 for side in shape[height : height + 2]):
+    if runtime_type == "nv12" and any(side % 2 for side in shape[height : height + 2]):
         raise vendor.error(key, "nv12 does not support odd sizes")
 
 
-def most_cores(march: str) -> int:
-    """That one model may run on."""
+def max_cores(march: str) -> int:
+    """The number of cores that one model can run on."""
     return 4 if march in LARGE_MARCHES else 1
 
 
 def _check_march(vendor: VendorYaml) -> None:
     march = vendor.text("model_parameters.march")
-    whole(vendor, f"{_COMPILER}.core_num", 1, most_cores(march))
+    whole(vendor, f"{_COMPILER}.core_num", 1, max_cores(march))
     memory = f"{_COMPILER}.max_l2m_size"
     if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
         raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")

@@ -1,1 +1,1 @@
-"""OpenExplorer: the keys, groups and rules that the YAML of hb_mapper and hb_compile share."""
+"""openexplorer: the keys, groups and rules that hb_mapper and hb_compile share."""

@@ -1,11 +1,11 @@
-"""What is advised and told in the keys of hb_mapper and hb_compile.
+"""Advice and messages in the keys of hb_mapper and hb_compile.
 
     a method           calibration_type: kl
     types of nodes     node_info: {conv1: {InputType: int16, OutputType: int16}}
     nodes on the CPU   run_on_cpu: conv1;conv2
 
-A value replaces the one of its key, so a line repeats what the file says of other nodes. What these
-keys cannot say is not advised.
+A line replaces the value of its key, so it repeats the settings of other nodes. No advice is given
+that these keys cannot express.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from npumake.dialects.phrases import Phrases
 from npumake.digest import Json
 from npumake.project.sections import Calibration
 
-FED = (
+INPUT_SETTINGS = (
     "`input_type_train`, `input_layout_train`, `mean_value` and `scale_value` under "
     "`input_parameters`"
 )
 METHODS = ("kl", "max")
-SAID = frozenset({"types", "layers", "cpu"})
+TRANSLATABLE_KEYS = frozenset({"types", "layers", "cpu"})
 PATTERNS = ("*", "...", "->")
-# Texts in our words, and what the two tools' files have for them.
+# A pattern for our text, and its replacement in the keys of both tools.
 PHRASES: Phrases = (
     (r"`quantization\.npu` lists it", "`run_on_bpu` or `node_info` lists it"),
     (r"`quantization\.types`", "`node_info`"),
@@ -77,11 +77,11 @@ PHRASES: Phrases = (
 
 
 def line(section: str, advised: Json, own: Json) -> str:
-    """The keys of the file that change; nothing where it has no words for a change."""
+    """The keys to change, as YAML; empty if the file has no key for the change."""
     changed = {key for key in {*advised, *own} if advised.get(key) != own.get(key)}
     if section == "calibration":
         return _method(advised["method"]) if changed == {"method"} else ""
-    if not changed or not changed <= SAID:
+    if not changed or not changed <= TRANSLATABLE_KEYS:
         return ""
     keys: dict[str, Json] = {}
     if "cpu" in changed:
@@ -95,18 +95,18 @@ def line(section: str, advised: Json, own: Json) -> str:
 
 
 def search(calibration: Calibration) -> str:
-    """Of methods."""
+    """The key that starts a search of methods; empty if it is already set."""
     return "" if calibration.method in ("default", "modelwise") else "calibration_type: default"
 
 
 def _method(name: str) -> str:
-    """`max` of the whole range: below 1.0, the percentile of the file would cut it."""
+    """The key of a method. `max` needs a percentile of 1.0; a lower one in the file would clip."""
     whole = {"max_percentile": 1.0} if name == "max" else {}
     return _flow({"calibration_type": name, **whole}) if name in METHODS else ""
 
 
 def _nodes(advised: Json, own: Json) -> dict[str, Json] | None:
-    """node_info; None for what it cannot say. A later rule beats an earlier one."""
+    """node_info; None if it cannot express the change. A later rule overrides an earlier one."""
     rules, before = _rules(advised.get("types")), _rules(own.get("types"))
     if rules[: len(before)] != before:
         return None

@@ -1,4 +1,4 @@
-"""The groups that the YAML of hb_mapper and that of hb_compile share, written from our words."""
+"""The native document → the groups that the YAML of hb_mapper and hb_compile share."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ METHODS = {
     "modelwise": "default",
 }
 SEARCHES = "the tool searches on its own"
-PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
+PLAIN = {1: "gray", 3: "rgb"}  # channels → type of an 8-bit input without a type
 
 
-def named(request: HandoverRequest) -> dict[str, Json]:
-    """The files and folders that a document names, in `model_parameters`."""
+def model_files(request: HandoverRequest) -> dict[str, Json]:
+    """The keys of `model_parameters` with files and folders."""
     if request.weights is None:
         model: dict[str, Json] = {"onnx_model": request.model}
     else:
@@ -47,45 +47,48 @@ def model_group(request: HandoverRequest) -> dict[str, Json]:
         "remove_node_name": tuple(dict.fromkeys((*nodes, *compile.remove_nodes))),
     }
     return {
-        **named(request),
+        **model_files(request),
         "march": request.target.march,
         **{key: ";".join(names) for key, names in lists.items() if names},
     }
 
 
 def input_group(request: HandoverRequest) -> dict[str, Json]:
-    """All but mean and scale. Raises ProjectError for what such a tool cannot be told."""
+    """`input_parameters` except mean and scale. Raises ProjectError for an input that the tools
+    do not support."""
     inputs = request.inputs.values()
-    trained = [types(each) for each in inputs]
-    ranges = ["bt601_video" if each.form.video else "regular" for each in inputs]
+    type_pairs = [types(model_input) for model_input in inputs]
+    ranges = ["bt601_video" if model_input.form.video else "regular" for model_input in inputs]
     group = {
-        "input_name": _list(each.name for each in inputs),
-        "input_type_train": _list(kind for kind, _ in trained),
-        "input_layout_train": _list(each.section.layout for each in inputs),
-        "input_type_rt": _list(runtime_type for _, runtime_type in trained),
-        "input_shape": _list("x".join(map(str, each.form.shape)) for each in inputs),
+        "input_name": _list(model_input.name for model_input in inputs),
+        "input_type_train": _list(kind for kind, _ in type_pairs),
+        "input_layout_train": _list(model_input.section.layout for model_input in inputs),
+        "input_type_rt": _list(runtime_type for _, runtime_type in type_pairs),
+        "input_shape": _list("x".join(map(str, model_input.form.shape)) for model_input in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }
-    batch = max(each.section.batch for each in inputs)
+    batch = max(model_input.section.batch for model_input in inputs)
     return group | ({"input_batch": batch} if batch > 1 else {})
 
 
 def types(model_input: ModelInput) -> tuple[str, str]:
-    """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
+    """(input_type_train, input_type_rt) of an input. Raises ProjectError."""
     section, route = model_input.section, f"inputs.{model_input.name}"
     if section.preprocess is not None:
-        what = "a picture in planes: this vendor's tool has no word for it"
-        raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
+        message = "a picture in planes: this vendor's tool has no word for it"
+        raise ProjectError(message, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
     trained: str = section.type or "featuremap"
     if trained == "featuremap" and model_input.form.offset:
         sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
         if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
-            what = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
-            raise ProjectError(what, Route(f"{route}.offset"), "say `offset: 0`")
+            message = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
+            raise ProjectError(message, Route(f"{route}.offset"), "say `offset: 0`")
         trained = PLAIN[sizes["C"]]
     elif trained != "featuremap" and not model_input.form.offset:
-        what = "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
-        raise ProjectError(what, Route(f"{route}.offset"), "leave `offset` out")
+        message = (
+            "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
+        )
+        raise ProjectError(message, Route(f"{route}.offset"), "leave `offset` out")
     return trained, section.fed_type or trained
 
 
@@ -104,17 +107,18 @@ def calibration_group(request: HandoverRequest) -> dict[str, Json]:
 
 
 def takes_node_info(request: HandoverRequest) -> bool:
-    """RDK X3 knows run_on_cpu and run_on_bpu alone."""
+    """Whether the march supports node_info; RDK X3 has run_on_cpu and run_on_bpu only."""
     return request.target.march != "bernoulli2"
 
 
 def _units(request: HandoverRequest) -> dict[str, Json]:
-    """run_on_cpu and run_on_bpu: the nodes by name, without decisions those that are no pattern."""
-    quantization, decided = request.sections.quantization, request.decisions
+    """run_on_cpu and run_on_bpu; without decisions, the names in the project that are no
+    selector."""
+    quantization, decisions = request.sections.quantization, request.decisions
     units: dict[str, tuple[str, ...]] = {"cpu": quantization.cpu, "npu": quantization.npu}
-    if decided is not None:
+    if decisions is not None:
         units = {
-            unit: tuple(name for name, node in decided.nodes.items() if node.unit == unit)
+            unit: tuple(name for name, node in decisions.nodes.items() if node.unit == unit)
             for unit in units
         }
     keys = (("run_on_cpu", units["cpu"]), ("run_on_bpu", units["npu"]))
@@ -123,16 +127,16 @@ def _units(request: HandoverRequest) -> dict[str, Json]:
 
 
 def node_info(request: HandoverRequest, on_cpu: Sequence[str] = ()) -> dict[str, Json]:
-    """`node_info`: unit and types of each node that something is decided of. A node that is wholly
-    of one of the types `on_cpu` is the CPU's."""
-    decided = request.decisions
-    if decided is None or not takes_node_info(request):
+    """`node_info`: unit and types of each node with a decision. A node with one of the float types
+    `on_cpu` runs on the CPU."""
+    decisions = request.decisions
+    if decisions is None or not takes_node_info(request):
         return {}
     entries = {
         name: {"ON": "CPU"} if node.whole in on_cpu else _fields(node)
-        for name, node in decided.nodes.items()
+        for name, node in decisions.nodes.items()
     }
-    fields = {name: each for name, each in entries.items() if each}
+    fields = {name: entry for name, entry in entries.items() if entry}
     return {"node_info": fields} if fields else {}
 
 
@@ -152,10 +156,10 @@ def folders(request: HandoverRequest) -> dict[str, Json]:
     return {"cal_data_dir": _list(f"./{CALIBRATION}/{names[name]}" for name in names) or None}
 
 
-def left_out(request: HandoverRequest) -> list[str]:
-    """What no group says, by its key in our YAML, and what the tool does instead."""
+def omissions(request: HandoverRequest) -> list[str]:
+    """The native settings that no group expresses, and the tool's behavior instead."""
     calibration, quantization = request.calibration, request.sections.quantization
-    decided = request.decisions
+    decisions = request.decisions
     is_known = calibration.method in METHODS and calibration.method != "default"
     unknown = [] if is_known else [f"calibration.method: {calibration.method}; {SEARCHES}"]
     if calibration.recipe == "best":
@@ -163,26 +167,28 @@ def left_out(request: HandoverRequest) -> list[str]:
     model = [f"model.{key}" for key in ("split",) if request.sections.model.split != "none"]
     if request.sections.custom_operators:
         model.append("custom_operators: register them there, by `custom_op`")
-    if decided is None:
+    if decisions is None:
         names = (*quantization.cpu, *quantization.npu)
         patterns = [f"the pattern `{name}`" for name in names if is_pattern(name)]
         return [*unknown, *patterns, *model]
-    nameless = [f"what is asked of `{name}`: no node of the model" for name in decided.nameless]
-    switches = [f"quantization.{name}: the search has found it to help" for name in decided.found]
+    nameless = [f"what is asked of `{name}`: no node of the model" for name in decisions.nameless]
+    switches = [
+        f"quantization.{name}: the search has found it to help" for name in decisions.extra_switches
+    ]
     return [*unknown, *switches, *nameless, *model]
 
 
-def handled(request: HandoverRequest) -> tuple[str, ...]:
-    """The keys of `quantization:` that the groups carry."""
-    usual = ("cpu", "npu", "outputs")
+def carried_keys(request: HandoverRequest) -> tuple[str, ...]:
+    """The keys of `quantization:` that the groups express."""
+    keys = ("cpu", "npu", "outputs")
     if request.decisions is None:
-        return usual
+        return keys
     widened = ("widen", "widen_answers", "widen_sensitive") if request.decisions.has_recipe else ()
-    return (*usual, *(("types", "layers", *widened) if takes_node_info(request) else ()))
+    return (*keys, *(("types", "layers", *widened) if takes_node_info(request) else ()))
 
 
 def numbers(values: PerChannel) -> str:
-    """As the vendors write them: divided by spaces."""
+    """The numbers, separated by spaces."""
     return " ".join(repr(float(value)) for value in np.atleast_1d(values))
 
 
@@ -191,8 +197,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def compiler_group(request: HandoverRequest, *keys: str, hardest: str) -> dict[str, Json]:
-    """What the project says under `compile`, of the keys that the tool has; `hardest` is the
-    highest level it knows."""
+    """The `keys` of `compile:` that the tool has; `hardest` is its highest optimization level."""
     options = digest.plain(request.sections.compile)
     options["optimize_level"] = min(options["optimize_level"], hardest)
     return {key: options[key] for key in keys if options[key]}

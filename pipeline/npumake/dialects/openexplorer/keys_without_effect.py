@@ -1,4 +1,4 @@
-"""Keys of hb_mapper and hb_compile that have no effect beside others, as their tables say."""
+"""Keys of hb_mapper and hb_compile that other keys disable, by the tables of both tools."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ METHOD = f"{CALIBRATION}.calibration_type"
 
 
 def calibration_notes(vendor: VendorYaml) -> Iterator[Note]:
-    """Of calibration_parameters and custom_op."""
-    for key, what in _idle(vendor):
+    """Notes on keys of calibration_parameters and custom_op."""
+    for key, message in _idle(vendor):
         name = key.partition(".")[2]
-        if vendor.given(key) is not None and vendor.value(key) != vendor.keys[key].default:
-            yield Note(f"`{name}` is ignored: {what}", vendor.spot(key).value)
+        if vendor.raw_value(key) is not None and vendor.value(key) != vendor.keys[key].default:
+            yield Note(f"`{name}` is ignored: {message}", vendor.spot(key).value)
 
 
 def _idle(vendor: VendorYaml) -> Iterator[tuple[str, str]]:
-    """The keys, and why."""
+    """The keys without effect, and the reason."""
     kind = vendor.text(METHOD)
     if kind != "max":
-        yield f"{CALIBRATION}.max_percentile", "it is for `calibration_type: max`"
+        yield f"{CALIBRATION}.max_percentile", "it applies to `calibration_type: max`"
     if kind not in ("kl", "max", "mix"):
-        yield f"{CALIBRATION}.per_channel", "it is for `calibration_type` kl, max or mix"
+        yield f"{CALIBRATION}.per_channel", "it applies to `calibration_type` kl, max or mix"
     if kind in ("skip", "load"):
-        what = f"`calibration_type: {kind}` reads no samples"
-        yield f"{CALIBRATION}.cal_data_dir", what
-        yield f"{CALIBRATION}.cal_data_type", what
-        yield f"{CALIBRATION}.preprocess_on", what
+        message = f"`calibration_type: {kind}` reads no samples"
+        yield f"{CALIBRATION}.cal_data_dir", message
+        yield f"{CALIBRATION}.cal_data_type", message
+        yield f"{CALIBRATION}.preprocess_on", message
     if not vendor.items("custom_op.op_register_files"):
         yield "custom_op.custom_op_dir", "`op_register_files` names no file"

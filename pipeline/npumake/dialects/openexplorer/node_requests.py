@@ -1,8 +1,8 @@
-"""What the keys of hb_mapper and hb_compile ask of single nodes, on its way to `quantization:`.
+"""Requests for single nodes in the keys of hb_mapper and hb_compile → `quantization:`.
 
     node_info            {conv1: {ON: CPU}}, {softmax: {ON: BPU, InputType0: int16}}
-    run_on_cpu           conv1;conv2, as run_on_bpu; node_info beats both
-    set_node_data_type   conv1:int16, of what it makes
+    run_on_cpu           conv1;conv2, as run_on_bpu; node_info overrides both
+    set_node_data_type   conv1:int16, the type of the output
     optimization         set_model_output_int8, set_Softmax_input_int16, run_fast
 
 Wishes come in from the weakest to the strongest. Public files name nodes that the tool inserts, and
@@ -25,7 +25,7 @@ from npumake.graph import operator_called
 from npumake.project.document import RoutePlace
 
 EVERY = "*"
-# The six rows of a Softmax on the BPU are one node here.
+# The BPU lists six rows for a Softmax, which is one node here.
 _ROWS = "reducemax|sub|exp|reducesum|reciprocal|mul"
 _OF_SOFTMAX = re.compile(rf"(.+?)(?:_(?:{_ROWS}))?_FROM_QUANTIZED_SOFTMAX")
 _OF_QUOTIENT = re.compile(r"((?:.*/)?Div(?:_[0-9]+)?)_(?:reciprocal|mul)")
@@ -40,7 +40,7 @@ _WORDS = "set_model_output_int8, set_model_output_int16, set_<Operator>_input_in
 
 
 def node_name(name: str) -> str:
-    """Our name of a node that the vendor's tool inserts and names; any other as it is."""
+    """Our name of a node that the vendor's tool inserts; any other name unchanged."""
     if match := _PREPROCESS.fullmatch(name):
         return f"preprocess_{match[1]}"
     for row in (_OF_SOFTMAX, _OF_QUOTIENT, _OF_SUM):
@@ -50,19 +50,19 @@ def node_name(name: str) -> str:
 
 
 def inserted_name(name: str) -> str:
-    """The tool's name of a node that `node_name` knows by ours; any other as it is."""
+    """The inverse of `node_name` for a preprocessing node; any other name unchanged."""
     return re.sub("^preprocess_", "HZ_PREPROCESS_FOR_", name)
 
 
 def operator_name(name: str) -> str:
-    """All nodes of an operator, however its letters are written."""
+    """The selector of all nodes of an operator; case is ignored."""
     return f"{operator_called(name) or name}(*)"
 
 
 @dataclass(frozen=True)
 class NodeRequests:
-    """By name of nodes: types, types of single places, and the unit to run on. `optional` are
-    names of which the model may have none."""
+    """Requests by node name: the type, types of single inputs and outputs (`layers`), and the unit.
+    `optional` names may be absent from the model."""
 
     types: list[tuple[str, str, RoutePlace]] = field(default_factory=list)
     layers: dict[str, dict[str | int, tuple[str, RoutePlace]]] = field(default_factory=dict)
@@ -70,13 +70,13 @@ class NodeRequests:
     optional: dict[str, RoutePlace] = field(default_factory=dict)
 
     def type(self, name: str, type: str, spot: RoutePlace) -> None:
-        """Of all that the nodes read and make, whatever was said of their places before."""
+        """Requests a type for all inputs and outputs, overriding earlier requests."""
         self.types.append((name, type, spot))
         if self.layers and type in INTEGERS:
             self.layers[name] = {place: (type, spot) for place in ("input", "output")}
 
     def place(self, name: str, place: str | int, type: str, spot: RoutePlace) -> None:
-        """Of all inputs, of one by its number, or of the output."""
+        """Requests a type for "input" (all inputs), one input by index, or "output"."""
         self.layers.setdefault(name, {})[place] = (type, spot)
 
     def run(self, name: str, unit: str, spot: RoutePlace) -> None:
@@ -99,13 +99,13 @@ class NodeRequests:
                 spot = places[numbers[0]][1]
                 native.put(("quantization", "layers", name, "inputs"), types, spot)
         for unit in UNITS.values():
-            named = [(name, spot) for name, (on, spot) in self.units.items() if on == unit]
-            _put_list(native, unit, named)
+            items = [(name, spot) for name, (on, spot) in self.units.items() if on == unit]
+            _put_list(native, unit, items)
         _put_list(native, "optional", list(self.optional.items()))
 
 
 def _put_list(native: Native, key: str, items: list[tuple[Json, RoutePlace]]) -> None:
-    """A list of `quantization:`, each item where it was written."""
+    """Sets a list of `quantization:`; each item keeps its place in the file."""
     if not items:
         return
     route = ("quantization", key)
@@ -116,24 +116,25 @@ def _put_list(native: Native, key: str, items: list[tuple[Json, RoutePlace]]) ->
             native.places[*route, index, name] = spot
 
 
-def wish_units(vendor: VendorYaml, wishes: NodeRequests) -> None:
-    """run_on_cpu and run_on_bpu."""
+def request_units(vendor: VendorYaml, requests: NodeRequests) -> None:
+    """Requests from run_on_cpu and run_on_bpu."""
     for name, unit in (("run_on_cpu", "cpu"), ("run_on_bpu", "npu")):
         key = f"{CALIBRATION}.{name}"
         for node in vendor.items(key):
-            wishes.run(node_name(node), unit, vendor.spot(key))
-            wishes.allow_missing(node_name(node), vendor.spot(key))
+            requests.run(node_name(node), unit, vendor.spot(key))
+            requests.allow_missing(node_name(node), vendor.spot(key))
 
 
-def wish_node_info(vendor: VendorYaml, wishes: NodeRequests) -> None:
-    """node_info as a mapping, or as the text `conv1:int16;conv2:int16`. Raises ProjectError."""
-    nodes = vendor.given(NODE_INFO)
+def request_node_info(vendor: VendorYaml, requests: NodeRequests) -> None:
+    """Requests from node_info: a mapping, or the text `conv1:int16;conv2:int16`. Raises
+    ProjectError."""
+    nodes = vendor.raw_value(NODE_INFO)
     if nodes is None:
         return
     if isinstance(nodes, str):
         for node, type in node_types(vendor, NODE_INFO):
-            wishes.type(node, type, vendor.spot(NODE_INFO))
-            wishes.allow_missing(node, vendor.spot(NODE_INFO))
+            requests.type(node, type, vendor.spot(NODE_INFO))
+            requests.allow_missing(node, vendor.spot(NODE_INFO))
         return
     hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
     if not isinstance(nodes, dict) or not all(isinstance(item, dict) for item in nodes.values()):
@@ -141,13 +142,15 @@ def wish_node_info(vendor: VendorYaml, wishes: NodeRequests) -> None:
     for written, fields in nodes.items():
         spot = vendor.document.places["model_parameters", "node_info", written]
         for node in map(node_name, filter(None, re.split(r"\s*;\s*", written))):
-            wishes.allow_missing(node, spot)
+            requests.allow_missing(node, spot)
             for name, value in fields.items():
                 place = vendor.document.places["model_parameters", "node_info", written, name]
-                _wish_field(wishes, node, name, value, place)
+                _request_field(requests, node, name, value, place)
 
 
-def _wish_field(wishes: NodeRequests, node: str, name: str, value: Json, spot: RoutePlace) -> None:
+def _request_field(
+    requests: NodeRequests, node: str, name: str, value: Json, spot: RoutePlace
+) -> None:
     number = _INPUT.fullmatch(name)
     if number is None and name not in ("ON", "OutputType"):
         hint = "known: ON, InputType, InputType0, OutputType"
@@ -157,44 +160,45 @@ def _wish_field(wishes: NodeRequests, node: str, name: str, value: Json, spot: R
         hint = f"allowed: {', '.join(allowed)}"
         raise ProjectError(f"`{name}` cannot be `{value}`", spot.value, hint)
     if name == "ON":
-        wishes.run(node, UNITS[value], spot)
+        requests.run(node, UNITS[value], spot)
     elif number is None:
-        wishes.place(node, "output", value, spot)
+        requests.place(node, "output", value, spot)
     else:
-        wishes.place(node, int(number[1]) if number[1] else "input", value, spot)
+        requests.place(node, int(number[1]) if number[1] else "input", value, spot)
 
 
 def node_types(vendor: VendorYaml, key: str) -> Iterator[tuple[str, str]]:
-    """`conv1:int16;conv2:int16`, node by node. Raises ProjectError."""
+    """(node, type) for each item of `conv1:int16;conv2:int16`. Raises ProjectError."""
     for item in vendor.items(key):
         node, _, type = (part.strip() for part in item.rpartition(":"))
         if not node or type not in INTEGERS:
-            what = f"`{item}` does not give a node its type"
-            raise vendor.error(key, what, "write  node_name:int16;other_name:int16")
+            message = f"`{item}` does not give a node its type"
+            raise vendor.error(key, message, "write  node_name:int16;other_name:int16")
         yield node_name(node), type
 
 
-def wish_optimization(vendor: VendorYaml, native: Native, wishes: NodeRequests) -> None:
-    """optimization, as a text or a list of texts. Raises ProjectError for a word nobody knows."""
+def request_optimization(vendor: VendorYaml, native: Native, requests: NodeRequests) -> None:
+    """Requests from optimization, a text or a list of texts. Raises ProjectError for an unknown
+    word."""
     spot = vendor.spot(OPTIMIZATION)
     for word in _words(vendor):
         side = _SIDE.fullmatch(word)
         if word == "set_all_nodes_int16":
-            wishes.type(EVERY, "int16", spot)
+            requests.type(EVERY, "int16", spot)
         elif word == "run_fast":
-            wishes.run(EVERY, "npu", spot)
+            requests.run(EVERY, "npu", spot)
         elif side is None or side.group(1, 2) == ("model", "input"):
             raise vendor.error(OPTIMIZATION, f"unknown `{word}`", f"there are: {_WORDS}")
         elif side[1] == "model":
             native.put(("quantization", "outputs"), side[3], spot)
         else:
-            wishes.place(operator_name(side[1]), side[2], side[3], spot)
-            wishes.optional[operator_name(side[1])] = spot
+            requests.place(operator_name(side[1]), side[2], side[3], spot)
+            requests.optional[operator_name(side[1])] = spot
 
 
 def _words(vendor: VendorYaml) -> list[str]:
-    value = vendor.given(OPTIMIZATION)
-    listed = value if isinstance(value, list) else [value or ""]
-    if not all(isinstance(text, str) for text in listed):
+    value = vendor.raw_value(OPTIMIZATION)
+    texts = value if isinstance(value, list) else [value or ""]
+    if not all(isinstance(text, str) for text in texts):
         raise vendor.error(OPTIMIZATION, "`optimization` must be words", f"there are: {_WORDS}")
-    return [word for text in listed for word in re.split(r"[,;\s]+", text) if word]
+    return [word for text in texts for word in re.split(r"[,;\s]+", text) if word]

@@ -1,6 +1,6 @@
-"""hb_mapper's and hb_compile's YAML → the native document: the steps that both share.
+"""The YAML of hb_mapper and hb_compile → the native document: the shared steps.
 
-A `;` list has one item per input of the model, in the order of `input_name`.
+A `;` list has one item per model input, in the order of `input_name`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from npumake.dialects.native import Native
+from npumake.dialects.openexplorer.node_removal import put_node_removal
 from npumake.dialects.vendor_yaml import VendorYaml, refuse_missing
 from npumake.digest import Json, plain
 from npumake.project.compiling import Compile
@@ -23,15 +24,15 @@ MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
 SOURCES = ("ddr", "pyramid", "resizer")
 
-METHODS = {"default": "modelwise"}  # calibration_type → our method, where the name is another
+METHODS = {"default": "modelwise"}  # calibration_type → our method, if the names differ
 
-ONE_METHOD = "`register` is the only one there is"
+ONE_METHOD = "`register` is the only value"
 
 
 def input_names(vendor: VendorYaml, lists: tuple[str, ...]) -> tuple[str, ...]:
-    """The inputs by name; `*` for the one input of a model whose file names none.
+    """The names of the inputs; `*` if the file names none, which allows one input.
 
-    Raises ProjectError for a name written twice, and for several values without names.
+    Raises ProjectError for a duplicate name, and for several values without names.
     """
     names = vendor.items("input_parameters.input_name")
     for name in names:
@@ -39,27 +40,27 @@ def input_names(vendor: VendorYaml, lists: tuple[str, ...]) -> tuple[str, ...]:
             raise vendor.error("input_parameters.input_name", f"input `{name}` is written twice")
     for key in lists if not names else ():
         if len(vendor.items(key)) > 1:
-            what = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
-            raise vendor.error(key, what, "name them in `input_name`, in the same order")
+            message = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
+            raise vendor.error(key, message, "name them in `input_name`, in the same order")
     return names or ("*",)
 
 
 def per_input(vendor: VendorYaml, key: str, count: int) -> tuple[str, ...]:
-    """One item per input; empty texts where there is no value. Raises ProjectError."""
-    written = vendor.given(key) is not None
-    items = vendor.items(key) if written else (vendor.text(key),) * count
+    """One item per input; empty texts without a value. Raises ProjectError."""
+    is_present = vendor.raw_value(key) is not None
+    items = vendor.items(key) if is_present else (vendor.text(key),) * count
     if len(items) == count - 1 and vendor.text(key).endswith(";"):
-        items = (*items, "")  # the last one is empty
+        items = (*items, "")  # the last item is empty
     if len(items) != count:
         name = key.partition(".")[2]
-        what = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
-        raise vendor.error(key, what, "one value per input, divided by `;`")
+        message = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
+        raise vendor.error(key, message, "one value per input, divided by `;`")
     return items
 
 
 @dataclass(frozen=True)
 class InputSite:
-    """One input of the model: its items of the vendor's lists, and where its native keys go."""
+    """One model input: reads its items of the vendor's lists and sets its native keys."""
 
     vendor: VendorYaml
     native: Native
@@ -71,44 +72,45 @@ class InputSite:
         return self.names[self.index]
 
     def item(self, key: str) -> str:
-        """Empty where there is no value. Raises ProjectError for another number of items."""
+        """The item of this input, "" without a value. Raises ProjectError for a wrong number of
+        items."""
         return per_input(self.vendor, key, len(self.names))[self.index]
 
     def shared(self, key: str) -> str:
-        """As `item`, but one item alone is for every input."""
+        """As `item`, but a single item applies to every input."""
         items = self.vendor.items(key)
         return items[0] if len(items) == 1 else self.item(key)
 
     def put(self, section: str, name: str, value: Json, key: str) -> None:
-        """`section.<input>.name` in the native document, placed where `key` is written."""
+        """Sets `section.<input>.name` in the native document; errors point to `key`."""
         self.native.put((section, self.name, name), value, self.vendor.spot(key))
 
 
-class Ways(NamedTuple):
-    """What one dialect says otherwise than another: its chips, the steps of an input in order, its
-    kind of calibration, and what it says node by node."""
+class DialectSteps(NamedTuple):
+    """The parts of a translation that differ between dialects: the chips by march, the steps of an
+    input in order, the calibration method, and the requests per node."""
 
     chips: Mapping[str, str]
     inputs: tuple[Callable[[InputSite], object], ...]
     method: str
-    wishes: Callable[[VendorYaml, Native], None]
+    node_requests: Callable[[VendorYaml, Native], None]
 
 
-def translated(
-    document: Document, vendor: VendorYaml, names: tuple[str, ...], ways: Ways
+def native_document(
+    document: Document, vendor: VendorYaml, names: tuple[str, ...], steps: DialectSteps
 ) -> Document:
-    """The native document, of a file whose keys are legal. Raises the first ProjectError."""
+    """The native document of a checked file. Raises the first ProjectError."""
     native = Native(document)
     put_model(vendor, native)
-    put_target(vendor, native, ways.chips)
+    put_target(vendor, native, steps.chips)
     for index in range(len(names)):
         site = InputSite(vendor, native, names, index)
-        for put in ways.inputs:
+        for put in steps.inputs:
             put(site)
-    put_method(vendor, native, ways.method)
+    put_method(vendor, native, steps.method)
     put_compile(vendor, native)
     put_operators(vendor, native)
-    ways.wishes(vendor, native)
+    steps.node_requests(vendor, native)
     return native.document()
 
 
@@ -141,46 +143,45 @@ def whole(
         lowest <= int(text) <= highest or int(text) in other
     ):
         also = "".join(f"{number} or " for number in other)
-        what = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
-        raise vendor.error(key, what)
+        message = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
+        raise vendor.error(key, message)
     return int(text)
 
 
 def folder_files(vendor: VendorYaml, folder: str, suffix: str = "") -> str:
-    """The pattern of the files in a folder, taken at its word."""
+    """The pattern of all files in a folder with `suffix`; the folder name is escaped."""
     return f"{glob.escape(vendor.path(folder))}/*{suffix}"
 
 
 def put_model(vendor: VendorYaml, native: Native) -> None:
-    """`model:` and `compile:`. Raises ProjectError for no model, half of one, or two."""
+    """Sets `model:` and `compile:`. Raises ProjectError for no model, an incomplete Caffe model, or
+    two models."""
     onnx, caffe = f"{MODEL}.onnx_model", f"{MODEL}.caffe_model"
-    kinds = [key for key in (onnx, caffe) if vendor.given(key)]
+    kinds = [key for key in (onnx, caffe) if vendor.raw_value(key)]
     half = f"{MODEL}.prototxt"
-    if onnx in kinds and (len(kinds) == 2 or vendor.given(half)):
+    if onnx in kinds and (len(kinds) == 2 or vendor.raw_value(half)):
         spot = caffe if len(kinds) == 2 else half
         raise vendor.error(spot, "both a Caffe and an ONNX model", "keep one of them")
     if onnx not in kinds:
-        refuse_missing_model(vendor, "caffe" if kinds or vendor.given(f"{MODEL}.prototxt") else "")
+        refuse_missing_model(
+            vendor, "caffe" if kinds or vendor.raw_value(f"{MODEL}.prototxt") else ""
+        )
     path = onnx if onnx in kinds else f"{MODEL}.prototxt"
     files = {"path": path} | ({} if onnx in kinds else {"weights": caffe})
     for name, key in files.items():
         file = vendor.path(vendor.text(key))
-        pattern = glob.escape(file) if name == "weights" else file  # a pattern, at its word
+        pattern = glob.escape(file) if name == "weights" else file  # `weights` takes a pattern
         native.put(("model", name), pattern, vendor.spot(key))
-    lists = {
-        "output_nodes": ("model", "outputs"),
-        "remove_node_type": ("compile", "remove_types"),
-        "remove_node_name": ("compile", "remove_nodes"),
-    }
-    for key, route in lists.items():
-        if items := vendor.items(f"{MODEL}.{key}"):
-            native.put(route, list(items), vendor.spot(f"{MODEL}.{key}"))
+    outputs = f"{MODEL}.output_nodes"
+    if items := vendor.items(outputs):
+        native.put(("model", "outputs"), list(items), vendor.spot(outputs))
+    put_node_removal(vendor, native)
     prefix = f"{MODEL}.output_model_file_prefix"
     native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
 
 
 def put_compile(vendor: VendorYaml, native: Native) -> None:
-    """`compile:` from the group of the compiler, where it asks for another than our default."""
+    """Sets `compile:` from compiler_parameters; values equal to our defaults are left out."""
     for name, default in plain(Compile()).items():
         key = f"compiler_parameters.{name}"
         if key not in vendor.keys or vendor.value(key) is None:
@@ -195,9 +196,9 @@ def put_compile(vendor: VendorYaml, native: Native) -> None:
 
 
 def input_sources(vendor: VendorYaml) -> Json:
-    """input_source, by input; a mapping that is written as a text counts. Raises ProjectError."""
+    """input_source by input, from a mapping or its text. Raises ProjectError."""
     key = "compiler_parameters.input_source"
-    sources = vendor.given(key)
+    sources = vendor.raw_value(key)
     if isinstance(sources, str):
         sources = parse_document(sources.encode(), vendor.document.path, older_meaning).data
     if sources is None:
@@ -209,10 +210,10 @@ def input_sources(vendor: VendorYaml) -> Json:
 
 
 def refuse_missing_model(vendor: VendorYaml, kind: str) -> None:
-    """Raises ProjectError, in the vendor's words, where the files of a `kind` are not named."""
+    """Raises ProjectError in the vendor's words if the keys of a model `kind` are missing."""
     needed = {"onnx": ("onnx_model",), "caffe": ("caffe_model", "prototxt")}
     keys = needed.get(kind, ("onnx_model",))
-    refuse_missing(vendor, MODEL, [key for key in keys if not vendor.given(f"{MODEL}.{key}")])
+    refuse_missing(vendor, MODEL, [key for key in keys if not vendor.raw_value(f"{MODEL}.{key}")])
 
 
 def put_target(vendor: VendorYaml, native: Native, chips: Mapping[str, str]) -> None:
@@ -221,18 +222,18 @@ def put_target(vendor: VendorYaml, native: Native, chips: Mapping[str, str]) -> 
 
 
 def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
-    """What the input is trained on and fed; `legal` says what goes together.
+    """Sets and returns the training type and the runtime type of an input.
 
-    Raises ProjectError.
+    `legal` maps a training type to its runtime types. Raises ProjectError.
     """
     trained_key, fed_key = f"{INPUT}.input_type_train", f"{INPUT}.input_type_rt"
     training_type, runtime_type = site.item(trained_key), site.item(fed_key)
     if runtime_type not in legal[training_type]:
-        what = f"a model trained on {training_type} cannot be fed {runtime_type}"
+        message = f"a model trained on {training_type} cannot be fed {runtime_type}"
         hint = (
             f"trained on {training_type}, input_type_rt may be: {', '.join(legal[training_type])}"
         )
-        raise site.vendor.error(fed_key, what, hint)
+        raise site.vendor.error(fed_key, message, hint)
     site.put("inputs", "type", training_type, trained_key)
     site.put("inputs", "fed_type", runtime_type, fed_key)
     if runtime_type != "featuremap":
@@ -241,9 +242,9 @@ def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[st
 
 
 def put_batch(site: InputSite) -> None:
-    """Raises ProjectError for a batch of a model that has several inputs, or a batch already."""
+    """Sets the batch. Raises ProjectError if the model has several inputs or a batch already."""
     vendor, key = site.vendor, f"{INPUT}.input_batch"
-    if vendor.given(key) is None:
+    if vendor.raw_value(key) is None:
         return
     batch = whole(vendor, key, 1, 128)
     shape = site.native.data["inputs"][site.name].get("shape", [1])
@@ -255,7 +256,7 @@ def put_batch(site: InputSite) -> None:
 
 
 def put_method(vendor: VendorYaml, native: Native, kind: str) -> None:
-    """`calibration:` of a `kind` of calibration; max_percentile speaks to `max` alone."""
+    """Sets `calibration:` for a calibration_type; max_percentile applies to `max` only."""
     key, percentile = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.max_percentile"
     share = numbers(vendor, percentile, vendor.text(percentile))
     if not isinstance(share, float) or not 0.5 <= share <= 1.0:
@@ -266,12 +267,12 @@ def put_method(vendor: VendorYaml, native: Native, kind: str) -> None:
     if is_cut:
         native.put(("calibration", "percentile"), share, vendor.spot(percentile))
     channels = f"{CALIBRATION}.per_channel"
-    if vendor.value(channels) and kind in ("kl", "max", "mix"):  # of the others it is no part
+    if vendor.value(channels) and kind in ("kl", "max", "mix"):  # the other methods ignore it
         native.put(("calibration", "per_channel"), True, vendor.spot(channels))
 
 
 def put_operators(vendor: VendorYaml, native: Native) -> None:
-    """`custom_operators:`, the files of op_register_files in custom_op_dir."""
+    """Sets `custom_operators:` to the op_register_files in custom_op_dir."""
     key, folder = "custom_op.op_register_files", vendor.text("custom_op.custom_op_dir")
     files = [glob.escape(vendor.path(f"{folder or '.'}/{file}")) for file in vendor.items(key)]
     if files:

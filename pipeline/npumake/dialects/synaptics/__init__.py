@@ -1,1 +1,1 @@
-"""synaptics: the metafile of `synap convert`, the tool of the SyNAP chips."""
+"""synaptics: the metafile of `synap convert`, the converter of the SyNAP chips."""

@@ -1,4 +1,4 @@
-"""What is advised, in a metafile's words."""
+"""Advice and messages in the keys of SyNAP's metafile."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from npumake.dialects.synaptics.keys import METHODS
 from npumake.digest import Json
 from npumake.project.sections import Calibration
 
-FED = "`means`, `scale` and `format` under `inputs:`"
-ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
-# Texts in our words, and what a metafile has for them.
+INPUT_SETTINGS = "`means`, `scale` and `format` under `inputs:`"
+ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
+# A pattern for our text, and its replacement in the keys of a metafile.
 PHRASES: Phrases = (
     (
         r"write  method: \w+",
@@ -55,15 +55,15 @@ PHRASES: Phrases = (
     (r"leave `batch` out.*", "a metafile's model takes one sample"),
     (r"add  data: .*", "give `dataset` under `quantization:`"),
 )
-SAID = ("types", "cpu", "npu")  # keys of `quantization` that a metafile has words for
+TRANSLATABLE_KEYS = ("types", "cpu", "npu")  # keys of `quantization:` that a metafile can express
 
 
 def line(section: str, advised: Json, own: Json) -> str:
-    """The keys of the metafile that change; nothing where it has no words for a change."""
+    """The keys to change, as YAML; empty if a metafile has no key for the change."""
     changed = {key for key in {*advised, *own} if advised.get(key) != own.get(key)}
     if section == "calibration":
         return _algorithm(advised) if changed == {"method"} else ""
-    if not changed or not changed.issubset(SAID):
+    if not changed or not changed.issubset(TRANSLATABLE_KEYS):
         return ""
     keys: dict[str, Json] = {}
     if changed & {"cpu", "npu"}:
@@ -74,30 +74,30 @@ def line(section: str, advised: Json, own: Json) -> str:
 
 
 def search(calibration: Calibration) -> str:
-    """Of methods."""
+    """The key that starts a search of methods; empty if it is already set."""
     return "" if calibration.method == "modelwise" else _algorithm({"method": "modelwise"})
 
 
-def _algorithm(said: Json) -> str:
-    name = ALGORITHMS.get(said["method"])
+def _algorithm(calibration: Json) -> str:
+    name = ALGORITHMS.get(calibration["method"])
     return "" if name is None else _flow({"quantization": {"algorithm": name}})
 
 
-def _delegates(said: Json) -> Json:
-    """The later of a metafile beats the earlier: single layers come last."""
-    units = [(name, unit) for unit in ("cpu", "npu") for name in said.get(unit, ())]
+def _delegates(quantization: Json) -> Json:
+    """`delegate` as a map. A later entry overrides an earlier one, so single layers come last."""
+    units = [(name, unit) for unit in ("cpu", "npu") for name in quantization.get(unit, ())]
     ordered = sorted(units, key=lambda rule: not rule[0].endswith("..."))
     return {"*": "npu", **dict(ordered)}
 
 
 def _data_type(types: Json) -> Json:
-    """One type, or a map in which a name that comes twice stands last."""
-    found: dict[str, Json] = {}
+    """One type, or a map of types by name; a repeated name moves to the end."""
+    merged: dict[str, Json] = {}
     for rules in types if isinstance(types, (list, tuple)) else [types]:
         for name, kind in rules.items():
-            found.pop(name, None)
-            found[name] = kind
-    return found["*"] if set(found) == {"*"} else found
+            merged.pop(name, None)
+            merged[name] = kind
+    return merged["*"] if set(merged) == {"*"} else merged
 
 
 def _flow(data: Json) -> str:

@@ -1,4 +1,4 @@
-"""Our words → SyNAP's metafile, and its samples: .npy of what the float model computes with.
+"""The native document → SyNAP's metafile and samples: .npy of normalized values.
 
 norm = (in - means) / scale = (x - mean) * (1 / scale)
 """
@@ -14,12 +14,12 @@ from npumake.data.normalized import normalized
 from npumake.dialects.handover import (
     CALIBRATION,
     PRODUCTS,
+    ClosedTool,
     CommandNames,
-    Handed,
+    HandoverDocument,
     HandoverRequest,
-    Tool,
     is_pattern,
-    unsaid,
+    omitted_keys,
 )
 from npumake.dialects.synaptics.keys import AUTO, METHODS, TARGETS
 from npumake.digest import Json, plain
@@ -28,21 +28,21 @@ from npumake.project.names import entries
 from npumake.project.sections import Calibration, Modelwise, PerChannel
 
 MODELS = (".onnx", ".tflite", ".pb", ".prototxt")
-ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
-SOCS = {chip: soc for soc, chip in reversed(TARGETS.items())}  # the first name of each
+ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
+SOCS = {chip: soc for soc, chip in reversed(TARGETS.items())}  # the first name of each chip chip
 CONFIG = "meta.yaml"
-HANDLED = ("types", "scheme", "mode", "cpu", "npu")
-SECRETS = "security: the keys are yours to name; give the metafile your security file"
+CARRIED_KEYS = ("types", "scheme", "mode", "cpu", "npu")
+SECRETS = "security: keys are left out; name your security file in the metafile"
 
 
-def written(request: HandoverRequest) -> Handed:
-    """Raises ProjectError for what a metafile has no word for and cannot do without."""
-    if request.said is not None:
-        return _renamed(request)
+def render(request: HandoverRequest) -> HandoverDocument:
+    """The metafile. Raises ProjectError for a setting that it needs and cannot express."""
+    if request.vendor_document is not None:
+        return _own_document(request)
     sections, quantization = request.sections, _quantization(request)
     document = {
         **_delegates(request),
-        "inputs": [_input(request, one) for one in request.inputs.values()],
+        "inputs": [_input(request, model_input) for model_input in request.inputs.values()],
         **({"outputs": [{"name": name} for name in sections.model.outputs]}
            if sections.model.outputs else {}),
         **({"quantization": quantization} if quantization else {}),
@@ -50,14 +50,14 @@ def written(request: HandoverRequest) -> Handed:
     names = (*sections.quantization.cpu, *sections.quantization.npu)
     patterns = [f"the pattern `{x}`" for x in names if is_pattern(x) and not x.endswith("...")]
     offsets = [
-        f"inputs.{one.name}.offset: SyNAP feeds 0..255"
-        for one in request.inputs.values()
-        if one.form.offset
+        f"inputs.{model_input.name}.offset: SyNAP feeds 0..255"
+        for model_input in request.inputs.values()
+        if model_input.form.offset
     ]
     whole = quantization and not sections.quantization.scheme and request.target.weights.per_channel
     grids = ["the scale per channel of weights: its default scheme has one per tensor"]
     policies = ["security.outputs"] if sections.security.outputs else []
-    return Handed(
+    return HandoverDocument(
         document,
         (
             *_calibration(request),
@@ -65,77 +65,92 @@ def written(request: HandoverRequest) -> Handed:
             *offsets,
             *(grids if whole else ()),
             *policies,
-            *unsaid(sections.quantization, *HANDLED),
+            *omitted_keys(sections.quantization, *CARRIED_KEYS),
         ),
     )
 
 
 def _calibration(request: HandoverRequest) -> list[str]:
-    """What of `calibration` a metafile has no key for."""
-    said, usual = request.calibration, Calibration()
-    method = said.method
+    """The settings of `calibration:` for which a metafile has no key."""
+    calibration, default = request.calibration, Calibration()
+    method = calibration.method
     searches = method not in (*ALGORITHMS, "load", "skip")
-    if method == "modelwise" and plain(said.modelwise) != plain(Modelwise(**AUTO)):
+    if method == "modelwise" and plain(calibration.modelwise) != plain(Modelwise(**AUTO)):
         searches = True
-    found = [f"calibration.method: {method}; the tool takes `auto`"] if searches else []
+    omissions = [f"calibration.method: {method}; the tool takes `auto`"] if searches else []
     of_method = {"kl": ("bins",), "moving_average": ("momentum",)}.get(method, ())
     for key in ("symmetric", "per_channel", *of_method):
-        if getattr(said, key) != getattr(usual, key):
-            found.append(f"calibration.{key}: {plain(getattr(said, key))}")
-    switches = request.decisions.found if request.decisions else ()
-    return [*found, *(f"quantization.{name}: the search has found it to help" for name in switches)]
+        if getattr(calibration, key) != getattr(default, key):
+            omissions.append(f"calibration.{key}: {plain(getattr(calibration, key))}")
+    switches = request.decisions.extra_switches if request.decisions else ()
+    return [
+        *omissions,
+        *(f"quantization.{name}: the search has found it to help" for name in switches),
+    ]
 
 
-def _renamed(request: HandoverRequest) -> Handed:
-    document = copy.deepcopy(request.said)
+def _own_document(request: HandoverRequest) -> HandoverDocument:
+    document = copy.deepcopy(request.vendor_document)
     if request.folders and document.get("quantization"):
         document["quantization"]["dataset"] = _datasets(request)
     secrets = document.pop("security", None)
-    return Handed(document, (SECRETS,) if secrets else ())
+    return HandoverDocument(document, (SECRETS,) if secrets else ())
 
 
-def _input(request: HandoverRequest, given: ModelInput) -> Json:
-    said, kinds = given.section, ("rgb", "bgr")
+def _input(request: HandoverRequest, model_input: ModelInput) -> Json:
+    section, kinds = model_input.section, ("rgb", "bgr")
     policies = request.sections.security.inputs
-    key = entries(policies, request.inputs).get(given.name)
-    steps = said.preprocess
+    key = entries(policies, request.inputs).get(model_input.name)
+    steps = section.preprocess
     return {
-        "name": given.name,
-        "shape": list(given.form.shape),
-        **({"means": plain(said.mean)} if np.any(said.mean) else {}),
-        **({"scale": 1.0 / _one(said.scale, given.name)} if _scaled(said.scale) else {}),
-        **({"format": said.type} if said.type in kinds else {}),
+        "name": model_input.name,
+        "shape": list(model_input.form.shape),
+        **({"means": plain(section.mean)} if np.any(section.mean) else {}),
+        **(
+            {"scale": 1.0 / _single_scale(section.scale, model_input.name)}
+            if _has_scale(section.scale)
+            else {}
+        ),
+        **({"format": section.type} if section.type in kinds else {}),
         **({"security": policies[key]} if key else {}),
         **({"preprocess": {k: x for k, x in plain(steps).items() if x}} if steps else {}),
     }
 
 
-def _scaled(scale: PerChannel) -> bool:
+def _has_scale(scale: PerChannel) -> bool:
     return bool(np.any(np.not_equal(scale, 1)))
 
 
-def _one(scale: PerChannel, name: str) -> float:
-    """SyNAP has one scale for all channels. Raises ProjectError where they differ."""
-    found = set(np.atleast_1d(scale).tolist())
-    if len(found) != 1:
-        what = "a scale per channel: SyNAP has one for all"
-        raise ProjectError(what, Route(f"inputs.{name}.scale"), "work it into the model's weights")
-    return float(found.pop())
+def _single_scale(scale: PerChannel, name: str) -> float:
+    """The scale of all channels, of which SyNAP has one. Raises ProjectError if they differ."""
+    scales = set(np.atleast_1d(scale).tolist())
+    if len(scales) != 1:
+        message = "a scale per channel: SyNAP has one for all"
+        raise ProjectError(
+            message, Route(f"inputs.{name}.scale"), "work it into the model's weights"
+        )
+    return float(scales.pop())
 
 
 def _quantization(request: HandoverRequest) -> dict[str, Json]:
-    """Nothing for a model that brings its scales, or stays float."""
-    said, method = request.sections.quantization, request.calibration.method
+    """`quantization`; empty for a model with its own scales."""
+    quantization, method = request.sections.quantization, request.calibration.method
     if method == "load":
         return {}
-    rules = [dict(one) for one in said.types] if isinstance(said.types, tuple) else [said.types]
-    types = {name: kind for one in rules for name, kind in one.items()}
-    usual = request.target.activations.dtype
-    data_type: Json = types.get("*", usual) if set(types) <= {"*"} else {"*": usual, **types}
+    rules = (
+        [dict(rule) for rule in quantization.types]
+        if isinstance(quantization.types, tuple)
+        else [quantization.types]
+    )
+    types = {name: kind for rule in rules for name, kind in rule.items()}
+    default_type = request.target.activations.dtype
+    data_type: Json = (
+        types.get("*", default_type) if set(types) <= {"*"} else {"*": default_type, **types}
+    )
     return {
         "data_type": data_type,
-        **({"scheme": said.scheme} if said.scheme else {}),
-        **({"mode": said.mode} if said.mode != "standard" else {}),
+        **({"scheme": quantization.scheme} if quantization.scheme else {}),
+        **({"mode": quantization.mode} if quantization.mode != "standard" else {}),
         "algorithm": ALGORITHMS.get(method, "auto"),
         "dataset": _datasets(request) if request.folders else ["random"] * len(request.inputs),
     }
@@ -147,26 +162,28 @@ def _datasets(request: HandoverRequest) -> list[str]:
 
 
 def _delegates(request: HandoverRequest) -> dict[str, Json]:
-    said = request.sections.quantization
-    units = [(name, unit) for unit in ("cpu", "npu") for name in getattr(said, unit)]
-    found = {name: unit for name, unit in units if not is_pattern(name.removesuffix("..."))}
-    if not found:
+    quantization = request.sections.quantization
+    units = [(name, unit) for unit in ("cpu", "npu") for name in getattr(quantization, unit)]
+    by_name = {name: unit for name, unit in units if not is_pattern(name.removesuffix("..."))}
+    if not by_name:
         return {}
-    # A later rule wins there; here the name that says more does.
-    ordered = sorted(found.items(), key=lambda rule: not rule[0].endswith("..."))
+    # In a metafile a later rule wins; in a native document the more specific name wins.
+    ordered = sorted(by_name.items(), key=lambda rule: not rule[0].endswith("..."))
     return {"delegate": {"*": "npu", **dict(ordered)}}
 
 
-def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
-    return normalized(values, given.section.mean, given.section.scale, given.section.layout)
+def _sample(values: np.ndarray, model_input: ModelInput) -> np.ndarray:
+    return normalized(
+        values, model_input.section.mean, model_input.section.scale, model_input.section.layout
+    )
 
 
 def _command(files: CommandNames) -> tuple[str, ...]:
     weights = () if files.weights is None else ("--weights", files.weights)
-    named = ("--model", files.model, *weights, "--meta", CONFIG)
+    model_arguments = ("--model", files.model, *weights, "--meta", CONFIG)
     profiling = ("--profiling",) if files.profiling else ()
     chip = ("--target", SOCS[files.chip])
-    return ("synap", "convert", *named, *chip, *profiling, "--out-dir", PRODUCTS)
+    return ("synap", "convert", *model_arguments, *chip, *profiling, "--out-dir", PRODUCTS)
 
 
-SYNAP = Tool("synap", "synap", CONFIG, MODELS, written, _command, "model.synap", _sample)
+SYNAP = ClosedTool("synap", "synap", CONFIG, MODELS, render, _command, "model.synap", _sample)

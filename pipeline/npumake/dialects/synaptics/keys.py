@@ -1,8 +1,8 @@
-"""The keys of SyNAP's metafile, their types and defaults, and those that have no effect here.
+"""The keys of SyNAP's metafile with types and defaults, and those without effect here.
 
-Source: the SyNAP guide, "Conversion Metafile", and the toolkit's own parser for what it leaves
-out. Every key is read by `dialect.py`, or stands in IGNORED with the reason. A key without a value
-is a key that is not there.
+Source: the SyNAP guide, "Conversion Metafile", and the toolkit's parser for keys that it omits.
+`dialect.py` reads every key, or IGNORED gives the reason why not. A key without a value counts as
+absent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from npumake.digest import Json
 from npumake.project.doc import Doc
 
-# --target → our chip. SyNAP writes it in capitals; the last four are older names.
+# --target → our chip; the last four are older names.
 TARGETS = {
     "GENERIC": "synap-generic",
     "DVF120": "dvf120",
@@ -28,7 +28,7 @@ TARGETS = {
     "VS680A0": "vs680",
     "DOLPHIN": "vs680",
 }
-# chip → what may run a layer, the default first
+# chip → the units that can run a layer, the default first
 DELEGATES = {
     "synap-generic": ("cpu",),
     "dvf120": ("cpu", "gpu"),
@@ -38,19 +38,19 @@ DELEGATES = {
 
 CHANNELS_LAST = (".tflite", ".pb")  # model formats whose layout is NHWC; all others are NCHW
 TYPES = ("uint8", "int8", "int16", "float16")
-# scheme → the types it is for
+# scheme → its types
 SCHEMES = {
     "asymmetric_affine": ("uint8", "int8"),
     "dynamic_fixed_point": ("int8", "int16"),
     "perchannel_symmetric_affine": ("int8",),
 }
-SCHEME_OF = {  # type → its scheme by default
+SCHEME_OF = {  # type → its default scheme
     "uint8": "asymmetric_affine",
     "int8": "dynamic_fixed_point",
     "int16": "dynamic_fixed_point",
 }
-# algorithm → our method: the standard one takes the extremes of every tensor; `auto` is in no
-# document: the best of the three by the outputs
+# algorithm → our method. `standard` takes the minimum and maximum of each tensor. `auto` is
+# undocumented; it selects the best of the other three by the outputs.
 METHODS = {
     "standard": "max",
     "kl_divergence": "kl",
@@ -90,7 +90,7 @@ class MetafilePreprocess:
 @dataclass(frozen=True)
 class InputEntry:
     name: str | None = None
-    shape: Annotated[tuple[int, ...] | None, Doc("As the model has it.", 1)] = None
+    shape: Annotated[tuple[int, ...] | None, Doc("Shape in the model.", 1)] = None
     means: float | tuple[float, ...] | None = None
     scale: float | None = None
     format: str | None = None
@@ -106,7 +106,7 @@ class InputEntry:
 @dataclass(frozen=True)
 class OutputEntry:
     name: str | None = None
-    shape: Annotated[tuple[int, ...] | None, Doc("As the model has it.", 1)] = None
+    shape: Annotated[tuple[int, ...] | None, Doc("Shape in the model.", 1)] = None
     dequantize: bool = False
     format: str | None = None
     security: Literal["secure-if-input-secure", "any"] = "secure-if-input-secure"
@@ -151,24 +151,22 @@ class Metafile:
     custom: Any = None
 
 
-_SECURE = (
-    "a build holds no secrets: `npumake secure --security FILE` encrypts and signs its .hybrid"
-)
-_CUSTOM = "it is the user's own, for tools of the user"
-_REAL = "a .hybrid always gives real numbers"
+_SECURE = "a build has no secrets: `npumake secure --security FILE` encrypts and signs a .hybrid"
+_CUSTOM = "it holds data for the user's own tools"
+_REAL = "a .hybrid always outputs real numbers"
 _POSTPROCESSOR = (
-    "it is for the postprocessor on the board; `npumake synap convert` writes it to model_info.txt"
+    "the postprocessor on the board reads it; `npumake synap convert` writes it to model_info.txt"
 )
 
-# key → why it has no effect here; a key ends the routes it speaks of
+# key → why it has no effect here
 IGNORED: dict[str, str] = {
     "output_format": _POSTPROCESSOR,
     "denormalize_outputs": _REAL,
     "dequantize_outputs": _REAL,
-    "optimize": "it limits the memory traffic the vendor's compiler plans for",
+    "optimize": "it limits the memory traffic of the vendor's compiler",
     **{f"security.{key}": _SECURE for key in ("secure", "file", *SECRETS)},
     "inputs.custom": _CUSTOM,
-    "outputs.shape": "shapes are computed",
+    "outputs.shape": "shapes are inferred",
     "outputs.dequantize": _REAL,
     "outputs.format": _POSTPROCESSOR,
     "outputs.custom": _CUSTOM,
@@ -176,8 +174,8 @@ IGNORED: dict[str, str] = {
     "custom": _CUSTOM,
 }
 
-# What an ignored key says where nothing differs from what is done; nothing, for the others.
-USUAL: dict[str, Json] = {
+# The values of ignored keys that match our behavior, and so need no note; others match if empty.
+DEFAULT_VALUES: dict[str, Json] = {
     "denormalize_outputs": True,
     "dequantize_outputs": True,
     "optimize": True,

@@ -1,8 +1,8 @@
-"""SyNAP's metafile as a file: its variables replaced, and the files it names besides.
+"""Reads SyNAP's metafile, replaces its variables, and reads the files that it names.
 
-    ${ENV:name}    anywhere, before the text is YAML; empty where there is no such variable
-    ${FILE:name}   in a format, the text of a file beside the metafile or below
-    ${ANCHORS}     in a format, left for whoever has the model
+    ${ENV:name}    anywhere, replaced before parsing; empty for an undefined variable
+    ${FILE:name}   in a format: the text of a file in the metafile's folder or below
+    ${ANCHORS}     in a format: replaced later, when the model is known
 
 Source: the SyNAP guide, "Conversion Metafile".
 """
@@ -36,8 +36,8 @@ _FILE = re.compile(r"\$\{FILE:([^}]*)\}")
 
 
 def read_metafile(file: Path) -> Config:
-    """Raises ProjectError for what is no YAML, a file a format names that cannot be read or lies
-    elsewhere, and a security file with other keys than its four."""
+    """The metafile and the files it depends on. Raises ProjectError for invalid YAML, for a file of
+    a format that is unreadable or outside the folder, and for an invalid security file."""
     source = read_source(file)
     names = {name.decode("utf-8", "replace") for name in _VARIABLE.findall(source)}
     document = parse_document(_with_values(source, path_text(file)), path_text(file), older_meaning)
@@ -50,13 +50,13 @@ def _with_values(source: bytes, path: str) -> bytes:
     values = [os.environ.get(name.decode("utf-8", "replace"), "").encode("utf-8", "replace")
               for name in _VARIABLE.findall(source)]  # fmt: skip
     if sum(map(len, values)) > MAX_FILE_BYTES:
-        raise ProjectError("the variables of the environment make the file too large", Place(path))
-    found = iter(values)
-    return _VARIABLE.sub(lambda _: next(found), source)
+        raise ProjectError("environment variables make the file too large", Place(path))
+    replacements = iter(values)
+    return _VARIABLE.sub(lambda _: next(replacements), source)
 
 
 def _with_files(document: Document, folder: Path) -> tuple[Document, tuple[Path, ...]]:
-    """The document with every ${FILE:name} of a format replaced, and those files."""
+    """The document with ${FILE:name} replaced in all formats, and the files read."""
     files: list[Path] = []
 
     def expanded(data: Json, route: Route) -> Json:
@@ -68,8 +68,8 @@ def _with_files(document: Document, folder: Path) -> tuple[Document, tuple[Path,
             return data
         place = document.places[route].value
 
-        def text(found: re.Match[str]) -> str:
-            files.append(_beside(folder, found[1], place))
+        def text(match: re.Match[str]) -> str:
+            files.append(_beside(folder, match[1], place))
             return _text(files[-1], place)
 
         return _FILE.sub(text, data)
@@ -97,10 +97,10 @@ def _text(file: Path, place: Place) -> str:
 
 
 def _security_file(data: Json, folder: Path) -> tuple[Path, ...]:
-    """The file of `security.file`, checked. It is not needed: nothing here is secure, and who
-    builds for accuracy may not be given the keys."""
-    named = data.get("security") if isinstance(data, dict) else None
-    name = named.get("file") if isinstance(named, dict) else None
+    """The checked `security.file`, if it exists. A build works without it, since it needs no
+    keys."""
+    section = data.get("security") if isinstance(data, dict) else None
+    name = section.get("file") if isinstance(section, dict) else None
     if not isinstance(name, str) or not (folder / name).is_file():
         return ()
     secrets(folder / name)
@@ -108,9 +108,8 @@ def _security_file(data: Json, folder: Path) -> tuple[Path, ...]:
 
 
 def secrets(file: Path) -> dict[str, Path]:
-    """The keys and certificates that a security file names, by its four keys. Raises ProjectError.
-
-    Relative paths start at its folder."""
+    """The paths of keys and certificates in a security file, by key. Relative paths start at its
+    folder. Raises ProjectError."""
     document = read_document(file, older_meaning)
     schema = schema_of(MetafileSecurity)
     keys = {key: schema["properties"][key] for key in SECRETS}

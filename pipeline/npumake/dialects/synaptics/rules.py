@@ -1,4 +1,4 @@
-"""What SyNAP asks of a metafile's keys together, with the model and the chips it is for."""
+"""SyNAP's rules across the keys of a metafile, the model and its chips."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ SCHEMA = schema_of(Metafile, "SyNAP metafile")
 
 @dataclass(frozen=True)
 class Meta:
-    """A metafile by its document, typed, and what it is for: a model file and chips."""
+    """A metafile with its document, and the model and chips that it applies to."""
 
     document: Document
-    said: Metafile
-    suffix: str = ""  # of the model's file
+    metafile: Metafile
+    suffix: str = ""  # of the model file
     chips: tuple[str, ...] = ()
 
     @property
     def layout(self) -> str:
-        """Where the model has its channels."""
+        """The layout of the model file's format: NHWC or NCHW."""
         return "NHWC" if self.suffix in CHANNELS_LAST else "NCHW"
 
     @property
     def inputs(self) -> tuple[InputEntry, ...]:
-        """One entry at least: a model has an input."""
-        return tuple(entry or InputEntry() for entry in self.said.inputs) or (InputEntry(),)
+        """The entries of `inputs`; at least one, since every model has an input."""
+        return tuple(entry or InputEntry() for entry in self.metafile.inputs) or (InputEntry(),)
 
     @property
     def outputs(self) -> tuple[OutputEntry, ...]:
-        return tuple(entry or OutputEntry() for entry in self.said.outputs)
+        return tuple(entry or OutputEntry() for entry in self.metafile.outputs)
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """One per input, or none: the model is then not quantized here."""
-        found = self.said.quantization and self.said.quantization.dataset
-        return (found,) if isinstance(found, str) else tuple(found or ())
+        """One dataset per input; none if the model is not quantized."""
+        dataset = self.metafile.quantization and self.metafile.quantization.dataset
+        return (dataset,) if isinstance(dataset, str) else tuple(dataset or ())
 
     def spot(self, *route: str | int) -> RoutePlace:
-        """Where the route is written, or the nearest above it that is."""
+        """The place of the route, or of its nearest parent in the file."""
         ways: list[Route] = [route[:depth] for depth in range(len(route), -1, -1)]
         return next(self.document.places[way] for way in ways if way in self.document.places)
 
@@ -67,8 +67,9 @@ class Meta:
         return ProjectError(what, self.spot(*route).value, hint)
 
 
-def typed(document: Document) -> Meta:
-    """The metafile in `document`. Raises the first ProjectError: an unknown key, or a value."""
+def typed_metafile(document: Document) -> Meta:
+    """The metafile in `document`. Raises the first ProjectError: an unknown key, or a wrong
+    value."""
     data = _without_blanks(document.data, SCHEMA)
     places = {route: document.places[route] for route in routes(data)}
     plain = Document(document.path, data, places)
@@ -77,34 +78,34 @@ def typed(document: Document) -> Meta:
 
 
 def _without_blanks(data: Json, schema: Json) -> Json:
-    """The data less every known key that has no value."""
+    """The data without known keys that have no value."""
     if isinstance(data, list):
         return [_without_blanks(item, schema.get("items", {})) for item in data]
     if not isinstance(data, dict):
         return data
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     return {
-        key: _without_blanks(item, known.get(key, {}))
+        key: _without_blanks(item, properties.get(key, {}))
         for key, item in data.items()
-        if item is not None or key not in known
+        if item is not None or key not in properties
     }
 
 
-def checked(document: Document, beside: Json) -> Meta:
-    """The same, for the `model` and `targets` of the project `beside` it.
+def checked_metafile(document: Document, beside: Json) -> Meta:
+    """The metafile for the `model` and `targets` in the rest of project.yaml, `beside`.
 
-    Raises the first ProjectError, also for a rule that SyNAP has.
+    Raises the first ProjectError, also for a broken rule of SyNAP.
     """
     path, chips = _model_and_chips(beside if isinstance(beside, dict) else {})
     suffix = PurePosixPath(path).suffix.lower()
-    meta = replace(typed(document), suffix=suffix, chips=chips)
+    meta = replace(typed_metafile(document), suffix=suffix, chips=chips)
     for rule in (_layout, _names, _shapes, _normalization, _quantization, _delegate, _security):
         rule(meta)
     return meta
 
 
 def _model_and_chips(beside: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
-    """As far as they are there; the project's own check speaks of what is wrong with them."""
+    """The model path and the chips, if present; the check of the project reports their errors."""
     model, targets = beside.get("model"), beside.get("targets")
     path = model.get("path") if isinstance(model, dict) else None
     listed = targets if isinstance(targets, list) else []
@@ -113,32 +114,32 @@ def _model_and_chips(beside: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
 
 
 def _layout(meta: Meta) -> None:
-    layout, key = meta.said.data_layout.lower(), ("data_layout",)
+    layout, key = meta.metafile.data_layout.lower(), ("data_layout",)
     if layout not in ("default", "nchw", "nhwc"):
-        what = f"`data_layout` cannot be `{meta.said.data_layout}`"
-        raise meta.error(key, what, "allowed: default, nchw, nhwc")
+        message = f"`data_layout` cannot be `{meta.metafile.data_layout}`"
+        raise meta.error(key, message, "allowed: default, nchw, nhwc")
     if layout == "nhwc" and meta.layout == "NCHW":
-        what = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
-        raise meta.error(key, what, "leave `data_layout` out, or write default")
+        message = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
+        raise meta.error(key, message, "leave `data_layout` out, or write default")
 
 
 def _names(meta: Meta) -> None:
     groups: tuple[tuple[str, tuple[InputEntry | OutputEntry, ...]], ...] = (
-        ("inputs", meta.inputs if meta.said.inputs else ()),
+        ("inputs", meta.inputs if meta.metafile.inputs else ()),
         ("outputs", meta.outputs),
     )
     for key, entries in groups:
         names = [entry.name for entry in entries]
-        twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-        if twice:
-            at = len(names) - 1 - names[::-1].index(twice[0])
-            raise meta.error((key, at, "name"), f"`{twice[0]}` is written twice under `{key}`")
+        repeated = [name for name, count in Counter(filter(None, names)).items() if count > 1]
+        if repeated:
+            at = len(names) - 1 - names[::-1].index(repeated[0])
+            raise meta.error((key, at, "name"), f"`{repeated[0]}` is written twice under `{key}`")
         if None in names and any(names):
-            what = f"some of the {key} have a name and others have none"
-            raise meta.error((key, names.index(None)), what, "name all of them, or none")
+            message = f"some of the {key} have a name and others have none"
+            raise meta.error((key, names.index(None)), message, "name all of them, or none")
         if meta.suffix == ".pb" and not any(names):
-            what = f"a .pb model does not tell its {key}"
-            raise meta.error((key,), what, f"write `name` of each under `{key}:`")
+            message = f"a .pb model does not tell its {key}"
+            raise meta.error((key,), message, f"write `name` of each under `{key}:`")
 
 
 def _shapes(meta: Meta) -> None:
@@ -149,29 +150,29 @@ def _shapes(meta: Meta) -> None:
         if entry.name is None and entry.shape is not None and meta.suffix != ".prototxt":
             raise meta.error((*route, "shape"), "a `shape` without a `name`", "write both")
         if entry.shape is not None and len(entry.shape) < 2:
-            what = f"a shape of {len(entry.shape)} dimension"
-            raise meta.error((*route, "shape"), what, "the first one counts the samples")
+            message = f"a shape of {len(entry.shape)} dimension"
+            raise meta.error((*route, "shape"), message, "the first one counts the samples")
 
 
 def _normalization(meta: Meta) -> None:
     for index, entry in enumerate(meta.inputs):
         if entry.scale == 0.0:
-            what = "`scale` cannot be 0: values are divided by it"
-            raise meta.error(("inputs", index, "scale"), what)
+            message = "`scale` cannot be 0: values are divided by it"
+            raise meta.error(("inputs", index, "scale"), message)
         if isinstance(entry.means, tuple) and entry.shape is not None:
             channels = entry.shape[-1 if meta.layout == "NHWC" else 1]
             if len(entry.means) not in (1, channels):
-                what = f"{len(entry.means)} `means` for {channels} channels"
-                raise meta.error(("inputs", index, "means"), what)
+                message = f"{len(entry.means)} `means` for {channels} channels"
+                raise meta.error(("inputs", index, "means"), message)
     if meta.datasets and len(meta.datasets) != len(meta.inputs):
-        what = f"{len(meta.datasets)} datasets for {len(meta.inputs)} inputs"
-        hint = "one per input; an input of which nothing is said is an empty item of `inputs:`"
-        raise meta.error(("quantization", "dataset"), what, hint)
+        message = f"{len(meta.datasets)} datasets for {len(meta.inputs)} inputs"
+        hint = "one per input; an input without settings is an empty item of `inputs:`"
+        raise meta.error(("quantization", "dataset"), message, hint)
 
 
 def _quantization(meta: Meta) -> None:
-    said = meta.said.quantization
-    if said is None:
+    quantization = meta.metafile.quantization
+    if quantization is None:
         return
     types = types_of(meta)
     for name, kind in types.items():
@@ -179,80 +180,80 @@ def _quantization(meta: Meta) -> None:
         if kind not in TYPES:
             raise meta.error(route, f"unknown type `{kind}`", did_you_mean(kind, TYPES))
     if {"uint8", "int8"} <= set(types.values()):
-        what = "uint8 and int8 in one model"
-        raise meta.error(("quantization", "data_type"), what, "keep one of them")
+        message = "uint8 and int8 in one model"
+        raise meta.error(("quantization", "data_type"), message, "keep one of them")
     kind = base_type(types)
-    if said.scheme != "default" and kind not in SCHEMES[said.scheme]:
-        what = f"`{said.scheme}` is not for {kind}"
-        hint = f"it is for {' and '.join(SCHEMES[said.scheme])}"
-        raise meta.error(("quantization", "scheme"), what, hint)
+    if quantization.scheme != "default" and kind not in SCHEMES[quantization.scheme]:
+        message = f"`{quantization.scheme}` is not for {kind}"
+        hint = f"it is for {' and '.join(SCHEMES[quantization.scheme])}"
+        raise meta.error(("quantization", "scheme"), message, hint)
 
 
 def types_of(meta: Meta) -> Mapping[str, str]:
-    """data_type as a map; empty where nothing is said."""
-    said = meta.said.quantization
-    kinds = said.data_type if said and said.data_type is not None else {}
+    """data_type as a map; empty if it is absent."""
+    quantization = meta.metafile.quantization
+    kinds = quantization.data_type if quantization and quantization.data_type is not None else {}
     return {EVERY: kinds} if isinstance(kinds, str) else kinds
 
 
 def base_type(types: Mapping[str, str]) -> str:
-    """What a layer of which nothing is said is quantized to first: the type of 8 bits that comes
-    up, else that of `*`, else uint8."""
-    found = (kind for kind in ("int8", "uint8") if kind in types.values())
-    return next(found, types.get(EVERY, "uint8"))
+    """The type of a layer without its own: the 8-bit type in `types`, else that of `*`, else
+    uint8."""
+    types_of_8_bits = (kind for kind in ("int8", "uint8") if kind in types.values())
+    return next(types_of_8_bits, types.get(EVERY, "uint8"))
 
 
 def _delegate(meta: Meta) -> None:
     for name, value in delegates_of(meta).items():
         kind, route = delegate_type(value), ("delegate", name)
         if kind not in ("default", "npu", "gpu", "cpu"):
-            what = f"unknown delegate `{kind}`"
-            raise meta.error(route, what, did_you_mean(kind, ("npu", "gpu", "cpu")))
+            message = f"unknown delegate `{kind}`"
+            raise meta.error(route, message, did_you_mean(kind, ("npu", "gpu", "cpu")))
         if name == INPUTS:
-            what = "`INPUTS` has no delegate: an input is not computed"
-            raise meta.error(route, what, "name layers")
+            message = "`INPUTS` has no delegate: an input is not computed"
+            raise meta.error(route, message, "name layers")
         for chip in meta.chips:
             if kind != "default" and kind not in DELEGATES.get(chip, (kind,)):
-                what = f"{chip} has no {kind}"
-                raise meta.error(route, what, f"it has: {', '.join(DELEGATES[chip])}")
+                message = f"{chip} has no {kind}"
+                raise meta.error(route, message, f"it has: {', '.join(DELEGATES[chip])}")
 
     kinds = {delegate_type(value) for value in delegates_of(meta).values()}
     if meta.datasets and kinds and kinds <= {"cpu", "gpu"} and EVERY in delegates_of(meta):
-        what = "a dataset, though no layer is for the NPU: only the NPU is quantized for"
-        raise meta.error(("quantization", "dataset"), what, "remove it, or `delegate`")
+        message = "a dataset, though no layer is for the NPU: only the NPU is quantized for"
+        raise meta.error(("quantization", "dataset"), message, "remove it, or `delegate`")
 
 
 def delegates_of(meta: Meta) -> Mapping[str, str]:
     """delegate as a map."""
-    said = meta.said.delegate
-    return {EVERY: said} if isinstance(said, str) else said
+    delegate = meta.metafile.delegate
+    return {EVERY: delegate} if isinstance(delegate, str) else delegate
 
 
 def delegate_type(value: str) -> str:
-    """What stands before the options of a delegate."""
+    """The first word of a delegate; its options follow."""
     return (value.split() or ["default"])[0].lower()
 
 
 def layer_delegates(document: Document) -> dict[str, str]:
-    """Who is to run each layer, by the name that the native document has for it."""
-    found = delegates_of(typed(document))
-    return {layer_name(name): delegate_type(value) for name, value in found.items()}
+    """The delegate of each layer, by its name in the native document."""
+    delegates = delegates_of(typed_metafile(document))
+    return {layer_name(name): delegate_type(value) for name, value in delegates.items()}
 
 
 def layer_name(name: str) -> str:
-    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
+    """The name of a layer. `@id` refers to quantization_info.yaml, where our ids are names."""
     return name.removeprefix("@")
 
 
 def _security(meta: Meta) -> None:
-    said = meta.said.security
-    if said is None or not said.secure:
+    security = meta.metafile.security
+    if security is None or not security.secure:
         return
-    keys = [key for key in SECRETS if getattr(said, key) is not None]
-    if said.file is not None and keys:
-        what = f"both a security `file` and `{keys[0]}`"
-        raise meta.error(("security", keys[0]), what, "keep one of them")
-    if said.file is None and len(keys) < len(SECRETS):
+    keys = [key for key in SECRETS if getattr(security, key) is not None]
+    if security.file is not None and keys:
+        message = f"both a security `file` and `{keys[0]}`"
+        raise meta.error(("security", keys[0]), message, "keep one of them")
+    if security.file is None and len(keys) < len(SECRETS):
         missing = ", ".join(f"`{key}`" for key in SECRETS if key not in keys)
         hint = "or name a `file` that holds them"
         raise meta.error(("security",), f"a secure model needs {missing}", hint)

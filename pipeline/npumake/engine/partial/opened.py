@@ -9,7 +9,7 @@ import numpy as np
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.float_session import FloatSession, float_session
 from npumake.engine.ort import Fusion, OrtSession
-from npumake.engine.partial.part import EMPTY, NOTHING, Part, as_part
+from npumake.engine.partial.part import EMPTY, NO_VALUES, Part, as_part
 from npumake.graph import Graph, Node, SerializedGraph, SerializedNode, Value, part
 
 
@@ -34,7 +34,7 @@ def of_serialized(
     outputs: Sequence[str],
     operators: Operators = NO_OPERATORS,
     fusion: Fusion = "integers",
-    constants: Mapping[str, np.ndarray] = NOTHING,
+    constants: Mapping[str, np.ndarray] = NO_VALUES,
 ) -> Part:
     """The part of these nodes or renamed copies, in order. Raises GraphError."""
     if not outputs:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 Values = Mapping[str, np.ndarray]  # tensors by name
-NOTHING: Values = MappingProxyType({})
+NO_VALUES: Values = MappingProxyType({})
 
 
 class Runnable(Protocol):
@@ -31,12 +31,12 @@ class Part(NamedTuple):
     outputs: tuple[str, ...]
     compute: Callable[[Values], Values]
 
-    def run(self, values: Values, changed: Values = NOTHING) -> Values:
+    def run(self, values: Values, changed: Values = NO_VALUES) -> Values:
         """The outputs for `values`, where those of `changed` take precedence."""
         return self.compute({n: changed[n] if n in changed else values[n] for n in self.reads})
 
 
-EMPTY = Part((), (), lambda _: NOTHING)  # onnxruntime refuses a model without outputs
+EMPTY = Part((), (), lambda _: NO_VALUES)  # onnxruntime refuses a model without outputs
 
 
 def as_part(session: Runnable) -> Part:

@@ -57,8 +57,10 @@ class LayerWalk:
     ) -> None:
         self._routes, self._feeds, self._operators = routes, feeds, operators
         together = zip(*(route.cut for route in routes), strict=True)
-        each = [sum(step.bytes for step in steps) for steps in together]
-        self._rooms = [max(1, budget // max(1, *each[at:])) for at in range(len(each))]
+        group_bytes = [sum(step.bytes for step in steps) for steps in together]
+        self._rooms = [
+            max(1, budget // max(1, *group_bytes[at:])) for at in range(len(group_bytes))
+        ]
         self._order = sorted(range(len(feeds)), key=_spread)[:MAX_SAMPLES]
         self.numbers: list[int] = []
         self.samples: list[list[SampleTensors]] = [[] for _ in routes]
@@ -98,10 +100,10 @@ class LayerWalk:
         for tensors, route in zip(self.samples, self._routes, strict=True):
             names = [str(value.name) for value in route.cut[at].carried]
             tensors[:] = [{name: values[name] for name in names} for values in tensors]
-        room, there = min(self._rooms[at], len(self._order)), len(self.numbers)
+        room, stored = min(self._rooms[at], len(self._order)), len(self.numbers)
         # A pass over the samples is worth it if it adds all of them, or doubles their number.
-        if room == len(self._order) or room >= 2 * there:
-            self._begin(at, sorted(self._order[there:room]))
+        if room == len(self._order) or room >= 2 * stored:
+            self._begin(at, sorted(self._order[stored:room]))
 
     def _begin(self, at: int, numbers: Sequence[int]) -> None:
         """Adds new samples, run up to the end of step `at`."""

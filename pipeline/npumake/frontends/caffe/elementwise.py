@@ -17,7 +17,7 @@ from npumake.frontends.caffe.messages import ENUMS
 from npumake.frontends.caffe.site import LayerSite, Shape
 from npumake.graph import Value, shape
 
-PROD, MAX = (ENUMS["EltwiseOp"].split().index(name) for name in ("PROD", "MAX"))
+ELTWISE_PRODUCT, ELTWISE_MAX = (ENUMS["EltwiseOp"].split().index(name) for name in ("PROD", "MAX"))
 _REDUCTIONS = ("ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceMean")  # in the order of ENUMS
 _UNARY = {"AbsVal": "Abs", "BNLL": "Softplus", "Sigmoid": "Sigmoid", "TanH": "Tanh"}
 
@@ -111,9 +111,9 @@ def eltwise(site: LayerSite) -> Value:
     dims = shape(xs[0])
     if any(shape(x) != dims for x in xs):
         raise site.error(f"joins shapes that differ: {', '.join(str(list(shape(x))) for x in xs)}")
-    if param.operation == MAX:
+    if param.operation == ELTWISE_MAX:
         return site.node("Max", xs, dims)
-    if param.operation == PROD:
+    if param.operation == ELTWISE_PRODUCT:
         return reduce(lambda a, b: site.node("Mul", [a, b], dims), xs)
     coefficients = tuple(param.coeff) or (1.0,) * len(xs)
     if len(coefficients) != len(xs):

@@ -136,8 +136,8 @@ def read_caffe(
 
 def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
     if len(weights) != 1:
-        what = f"a Caffe network has one file of weights; the project names {len(weights)}"
-        raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
+        message = f"a Caffe network has one file of weights; the project names {len(weights)}"
+        raise GraphError(message, name, "write  weights: net.caffemodel  under `model:`")
     (file,) = weights
     return TrainedBlobs(file.part(0, file.size), file.name)
 
@@ -156,9 +156,9 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
     if not unknown:
         return
     listing = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
-    more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
+    suffix = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     raise GraphError(
-        f"not supported: layer {', layer '.join(listing)}{more}",
+        f"not supported: layer {', layer '.join(listing)}{suffix}",
         file,
         "remove layers that only training needs (data, loss, accuracy) and give the network an "
         "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),
@@ -194,8 +194,8 @@ def _reshaped(
 
 def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) -> list[TensorSpec]:
     if len(names) != len(shapes):
-        what = f"the network has {len(names)} inputs and {len(shapes)} shapes for them"
-        raise GraphError(what, file, "give each an `input_param { shape { dim: … } }`")
+        message = f"the network has {len(names)} inputs and {len(shapes)} shapes for them"
+        raise GraphError(message, file, "give each an `input_param { shape { dim: … } }`")
     for name, dims in zip(names, shapes, strict=True):
         fits = len(dims) <= MAX_AXES and min(dims, default=1) >= 1 and prod(dims) <= MAX_COUNT
         if not fits:
@@ -241,8 +241,8 @@ def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str
 def _refuse_unmade(layer: CaffeLayer, versions: Mapping[str, int], file: str) -> None:
     for bottom in layer.bottoms:
         if bottom not in versions:
-            what = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
-            raise GraphError(what, file, did_you_mean(bottom, versions) if versions else "")
+            message = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
+            raise GraphError(message, file, did_you_mean(bottom, versions) if versions else "")
 
 
 def _name(blob: str, version: int, writers: list[str | None]) -> str:

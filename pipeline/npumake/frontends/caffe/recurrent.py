@@ -43,11 +43,11 @@ def lstm(site: LayerSite) -> Value:
 
 def _weights(site: LayerSite, h: int, size: int) -> tuple[Value, ...]:
     x, b, recurrent = site.blobs((4 * h, size), (4 * h,), (4 * h, h))
-    both = np.concatenate([_gates(b), np.zeros(4 * h, np.float32)])
+    bias = np.concatenate([_gates(b), np.zeros(4 * h, np.float32)])
     return (
         site.constant("weight", _gates(x)[None]),
         site.constant("recurrent", _gates(recurrent)[None]),
-        site.constant("bias", both[None]),
+        site.constant("bias", bias[None]),
     )
 
 
@@ -61,8 +61,8 @@ def _written_out(
     site: LayerSite, x: Value, continues: Value, weights: tuple[Value, ...], h: int
 ) -> Value:
     t, n, size = shape(x)
-    xs = _each(site, x, (1, n, size))
-    marks = _each(site, site.reshaped(continues, (t, n, 1)), (1, n, 1))
+    xs = _split_steps(site, x, (1, n, size))
+    marks = _split_steps(site, site.reshaped(continues, (t, n, 1)), (1, n, 1))
     state: tuple[Value, ...] = ()  # zeros at first, independent of the first mark
     hidden_states = []
     for step, mark in zip(xs, marks, strict=True):
@@ -73,7 +73,7 @@ def _written_out(
     return site.node("Concat", hidden_states, (t, n, h), axis=0)
 
 
-def _each(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:
+def _split_steps(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:
     steps = shape(x)[0]
     split = site.numbers("split", [1] * steps)
     return site.nodes("Split", [x, split], [TensorSpec("step", dims)] * steps, axis=0)

@@ -23,7 +23,7 @@ from npumake.frontends.caffe.messages import ENUMS
 from npumake.frontends.caffe.site import LayerSite, Shape
 from npumake.graph import TensorSpec, Value, shape
 
-MAX, AVE = (ENUMS["PoolMethod"].split().index(name) for name in ("MAX", "AVE"))
+POOL_MAX, POOL_AVERAGE = (ENUMS["PoolMethod"].split().index(name) for name in ("MAX", "AVE"))
 WITHIN_CHANNEL = ENUMS["NormRegion"].split().index("WITHIN_CHANNEL")
 
 
@@ -56,15 +56,15 @@ def deconvolution(site: LayerSite) -> Value:
 def pooling(site: LayerSite) -> Value | tuple[Value, ...]:
     """Maximum or average; the second top holds the index of each maximum in its channel."""
     x, param = site.bottom(), site.parameters("pooling_param")
-    if param.pool not in (MAX, AVE):
+    if param.pool not in (POOL_MAX, POOL_AVERAGE):
         raise site.error("pools stochastically, which is not supported", "use MAX or AVE")
     n, c, *size = _image(site, x)
     if param.global_pooling and site.tops == 1:
-        op_type = "GlobalMaxPool" if param.pool == MAX else "GlobalAveragePool"
+        op_type = "GlobalMaxPool" if param.pool == POOL_MAX else "GlobalAveragePool"
         return site.node(op_type, [x], (n, c, *(1 for _ in size)))
     k = tuple(size) if param.global_pooling else _sizes(site, param, _KERNEL, len(size))
     s, p = (_sizes(site, param, field, len(size)) for field in (_STRIDE, _PAD))
-    if param.pool == MAX and site.tops == 2:
+    if param.pool == POOL_MAX and site.tops == 2:
         return _located(site, x, (k, s, p))
     return _pooled(site, x, param.pool, (k, s, p))
 
@@ -98,7 +98,7 @@ def local_response(site: LayerSite) -> Value:
         return site.node("LRN", [x], shape(x), alpha=alpha, beta=beta, bias=param.k, size=size)
     square = site.node("Mul", [x, x], shape(x))
     sizes = ((size,) * axes, (1,) * axes, (size // 2,) * axes)
-    mean = _pooled(site, square, AVE, sizes)
+    mean = _pooled(site, square, POOL_AVERAGE, sizes)
     power = site.node(
         "Pow", [site.scaled(mean, alpha, 1.0), site.constant("power", -beta)], shape(x)
     )
@@ -209,7 +209,7 @@ def _convolved(
 
 def _pooled(site: LayerSite, x: Value, method: int, sizes: tuple[Shape, ...]) -> Value:
     out_dims, reach = _reach(site, x, sizes)
-    if method == AVE:
+    if method == POOL_AVERAGE:
         return _averaged(site, x, out_dims, (*sizes, reach))
     k, s, p = sizes
     return site.node("MaxPool", [x], out_dims, kernel_shape=k, strides=s, pads=(*p, *reach))
@@ -262,7 +262,9 @@ def _located(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Value
     k, s, p = sizes
     out_dims, reach = _reach(site, x, sizes)
     outputs = [TensorSpec("maxpool", out_dims), TensorSpec("index", out_dims, "int64")]
-    most, index = site.nodes("MaxPool", [x], outputs, kernel_shape=k, strides=s, pads=(*p, *reach))
+    pooled, index = site.nodes(
+        "MaxPool", [x], outputs, kernel_shape=k, strides=s, pads=(*p, *reach)
+    )
     plane = site.numbers("plane", [prod(shape(x)[2:])])
     within = site.node("Mod", [index, plane], out_dims, "int64")
-    return most, site.cast(within, "float32")
+    return pooled, site.cast(within, "float32")

@@ -48,8 +48,8 @@ def move_reals(graph: Graph) -> None:
         if grid is not None and not node.domain and node.op_type in MOVES | PLACES:
             _rewrite(graph, node, grid, grids)
         elif node.domain and any(value in grids for value in node.inputs):
-            what = f"`{node.name}` ({node.op_type}) computes with codes"
-            raise GraphError(what, hint="end the model before it, by `model.outputs`")
+            message = f"`{node.name}` ({node.op_type}) computes with codes"
+            raise GraphError(message, hint="end the model before it, by `model.outputs`")
 
 
 def has_moved_codes(graph: Graph) -> bool:

@@ -47,8 +47,8 @@ def _feed_reals(graph: Graph, codes: Value, node: Node) -> None:
             f"`{node.name}` ({DYNAMIC_QUANTIZER}) is an output of the model", hint=HINT
         )
     for reader in (use.node for use in codes.uses()):
-        what = f"`{reader.name}` ({reader.op_type}) reads codes of no fixed scale"
-        raise GraphError(what, hint=HINT)
+        message = f"`{reader.name}` ({reader.op_type}) reads codes of no fixed scale"
+        raise GraphError(message, hint=HINT)
     for value, number in zip(node.outputs[1:], (np.float32(1), np.uint8(0)), strict=False):
         graph.replace_uses(value, graph.constant(f"{value.name}_fixed", np.asarray(number)))
     graph.remove(node)
@@ -102,10 +102,10 @@ def _reals(graph: Graph, node: Node) -> Value:
     maker = None if codes is None else codes.producer()
     if codes is None or (maker is not None and maker.op_type == DYNAMIC_QUANTIZER):
         if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
-            what = (
+            message = (
                 f"`{node.name}` ({node.op_type}) reads codes with the zero point of another tensor"
             )
-            raise GraphError(what, hint=HINT)
+            raise GraphError(message, hint=HINT)
         return _quantizer_input(maker)
     name, single = str(codes.name), type_number("float32")
     real = graph.insert("Cast", [codes], f"{name}_steps", before=node, to=single)
@@ -139,8 +139,8 @@ def _matmul_to_float(graph: Graph, node: Node) -> None:
         or maker.op_type != DYNAMIC_QUANTIZER
         or node.inputs[2] is not maker.outputs[1]
     ):
-        what = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
-        raise GraphError(what, hint=HINT)
+        message = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
+        raise GraphError(message, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
     graph.set_inputs(node, {0: _quantizer_input(maker)})
     _with_bias(graph, node, _constant(graph, node, 1, weight), _input(node, 6))

@@ -31,10 +31,10 @@ def real(graph: Graph, codes: StoredCodes, before: Node, axis: int | None = None
     axis = None if scale is not None and scale.size == 1 else axis
     for use in codes.codes.uses():
         dq = use.node
-        same = tuple(dq.inputs) == codes or (
+        is_same = tuple(dq.inputs) == codes or (
             len(dq.inputs) == 2 and tuple(dq.inputs) == codes[:2] and codes[2] is None
         )
-        if is_dequantize(dq) and same and _stands_before(graph, dq, before):
+        if is_dequantize(dq) and is_same and _stands_before(graph, dq, before):
             return dq.outputs[0]
     parameters = [value for value in codes[1:] if value is not None]
     name = str(codes.codes.name).removesuffix("_quantized")

@@ -90,8 +90,8 @@ def _complete(graph: Graph, node: Node) -> None:
     kind = _type(node)
     supported = NIBBLES.keys() | BYTES | WORDS | SUMS
     if kind not in supported:
-        what = f"`{node.name}` makes codes of {kind or 'no known type'}"
-        raise GraphError(what, hint=HINT)
+        message = f"`{node.name}` makes codes of {kind or 'no known type'}"
+        raise GraphError(message, hint=HINT)
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         return
     scale = array(node.inputs[1])

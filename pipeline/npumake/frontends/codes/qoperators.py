@@ -66,8 +66,8 @@ def in_pairs(graph: Graph) -> None:
 
 def _rewrite(graph: Graph, node: Node, rule: QOperator) -> None:
     if attribute(node, "channels_last", 0):
-        what = f"`{node.name}` ({node.op_type}) has its channels last"
-        raise GraphError(what, hint="use the file before onnxruntime optimized it")
+        message = f"`{node.name}` ({node.op_type}) has its channels last"
+        raise GraphError(message, hint="use the file before onnxruntime optimized it")
     places = rule.operands or tuple(range(2, len(node.inputs), 3))
     operands = [codes_at(node, index) for index in places]
     scale, zero_point = (*node.inputs[rule.output : rule.output + 2], None, None)[:2]

@@ -84,8 +84,8 @@ def read_graphdef(data: bytes, name: str) -> GraphDef:
             "freeze the model into one GraphDef, or export it to ONNX",
         )
     if variables := sorted(node.name for node in graph.node if node.op in VARIABLES):
-        what = f"the TensorFlow graph is not frozen: `{variables[0]}` is a variable"
-        raise GraphError(what, name, "write its variables as constants")
+        message = f"the TensorFlow graph is not frozen: `{variables[0]}` is a variable"
+        raise GraphError(message, name, "write its variables as constants")
     read = {_node(source) for node in graph.node for source in node.input}
     outputs = [n.name for n in graph.node if n.name not in read and n.op not in NO_RESULT]
     feeds = _feeds(nodes, outputs, name)

@@ -19,10 +19,10 @@ from npumake.frontends.tflite.operators import OPERATORS
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, number_operators
 
-EVERYTHING = Ends()
+WHOLE_MODEL = Ends()
 
 
-def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
+def parse_tflite(data: bytes, name: str, ends: Ends = WHOLE_MODEL) -> Graph:
     """The graph of a .tflite file called `name`, between the `ends`. Raises GraphError."""
     try:
         file = read_network(data)
@@ -39,7 +39,9 @@ def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
             OPERATORS[operator.type](draft, operator)
             nodes_by_outputs[operator.outputs] = draft.node_names[before:]
         graph = draft.finished(network.outputs)
-        number_operators(graph, [nodes_by_outputs.get(each.outputs, []) for each in file.operators])
+        number_operators(
+            graph, [nodes_by_outputs.get(entry.outputs, []) for entry in file.operators]
+        )
         return graph
     except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", name) from error
@@ -54,5 +56,5 @@ def _refuse_open(tensor: TFLiteTensor) -> None:
     beyond = [axis for axis in tensor.left_open if axis and tensor.shape[axis : axis + 1] == (1,)]
     if beyond:
         shape = [-1 if axis in tensor.left_open else n for axis, n in enumerate(tensor.shape)]
-        what = f"input `{tensor.name}` leaves its size open: {shape}"
-        raise GraphError(what, hint="convert the model with its actual input size")
+        message = f"input `{tensor.name}` leaves its size open: {shape}"
+        raise GraphError(message, hint="convert the model with its actual input size")

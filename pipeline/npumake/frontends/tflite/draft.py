@@ -22,8 +22,8 @@ from npumake.graph import Building, Graph, Value
 from npumake.graph import TensorSpec as Made
 from npumake.graph.qdq import DEQUANTIZE, QUANTIZE
 
-FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
-LAST = (0, 2, 3, 1)  # NCHW -> NHWC
+TO_NCHW = (0, 3, 1, 2)  # NHWC -> NCHW
+TO_NHWC = (0, 2, 3, 1)  # NCHW -> NHWC
 CODES = ("int8", "uint8")  # the supported activation types
 CONSTANT_CODES = (*CODES, "int32")
 RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # fused activations; 0 is none
@@ -54,7 +54,7 @@ class GraphDraft:
         if tensor not in self._own and tensor in self._first:
             value = self._first[tensor]
             name = f"{tensor.name}_nhwc"
-            self._own[tensor] = self._added("Transpose", [value], name, perm=LAST)
+            self._own[tensor] = self._added("Transpose", [value], name, perm=TO_NHWC)
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
@@ -66,10 +66,10 @@ class GraphDraft:
         if len(tensor.shape) != 4:
             raise MalformedError("an image operator reads a tensor that is not of rank 4")
         if tensor.values is not None and tensor not in self._own:
-            return self._constant(turned(tensor, FIRST))
+            return self._constant(turned(tensor, TO_NCHW))
         if tensor not in self._first:
             name = f"{tensor.name}_nchw"
-            self._first[tensor] = self._added("Transpose", [self.own(tensor)], name, perm=FIRST)
+            self._first[tensor] = self._added("Transpose", [self.own(tensor)], name, perm=TO_NCHW)
         return self._first[tensor]
 
     def parameter(self, name: str, values: Any, dtype: str) -> Value:
@@ -148,8 +148,8 @@ class GraphDraft:
             return value
         if tensor.dtype not in CODES or grid.scale.ndim:
             kind = "per channel" if grid.scale.ndim else tensor.dtype
-            what = f"activation `{tensor.name}` is quantized to {kind}"
-            raise MalformedError(f"{what}: only 8 bits, with one scale, are supported")
+            message = f"activation `{tensor.name}` is quantized to {kind}"
+            raise MalformedError(f"{message}: only 8 bits, with one scale, are supported")
         name = tensor.name
         scale = self._stored(f"{name}_scale", grid.scale)
         zero_point = self._stored(f"{name}_zero_point", grid.zero_point)

@@ -21,14 +21,14 @@ class MalformedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """A table at `position` of `data`. Fields are identified by their number in the schema."""
 
     data: bytes
     position: int
 
     @classmethod
-    def root(cls, data: bytes) -> Table:
+    def root(cls, data: bytes) -> FlatTable:
         return cls(data, _number("<I", data, 0))
 
     def scalar(self, field: int, kind: str, default: Any) -> Any:
@@ -36,15 +36,15 @@ class Table:
         at = self._at(field)
         return default if at is None else _number(f"<{kind}", self.data, at)
 
-    def table(self, field: int) -> Table:
+    def table(self, field: int) -> FlatTable:
         """The table in a field; NO_TABLE if absent."""
         at = self._at(field)
-        return NO_TABLE if at is None else Table(self.data, self._target(at))
+        return NO_TABLE if at is None else FlatTable(self.data, self._target(at))
 
-    def tables(self, field: int) -> list[Table]:
+    def tables(self, field: int) -> list[FlatTable]:
         offsets, start = self._vector(field, "<u4")
         places = start + 4 * np.arange(len(offsets), dtype=np.int64) + offsets
-        return [Table(self.data, place) for place in places.tolist()]
+        return [FlatTable(self.data, place) for place in places.tolist()]
 
     def numbers(self, field: int, dtype: str) -> np.ndarray:
         """The vector in a field, as a view of the file; empty if absent."""
@@ -77,7 +77,7 @@ class Table:
         return view(self.data, start + 4, count, dtype), start + 4
 
 
-NO_TABLE = Table(b"", 0)
+NO_TABLE = FlatTable(b"", 0)
 
 
 def view(data: bytes, start: int, count: int, dtype: str) -> np.ndarray:

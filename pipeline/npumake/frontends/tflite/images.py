@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from npumake.frontends.tflite.draft import FIRST, GraphDraft
-from npumake.frontends.tflite.flatbuffer import MalformedError, Table
+from npumake.frontends.tflite.draft import TO_NCHW, GraphDraft
+from npumake.frontends.tflite.flatbuffer import FlatTable, MalformedError
 from npumake.frontends.tflite.schema import TFLiteOperator, TFLiteTensor
 from npumake.frontends.tflite.tensors import bias_on, integers, real, turned, values_of
 from npumake.graph import Value
@@ -24,7 +24,7 @@ MAX_WINDOW_SIZE = 2**16  # stride, dilation or window; larger ones are damage
 def conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
     """Weights (O, H, W, I) -> (O, I, H, W)."""
     weight = operator.input(1)
-    _convolved(draft, operator, turned(weight, FIRST), _groups(operator.input(0), weight), 3)
+    _convolved(draft, operator, turned(weight, TO_NCHW), _groups(operator.input(0), weight), 3)
 
 
 def depthwise_conv_2d(draft: GraphDraft, operator: TFLiteOperator) -> None:
@@ -64,7 +64,7 @@ def _turned_conv(
         for n, s, k, m in zip(_size(x), strides, weight.shape[2:], _size(output), strict=True)
     ]
     begin = [max(total, 0) // 2 for total in excess]
-    end = [max(total, 0) - less for total, less in zip(excess, begin, strict=True)]
+    end = [max(total, 0) - half for total, half in zip(excess, begin, strict=True)]
     value = draft.node(
         "ConvTranspose",
         _operands(draft, x, weight, bias),
@@ -143,11 +143,11 @@ def _padded(draft: GraphDraft, operator: TFLiteOperator, mode: str, filled: floa
     pads, rank = integers(operator.input(1)), len(x.shape)
     if len(pads) != 2 * rank:
         raise MalformedError(f"{operator.type} names {len(pads)} pads for rank {rank}")
-    order = FIRST if rank == 4 else tuple(range(rank))
-    laid = [pads[2 * axis + end] for end in (0, 1) for axis in order]
+    order = TO_NCHW if rank == 4 else tuple(range(rank))
+    ordered_pads = [pads[2 * axis + end] for end in (0, 1) for axis in order]
     inputs = [
         draft.first(x) if rank == 4 else draft.own(x),
-        draft.parameter(f"{output.name}_pads", laid, "int64"),
+        draft.parameter(f"{output.name}_pads", ordered_pads, "int64"),
         None if filled is None else draft.parameter(f"{output.name}_filled", filled, "float32"),
     ]
     value = draft.node("Pad", inputs, output.name, mode=mode)
@@ -199,12 +199,12 @@ def _groups(x: TFLiteTensor, weight: TFLiteTensor) -> int:
     return x.shape[3] // depth
 
 
-def _strides(options: Table, field: int) -> list[int]:
+def _strides(options: FlatTable, field: int) -> list[int]:
     """(height, width); the schema stores the width first."""
     return [_small(options.scalar(field + n, "i", 0)) for n in (1, 0)]
 
 
-def _window(options: Table, field: int) -> list[int]:
+def _window(options: FlatTable, field: int) -> list[int]:
     """Dilations or a pool's window; 1 if absent."""
     return [_small(options.scalar(field + n, "i", 1)) for n in (1, 0)]
 
@@ -216,7 +216,7 @@ def _small(size: int) -> int:
 
 
 def _pads(
-    options: Table,
+    options: FlatTable,
     size: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],

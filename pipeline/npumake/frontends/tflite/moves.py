@@ -139,8 +139,8 @@ def space_to_batch(draft: GraphDraft, operator: TFLiteOperator) -> None:
     x, output = operator.input(0), operator.output
     (a, b), pads = _blocks(operator)
     n, h, w, c = (*output.shape, 0, 0, 0, 0)[:4]
-    laid = [0, pads[0], pads[2], 0, 0, pads[1], pads[3], 0]
-    padded = [draft.own(x), draft.parameter(f"{output.name}_pads", laid, "int64")]
+    ordered_pads = [0, pads[0], pads[2], 0, 0, pads[1], pads[3], 0]
+    padded = [draft.own(x), draft.parameter(f"{output.name}_pads", ordered_pads, "int64")]
     value = draft.node("Pad", padded, f"{output.name}_padded")
     value = draft.reshaped(value, (n // (a * b), h, a, w, b, c), f"{output.name}_blocks")
     value = draft.node("Transpose", [value], f"{output.name}_sorted", perm=(2, 4, 0, 1, 3, 5))

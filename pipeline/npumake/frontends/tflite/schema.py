@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table, view
+from npumake.frontends.tflite.flatbuffer import NO_TABLE, FlatTable, MalformedError, view
 from npumake.frontends.tflite.sparse import filled
 
 IDENTIFIER = b"TFL3"
@@ -88,7 +88,7 @@ class TFLiteOperator:
     type: str
     inputs: tuple[TFLiteTensor | None, ...]
     outputs: tuple[TFLiteTensor, ...]
-    options: Table
+    options: FlatTable
     custom: bytes = b""  # options of a custom operator
 
     def input(self, index: int) -> TFLiteTensor:
@@ -119,7 +119,7 @@ def read_network(data: bytes) -> TFLiteModel:
     """The first subgraph of the file. Raises MalformedError."""
     if data[4:8] != IDENTIFIER:
         raise MalformedError(f"it lacks the identifier {IDENTIFIER.decode()}")
-    model = Table.root(data)
+    model = FlatTable.root(data)
     types = [_operator_type(code) for code in model.tables(1)]
     subgraphs = model.tables(2)
     if not subgraphs:
@@ -133,7 +133,7 @@ def read_network(data: bytes) -> TFLiteModel:
     return TFLiteModel(inputs, outputs, tuple(operators))
 
 
-def _operator_type(code: Table) -> str:
+def _operator_type(code: FlatTable) -> str:
     """The operator's name; for a custom operator the name in the file."""
     number = max(code.scalar(0, "b", 0), code.scalar(3, "i", 0))
     name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
@@ -141,7 +141,7 @@ def _operator_type(code: Table) -> str:
 
 
 def _operator(
-    table: Table, types: Sequence[str], tensors: Sequence[TFLiteTensor]
+    table: FlatTable, types: Sequence[str], tensors: Sequence[TFLiteTensor]
 ) -> TFLiteOperator:
     index = table.scalar(0, "I", 0)
     if index >= len(types):
@@ -162,12 +162,12 @@ def _chosen(
     return tuple(tensors[index] for index in indices)
 
 
-def _tensor(table: Table, buffers: Sequence[Table]) -> TFLiteTensor:
+def _tensor(table: FlatTable, buffers: Sequence[FlatTable]) -> TFLiteTensor:
     name, shape = table.text(3), tuple(table.numbers(0, "<i4").tolist())
     number = table.scalar(1, "b", 0)
     if number not in TYPES:
-        what = OTHERS.get(number, f"type {number}, which the format does not have")
-        raise MalformedError(f"tensor `{name}` is of {what}: only real numbers can be read")
+        message = OTHERS.get(number, f"type {number}, which the format does not have")
+        raise MalformedError(f"tensor `{name}` is of {message}: only real numbers can be read")
     if min(shape, default=1) < 0 or math.prod(shape) > MAX_ELEMENTS:
         raise MalformedError(f"tensor `{name}` has the shape {list(shape)}")
     index, dtype = table.scalar(2, "I", 0), TYPES[number]
@@ -190,7 +190,7 @@ def _named_apart(tensors: Iterable[TFLiteTensor]) -> list[TFLiteTensor]:
 
 
 def _values(
-    buffer: Table, name: str, shape: tuple[int, ...], dtype: str, sparsity: Table
+    buffer: FlatTable, name: str, shape: tuple[int, ...], dtype: str, sparsity: FlatTable
 ) -> np.ndarray | None:
     """The buffer's content; None for an empty one, whose tensor is computed."""
     content = buffer.numbers(0, "u1")
@@ -208,7 +208,7 @@ def _values(
     return content.view(kind).reshape(shape)
 
 
-def _grid(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> TFLiteGrid | None:
+def _grid(table: FlatTable, name: str, shape: tuple[int, ...], dtype: str) -> TFLiteGrid | None:
     scale, zero_point = table.numbers(2, "<f4"), table.numbers(3, "<i8")
     if not scale.size or np.dtype(dtype).kind not in "iu":
         return None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table
+from npumake.frontends.tflite.flatbuffer import NO_TABLE, FlatTable, MalformedError
 
 DENSE, COMPRESSED = 0, 1
 INDICES = {1: "<i4", 2: "<u2", 3: "u1"}  # by their number in the union SparseIndexVector
@@ -21,7 +21,7 @@ MAX_EXPANSION = 64  # limit of the dense tensor's size, as a multiple of the fil
 Places = dict[int, np.ndarray]  # by dimension: the index of each value along it
 
 
-def filled(sparsity: Table, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def filled(sparsity: FlatTable, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The dense tensor of `shape`; `values` are flat. Raises MalformedError."""
     if math.prod(shape) * values.itemsize > MAX_EXPANSION * len(sparsity.data) + (1 << 20):
         raise MalformedError(f"a sparse tensor of {list(shape)} is too large for its file")
@@ -30,7 +30,7 @@ def filled(sparsity: Table, values: np.ndarray, shape: tuple[int, ...]) -> np.nd
     return dense
 
 
-def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.ndarray, ...]:
+def _positions(sparsity: FlatTable, shape: Sequence[int], count: int) -> tuple[np.ndarray, ...]:
     """For each dimension, the indices of the values."""
     order, blocked = (sparsity.numbers(field, "<i4").tolist() for field in (0, 1))
     levels, rank = sparsity.tables(2), len(shape)
@@ -55,13 +55,13 @@ def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.nd
 
 
 def _walked(
-    places: Places, slots: int, dimension: int, level: Table, most: int
+    places: Places, slots: int, dimension: int, level: FlatTable, max_size: int
 ) -> tuple[Places, int]:
-    """The next level: indices of the levels above, repeated, and its own. `most` is the tensor's
-    number of elements."""
+    """The next level: indices of the levels above, repeated, and its own. `max_size` is the number
+    of elements of the tensor."""
     if level.scalar(0, "b", DENSE) == DENSE:
         size = level.scalar(1, "i", 0)
-        if size < 1 or size * slots > most:
+        if size < 1 or size * slots > max_size:
             raise MalformedError(f"a sparse tensor has {size} places along a dimension")
         own, times = np.tile(np.arange(size, dtype=np.int64), slots), np.full(slots, size)
     else:
@@ -73,7 +73,7 @@ def _walked(
     return above | {dimension: own}, len(own)
 
 
-def _listed(level: Table, field: int) -> np.ndarray:
+def _listed(level: FlatTable, field: int) -> np.ndarray:
     dtype = INDICES.get(level.scalar(field, "b", 0))
     indices = level.table(field + 1)
     if dtype is None or indices is NO_TABLE:

@@ -43,9 +43,9 @@ def spread(tensor: TFLiteTensor, rank: int) -> TFLiteTensor:
     """A constant of lower rank with leading axes of 1, as in broadcasting."""
     if tensor.values is None or not 0 < len(tensor.shape) < rank:
         return tensor
-    more = rank - len(tensor.shape)
-    shape = (1,) * more + tensor.shape
-    grid = tensor.grid and replace(tensor.grid, axis=tensor.grid.axis + more)
+    missing_axes = rank - len(tensor.shape)
+    shape = (1,) * missing_axes + tensor.shape
+    grid = tensor.grid and replace(tensor.grid, axis=tensor.grid.axis + missing_axes)
     return replace(tensor, shape=shape, values=tensor.values.reshape(shape), grid=grid)
 
 
@@ -55,8 +55,8 @@ def real(tensor: TFLiteTensor) -> TFLiteTensor:
     if tensor.grid is None:
         return replace(tensor, dtype="float32", values=values.astype(np.float32))
     rank, grid = len(tensor.shape), tensor.grid
-    laid = (affine.per_axis(part, rank, grid.axis) for part in (grid.scale, grid.zero_point))
-    scale, zero_point = laid
+    parameters = (affine.per_axis(part, rank, grid.axis) for part in (grid.scale, grid.zero_point))
+    scale, zero_point = parameters
     dequantized = affine.dequantize(values, scale, zero_point)
     return replace(tensor, dtype="float32", values=dequantized, grid=None)
 

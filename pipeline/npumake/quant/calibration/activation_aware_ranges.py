@@ -56,8 +56,8 @@ def activation_aware_ranges(
         if min(spans) > 0:
             limits = [float(span) / STEPS_8BIT / STEP_PARTS for span in spans]
             interval = _narrowest_interval(tensors[name], [image.g for image in images], limits)
-            (low, high), (least, most) = ranges[name], interval
-            intervals[name] = (min(max(low, least), high), max(min(high, most), low))
+            (low, high), (min_low, max_high) = ranges[name], interval
+            intervals[name] = (min(max(low, min_low), high), max(min(high, max_high), low))
     return intervals
 
 
@@ -80,8 +80,8 @@ def clipping_errors(
             reached, limits = cuts[name]
             ends = zip(reached, limits, strict=True)
             cut = np.concatenate([np.linspace(*end, CUT_POINTS) for end in ends])
-            each = {image.name: image.g(cut) - image.g(np.clip(cut, *limits)) for image in images}
-            deviations[name] = {output: float(np.max(np.abs(by))) for output, by in each.items()}
+            errors = {image.name: image.g(cut) - image.g(np.clip(cut, *limits)) for image in images}
+            deviations[name] = {output: float(np.max(np.abs(by))) for output, by in errors.items()}
     return deviations
 
 
@@ -93,21 +93,21 @@ def _images(graph: Graph) -> dict[str, list[FunctionImage]]:
             source_tensor(v) for v in activations(node) if not is_data_movement(node)
         ):
             readers.setdefault(value, []).append(node)
-    answers = {source_tensor(value) for value in graph.outputs}
+    graph_outputs = {source_tensor(value) for value in graph.outputs}
     by_tensor: dict[str, list[FunctionImage]] = {}
     for x, nodes in readers.items():
         products = [node for node in nodes if _factor(node, x) is not None]
         images: list[FunctionImage] = []
         for node in nodes:
             y = source_tensor(node.outputs[0])
-            only_factor = set(readers.get(y, ())) <= set(products) and y not in answers
+            only_factor = set(readers.get(y, ())) <= set(products) and y not in graph_outputs
             function = _function(node, x)
             if function is None:
                 break
             if node in products or not only_factor:
                 images.append(FunctionImage(function, str(result(node).name)))
         else:
-            if x not in answers:
+            if x not in graph_outputs:
                 by_tensor[str(x.name)] = images
     return by_tensor
 
@@ -146,6 +146,6 @@ def _narrowest_interval(
 
 def _flat(y: Floats, limit: float) -> int:
     """The last index i for which all of y[:i] lie within `limit` of y[i]."""
-    least, most = np.minimum.accumulate(y), np.maximum.accumulate(y)
-    near = (y - least <= limit) & (most - y <= limit)
+    lower, upper = np.minimum.accumulate(y), np.maximum.accumulate(y)
+    near = (y - lower <= limit) & (upper - y <= limit)
     return int(np.flatnonzero(near)[-1])

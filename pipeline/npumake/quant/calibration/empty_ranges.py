@@ -32,7 +32,7 @@ def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, 
     if not empty:
         return {}
     near = _neighbours(graph, empty)
-    known_ranges = {name: each for name, each in ranges.items() if name not in empty}
+    known_ranges = {name: interval for name, interval in ranges.items() if name not in empty}
     from_neighbours: dict[str, Interval] = {}
     while True:
         new = {
@@ -40,7 +40,7 @@ def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, 
             for name, nodes in near.items()
             if name not in from_neighbours
         }
-        resolved = {name: each for name, each in new.items() if each is not None}
+        resolved = {name: interval for name, interval in new.items() if interval is not None}
         if not resolved:
             return from_neighbours
         from_neighbours |= resolved
@@ -68,10 +68,10 @@ def _neighbours(graph: Graph, empty: set[str]) -> dict[str, _Near]:
 
 
 def _range(near: _Near, ranges: Mapping[str, Interval]) -> Interval | None:
-    inputs = [each for node in near.readers if (each := _as_read(node, ranges)) is not None]
+    inputs = [interval for node in near.readers if (interval := _as_read(node, ranges)) is not None]
     if inputs:
         return min(inputs, key=_size)
-    sources = [each for node in near.makers for each in _read(node, ranges)]
+    sources = [interval for node in near.makers for interval in _read(node, ranges)]
     return max(sources, key=_size, default=None)
 
 

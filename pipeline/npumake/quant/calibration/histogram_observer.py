@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from npumake.kernels.histogram import (
     BINS,
-    FINEST,
+    MIN_EXPONENT,
     Histogram,
     coarse,
     codes,
@@ -47,13 +47,13 @@ class CountedElements:
         elements = [counted_elements(t.shape, enough, t.floor >= 0) for t in layout.tensors]
         ends = np.cumsum([0, *map(len, elements)]).tolist()
         self.places = np.concatenate(
-            [start + each for start, each in zip(layout.starts, elements, strict=False)]
+            [start + element for start, element in zip(layout.starts, elements, strict=False)]
         )
         self.tensors = [slice(*ends[row : row + 2]) for row in range(len(elements))]
         # Each element counts for as many as it stands for.
         self.weights = [
-            round(tensor.elements / len(each))
-            for tensor, each in zip(layout.tensors, elements, strict=True)
+            round(tensor.elements / len(element))
+            for tensor, element in zip(layout.tensors, elements, strict=True)
         ]
         waiting = min(MAX_WAITING_PER_TENSOR // enough, MAX_WAITING_VALUES // len(self.places))
         self.samples = max(1, waiting // threads)
@@ -68,7 +68,7 @@ class HistogramObserver:
         self.early = CountedElements(layout, MIN_COUNTED, threads)
         self.late = CountedElements(layout, MIN_COUNTED // LATE_THINNING, threads)
         self._lock = threading.Lock()
-        self._exponents = np.full(count, FINEST, np.int32)
+        self._exponents = np.full(count, MIN_EXPONENT, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
 
     def count(self, rows: Rows, counted: CountedElements, largest: Buffer) -> None:
@@ -138,5 +138,5 @@ class ThreadObserver:
             self._waiting = 0
 
     def _rows(self, samples: int) -> Rows:
-        each = len(self._counted.places)
-        return self._room[: samples * each].reshape(samples, each)
+        place_count = len(self._counted.places)
+        return self._room[: samples * place_count].reshape(samples, place_count)

@@ -68,8 +68,8 @@ class MinMaxObserver:
         if not finite.all():
             row = int(np.argmin(finite))
             span = f"{extremes.low[row]} .. {extremes.high[row]}"
-            what = f"the float model gives no finite number: {span}"
-            raise NotFiniteError(what, self._layout.tensors[row].name)
+            message = f"the float model gives no finite number: {span}"
+            raise NotFiniteError(message, self._layout.tensors[row].name)
 
 
 def _reduced(x: Extremes, starts: np.ndarray) -> Extremes:

@@ -61,16 +61,16 @@ def observe(
     for tensor in tensors:
         if not tensor.elements:
             hint = "remove it from the model: it has no elements"
-            what = f"`{tensor.name}` holds no value, its shape is {list(tensor.shape)}"
-            raise StageError(what, hint=hint)
+            message = f"`{tensor.name}` holds no value, its shape is {list(tensor.shape)}"
+            raise StageError(message, hint=hint)
     parts = [
         _observed(probes.graph, BufferLayout(group), feeds, operators, first, ceiling)
         for group in _groups(tensors, ceiling)
     ]
     statistics = Statistics(
-        {name: each for part in parts for name, each in part.tensors.items()},
-        {name: each for part in parts for name, each in part.channels.items()},
-        {name: each for part in parts for name, each in part.samples.items()},
+        {name: entry for part in parts for name, entry in part.tensors.items()},
+        {name: entry for part in parts for name, entry in part.channels.items()},
+        {name: entry for part in parts for name, entry in part.samples.items()},
         parts[0].numbers if parts else (),
     )
     if not statistics.numbers:

@@ -39,10 +39,10 @@ Interval = tuple[float, float]
 def with_headroom(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
     """The ranges that widen, by observed tensor of the float `graph`."""
     widened: dict[str, Interval] = {}
-    for name, both, most in _scores(graph):
+    for name, score_range, max_score in _scores(graph):
         if name in ranges:
             low, high = ranges[name]
-            widened[name] = low, max(high, min(both - low, most))
+            widened[name] = low, max(high, min(score_range - low, max_score))
     for node in graph.nodes("Softmax"):
         output = node.outputs[0]
         if (name := str(output.name)) in ranges:

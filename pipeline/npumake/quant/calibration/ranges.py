@@ -81,7 +81,7 @@ def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
 
 
 def _as_ranges(intervals: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
-    return {name: Range(*each) for name, each in intervals.items()}
+    return {name: Range(*interval) for name, interval in intervals.items()}
 
 
 def _room(channels: Extremes | None) -> float:

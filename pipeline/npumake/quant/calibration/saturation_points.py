@@ -42,9 +42,9 @@ def saturated_ranges(
     for value, (low, high) in _ends(graph, peaks, ranges, levels).items():
         name = str(value.name)
         if name in ranges:
-            (least, most), limits = ranges[name], (low, high)
-            cut = (min(max(least, limits[0]), most), max(min(most, limits[1]), least))
-            if _span(cut) < MAX_REMAINING_SHARE * _span((least, most)):
+            (min_low, max_high), limits = ranges[name], (low, high)
+            cut = (min(max(min_low, limits[0]), max_high), max(min(max_high, limits[1]), min_low))
+            if _span(cut) < MAX_REMAINING_SHARE * _span((min_low, max_high)):
                 cuts[name] = cut
     return cuts
 
@@ -74,7 +74,7 @@ def _ends(
             else:
                 interval = _operand(node, index, ends, ranges)
             ends[own] = _hull(ends[own], interval) if own in ends else interval
-    return {value: each for value, each in ends.items() if each != UNBOUNDED}
+    return {value: end for value, end in ends.items() if end != UNBOUNDED}
 
 
 def _hull(a: Interval, b: Interval) -> Interval:

@@ -123,11 +123,11 @@ def _peak(graph: Graph, node: Node, x: Value) -> str:
     is_input = graph.opset >= REDUCE_AXES_OPSET
     axes = [graph.constant("axes", np.array([axis]))] if is_input else []
     far = graph.constant("far", np.array(-MAX_PEAK_DISTANCE, np.float32))
-    none = graph.constant("none", np.array(MAX_WATCHED_VALUE, np.float32))
+    no_limit = graph.constant("none", np.array(MAX_WATCHED_VALUE, np.float32))
     largest = graph.insert(
         "ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), axes=None if is_input else [axis]
     )
     dark = graph.insert("Less", [largest, far], f"{x.name}.dark", producer(largest))
-    peak = graph.insert("Where", [dark, none, largest], f"{x.name}.peak", producer(dark))
-    declare(peak, sizes, none)
+    peak = graph.insert("Where", [dark, no_limit, largest], f"{x.name}.peak", producer(dark))
+    declare(peak, sizes, no_limit)
     return str(peak.name)

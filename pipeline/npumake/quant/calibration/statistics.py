@@ -55,7 +55,7 @@ class Statistics:
         names = frozenset(names)
 
         def of_names(entries: Mapping[str, T]) -> dict[str, T]:
-            return {name: each for name, each in entries.items() if name in names}
+            return {name: entry for name, entry in entries.items() if name in names}
 
         parts = (of_names(self.tensors), of_names(self.channels), of_names(self.samples))
         return Statistics(*parts, self.numbers, of_names(self.peaks))

@@ -169,8 +169,8 @@ def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: in
     h, drift = np.zeros((groups, n, n)), np.zeros(weights.shape if few else (groups, n, n))
     together = max(1, min(MAX_BATCH_SAMPLES, budget // (BYTES_PER_INPUT * positions * groups * n)))
     every = side_by_side(inputs_of, range(len(walk.numbers)))
-    while some := list(islice(every, together)):
-        x, f = np.concatenate(some, axis=2, dtype=np.float64)
+    while batch := list(islice(every, together)):
+        x, f = np.concatenate(batch, axis=2, dtype=np.float64)
         count += x.shape[1]
         sums += x.sum(axis=1), f.sum(axis=1)
         h += x.swapaxes(1, 2) @ x

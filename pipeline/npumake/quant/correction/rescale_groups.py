@@ -137,10 +137,10 @@ def _output_axis(node: Node) -> int | None:
 
 def _grown(group: RescaleGroup) -> bool:
     """Whether the group, extended to all tensors with equal factors, has only linear neighbours."""
-    done: set[Value] = set()
-    while left := [value for value in group.axes if value not in done]:
+    visited: set[Value] = set()
+    while left := [value for value in group.axes if value not in visited]:
         value = left[0]
-        done.add(value)
+        visited.add(value)
         maker = producer(value)
         if maker is None or value.is_graph_output() or not _takes_maker(group, maker, value):
             return False

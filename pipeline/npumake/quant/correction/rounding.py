@@ -36,13 +36,13 @@ def best_scale(
     rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
 ) -> np.ndarray:
     """For each row, the one of SCALE_RATIOS * scale with the least loss, exact in float32."""
-    chosen, least = scale, np.full(scale.shape, np.inf)
+    chosen, min_loss = scale, np.full(scale.shape, np.inf)
     for ratio in SCALE_RATIOS:
         tried = (ratio * scale).astype(np.float32).astype(np.float64)
         d = rows / tried - best(rows / tried, h, limits.min, limits.max)
         loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
-        better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
-        chosen, least = np.where(better, tried, chosen), np.where(better, loss, least)
+        better = (loss < min_loss) & ((tried >= smallest) | (ratio == 1.0))
+        chosen, min_loss = np.where(better, tried, chosen), np.where(better, loss, min_loss)
     return chosen
 
 

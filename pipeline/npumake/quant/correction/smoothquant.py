@@ -99,16 +99,18 @@ def _peaks(
     """a of each group: max |x| per channel over its tensors with a grid."""
     on_grids = observed_tensors(graph)
     axes = [{str(value.name): axis for value, axis in group.axes.items()} for group in groups]
-    on_grid = [{name: some[name] for name in on_grids if name in some} for some in axes]
+    on_grid = [
+        {name: axis_peaks[name] for name in on_grids if name in axis_peaks} for axis_peaks in axes
+    ]
     peaks, unknown = {}, {}
-    for name, axis in (item for some in on_grid for item in some.items()):
+    for name, axis in (item for axis_peaks in on_grid for item in axis_peaks.items()):
         if name in extremes and axis == 1:  # the channel axis of the statistics
             low, high = extremes[name]
             peaks[name] = np.maximum(-low, high).astype(np.float64)
         else:
             unknown[name] = axis
     peaks |= _measured(graph, unknown, feeds, operators)
-    return [np.max([peaks[name] for name in some], axis=0) for some in on_grid]
+    return [np.max([peaks[name] for name in axis_peaks], axis=0) for axis_peaks in on_grid]
 
 
 def _measured(
@@ -123,8 +125,8 @@ def _measured(
         return {name: _peak(values, axes[name]) for name, values in part.run(feed).items()}
 
     peaks = {name: np.zeros(1) for name in axes}
-    for each in side_by_side(measured, feeds):
-        peaks = {name: np.maximum(peak, each[name]) for name, peak in peaks.items()}
+    for entry in side_by_side(measured, feeds):
+        peaks = {name: np.maximum(peak, entry[name]) for name, peak in peaks.items()}
     return peaks
 
 

@@ -50,11 +50,13 @@ def operand_grid(
         return activation_grid(low, high, scheme)
     others = [grid for at, grid in around.items() if at != index]
     if node.op_type in SUMS:
-        least, most = _within(node, index, reach_of(output), [reach_of(each) for each in others])
-        low, high = max(low, min(least, 0.0)), min(high, max(most, 0.0))
+        min_scale, max_scale = _within(
+            node, index, reach_of(output), [reach_of(other) for other in others]
+        )
+        low, high = max(low, min(min_scale, 0.0)), min(high, max(max_scale, 0.0))
     if node.op_type == "Mul" and others:
-        most = largest(output) / float(others[0].scale)
-        low, high = max(low, -most), min(high, most)
+        max_scale = largest(output) / float(others[0].scale)
+        low, high = max(low, -max_scale), min(high, max_scale)
     if high - low >= MIN_RANGE:
         grid = activation_grid(low, high, scheme)
         least_scale = float(output.scale) * 2.0**-ADDED_BITS if node.op_type in SUMS else 0.0

@@ -115,12 +115,12 @@ def _is_norm(node: Node | None) -> bool:
 
 def _is_small(way: list[_Step], steps: Mapping[str, float]) -> bool:
     """Whether some tensor on the way may be less than half a code."""
-    bound, least = 0.0, math.inf
+    bound, min_ratio = 0.0, math.inf
     for step in reversed(way):
         bound = step.bound(bound)
         own = steps.get(str(source_tensor(result(step.node)).name), 0.0)
-        least = min(least, 2.0 * bound / own) if own else least
-    return least < 1.0 or not way
+        min_ratio = min(min_ratio, 2.0 * bound / own) if own else min_ratio
+    return min_ratio < 1.0 or not way
 
 
 def _step(value: Value) -> _Step | None:

@@ -22,15 +22,15 @@ def with_fixed_thresholds(
     fixed = dict(grids)
     if target.form is None or not target.form.sigmoid:
         return fixed
-    read, made = (
+    inputs, output = (
         activation_grid(-threshold, threshold, target.activations)
         for threshold in target.form.sigmoid
     )
     for node in graph.nodes("Sigmoid"):
         if node not in chip:
             continue
-        places = [(value, made) for value in node.outputs]
-        places += [(x, read) for x in map(source_tensor, activations(node)) if _feeds_gates(x)]
+        places = [(value, output) for value in node.outputs]
+        places += [(x, inputs) for x in map(source_tensor, activations(node)) if _feeds_gates(x)]
         for value, narrow in places:
             if (name := str(value.name)) in fixed:
                 fixed[name] = fixed[name]._replace(narrow=narrow)

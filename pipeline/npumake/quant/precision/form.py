@@ -42,5 +42,5 @@ def in_form(graph: Graph, target: Target) -> Graph:
 
 def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
     if unmeasured := sorted({*observed_tensors(own)} - {*observed_tensors(graph)}):
-        what = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
-        raise ProjectError(what, hint="it may join nodes, and keeps the names of their outputs")
+        message = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
+        raise ProjectError(message, hint="it may join nodes, and keeps the names of their outputs")

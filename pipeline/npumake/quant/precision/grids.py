@@ -50,7 +50,7 @@ def on_grid(values: np.ndarray, grid: Grid, axis: int | None = None) -> np.ndarr
     ValueError on NaN."""
     scale, zero_point = grid
     if axis is not None:
-        scale, zero_point = (per_axis(each, values.ndim, axis) for each in grid)
+        scale, zero_point = (per_axis(parameter, values.ndim, axis) for parameter in grid)
     limits = np.iinfo(zero_point.dtype)
     codes = quantize(values, scale, zero_point, limits.min, limits.max)
     return dequantize(codes, scale, zero_point)

@@ -24,23 +24,23 @@ MISSING = "the rule for `{}` has no effect: the model has no such node"
 def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantization, list[str]]:
     """`quantization` without the `optional` rules that select nothing in `graph`, and a note for
     each. `cpu` and `npu` keep their order."""
-    gone = [name for name in quantization.optional if not _is_there(graph, name)]
-    if not gone:
+    absent = [name for name in quantization.optional if not _is_there(graph, name)]
+    if not absent:
         return quantization, []
     types = quantization.types
     remaining = replace(
         quantization,
-        types=_less(types, gone)
+        types=_without(types, absent)
         if isinstance(types, Mapping)
-        else tuple(_less(rules, gone) for rules in types),
-        layers=_less(quantization.layers, gone),
-        cpu=tuple(name for name in quantization.cpu if name not in gone),
-        npu=tuple(name for name in quantization.npu if name not in gone),
+        else tuple(_without(rules, absent) for rules in types),
+        layers=_without(quantization.layers, absent),
+        cpu=tuple(name for name in quantization.cpu if name not in absent),
+        npu=tuple(name for name in quantization.npu if name not in absent),
     )
-    return remaining, [_told(graph, name, len(gone) <= MAX_HINTS) for name in gone]
+    return remaining, [_missing_note(graph, name, len(absent) <= MAX_HINTS) for name in absent]
 
 
-def _told(graph: Graph, name: str, with_hint: bool) -> str:
+def _missing_note(graph: Graph, name: str, with_hint: bool) -> str:
     """A note; of a single node with the name that may be meant."""
     if name.endswith(OF_OPERATOR) or not with_hint:
         return MISSING.format(name.removesuffix(OF_OPERATOR))
@@ -59,5 +59,5 @@ def _is_there(graph: Graph, name: str) -> bool:
     return bool(selected.nodes or selected.inputs)
 
 
-def _less(rules: Mapping[str, T], gone: list[str]) -> dict[str, T]:
-    return {name: rule for name, rule in rules.items() if name not in gone}
+def _without(rules: Mapping[str, T], absent: list[str]) -> dict[str, T]:
+    return {name: rule for name, rule in rules.items() if name not in absent}

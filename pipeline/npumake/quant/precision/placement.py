@@ -167,15 +167,19 @@ def subgraphs(graph: Graph, chip: set[Node]) -> dict[Node, int]:
     A chip node behind a CPU node that reads from subgraph n is in subgraph n + 1 or later: the chip
     must return its results first.
     """
-    done: dict[Node, int] = {}  # the last subgraph that must run first, -1 for none
+    last_subgraphs: dict[Node, int] = {}  # the last subgraph that must run first, -1 for none
     for node in graph.nodes():
         makers = [maker for value in activations(node) if (maker := producer(value)) is not None]
-        done[node] = max((_last_subgraph(node, maker, chip, done) for maker in makers), default=-1)
-        if node in chip and done[node] < 0:
-            done[node] = 0
-    return {node: done[node] for node in graph.nodes() if node in chip}
+        last_subgraphs[node] = max(
+            (_last_subgraph(node, maker, chip, last_subgraphs) for maker in makers), default=-1
+        )
+        if node in chip and last_subgraphs[node] < 0:
+            last_subgraphs[node] = 0
+    return {node: last_subgraphs[node] for node in graph.nodes() if node in chip}
 
 
-def _last_subgraph(node: Node, maker: Node, chip: set[Node], done: dict[Node, int]) -> int:
+def _last_subgraph(
+    node: Node, maker: Node, chip: set[Node], last_subgraphs: dict[Node, int]
+) -> int:
     crosses_to_the_chip = node in chip and maker not in chip
-    return done[maker] + crosses_to_the_chip
+    return last_subgraphs[maker] + crosses_to_the_chip

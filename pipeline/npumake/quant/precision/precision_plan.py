@@ -207,8 +207,8 @@ def _lacks_arithmetic(node: Node, target: Target) -> bool:
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
     for reason, nodes in reasons.items():
         names = [f"{node.name} ({node.op_type})" for node in nodes]
-        more = (
+        suffix = (
             f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
         )
         if names:
-            yield f"{reason}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"
+            yield f"{reason}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{suffix}"

@@ -70,21 +70,23 @@ def limited_scales(
     for node in nodes:
         name = str(source_tensor(result(node)).name)
         if name in limited and not is_data_movement(node) and node.op_type in RULES:
-            limited[name] = _widened(limited[name], _least(node, limited), power)
-    for name, least in _least_added(nodes, limited).items():
-        limited[name] = _widened(limited[name], _Bound(least, least), power)
+            limited[name] = _widened(limited[name], _scale_bound(node, limited), power)
+    for name, bound in _least_added(nodes, limited).items():
+        limited[name] = _widened(limited[name], _Bound(bound, bound), power)
     return limited
 
 
-def _widened(grids: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
-    return Grids(*(with_least_scale(*each) for each in zip(grids, least, power, strict=True)))
+def _widened(grids: Grids, bound: _Bound, power: tuple[bool, bool]) -> Grids:
+    return Grids(*(with_least_scale(*limits) for limits in zip(grids, bound, power, strict=True)))
 
 
-def with_least_scale(grid: Grid, least: float, power: bool = False) -> Grid:
-    """`grid` with a scale of at least `least`; the zero point stays."""
-    if not grid.scale < least or not math.isfinite(least):
+def with_least_scale(grid: Grid, min_scale: float, power: bool = False) -> Grid:
+    """`grid` with a scale of at least `min_scale`; the zero point stays."""
+    if not grid.scale < min_scale or not math.isfinite(min_scale):
         return grid
-    return Grid(np.array(power_of_two(least) if power else least, np.float32), grid.zero_point)
+    return Grid(
+        np.array(power_of_two(min_scale) if power else min_scale, np.float32), grid.zero_point
+    )
 
 
 def largest(grid: Grid) -> float:
@@ -100,15 +102,15 @@ def reach_of(grid: Grid) -> Interval:
     return scale * (limits.min - zero - 1), scale * (limits.max - zero + 1)
 
 
-def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
+def _scale_bound(node: Node, grids: Mapping[str, Grids]) -> _Bound:
     if node.op_type in SUMS:
         read = max(_scale(value, grids) for value in activations(node))
         return _Bound(read * 2.0**-SUM_BITS, read * 2.0**-WIDE_SUM_BITS)
     if node.op_type == "HardSwish":
-        least = _scale(node.inputs[0], grids) * 2.0**-HARD_SWISH_BITS
+        min_scale = _scale(node.inputs[0], grids) * 2.0**-HARD_SWISH_BITS
     else:
-        least = _reach(node, grids) * 2.0**-REACH_BITS
-    return _Bound(least, least)
+        min_scale = _reach(node, grids) * 2.0**-REACH_BITS
+    return _Bound(min_scale, min_scale)
 
 
 def _constant_reach(node: Node, grids: Mapping[str, Grids]) -> float:
@@ -171,8 +173,8 @@ def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
 
 
 def _grid(value: Value | None, grids: Mapping[str, Grids]) -> Grid | None:
-    both = None if value is None else grids.get(str(source_tensor(value).name))
-    return None if both is None else both.narrow
+    value_grids = None if value is None else grids.get(str(source_tensor(value).name))
+    return None if value_grids is None else value_grids.narrow
 
 
 def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str, float]:
@@ -183,11 +185,11 @@ def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str,
             continue
         output = grids.get(str(source_tensor(result(node)).name))
         is_sum = node.op_type in (*SUMS, "Concat") and output is not None
-        least = (
+        min_scale = (
             float(output.narrow.scale) * 2.0**-ADDED_BITS if output is not None and is_sum else 0.0
         )
         for value in activations(node):
             name = str(source_tensor(value).name)
             if name in grids:
-                least_scales[name] = min(least_scales.get(name, math.inf), least)
-    return {name: least for name, least in least_scales.items() if least > 0}
+                least_scales[name] = min(least_scales.get(name, math.inf), min_scale)
+    return {name: min_scale for name, min_scale in least_scales.items() if min_scale > 0}

@@ -37,12 +37,12 @@ from npumake.project.precision import Type, Types
 from npumake.quant.precision.placement import concat_parts
 from npumake.targets.spelled_functions import SPELLED_OUT
 
-EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
+ALL_NODES, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
 MAX_NUMBER_DIGITS = 9
 SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
-WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
+BROAD_SELECTORS = (ALL_NODES, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class SelectedNodes(NamedTuple):
@@ -64,7 +64,7 @@ class TypeRule(NamedTuple):
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
     """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
     none."""
-    if name == EVERYTHING:
+    if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return SelectedNodes((), graph.inputs)
@@ -88,7 +88,7 @@ def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
 
 def is_of_nodes(name: str) -> bool:
     """Whether the selector names one node or all of an operator, and no stretch of the model."""
-    return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
+    return name not in BROAD_SELECTORS and not name.endswith(BEHIND) and WAY not in name
 
 
 def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
@@ -113,8 +113,8 @@ def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
     """The sort key of a selector, from the weakest, which selects most, to the strongest."""
-    if name in WIDEST:
-        return (WIDEST.index(name), 0)
+    if name in BROAD_SELECTORS:
+        return (BROAD_SELECTORS.index(name), 0)
     if name.endswith(OF_OPERATOR):
         return (3, 0)
     if name.endswith(BEHIND) or WAY in name:
@@ -160,16 +160,16 @@ def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes that compute the operator of that number in the trained file."""
     is_number = name.isdecimal() and name.isascii() and len(name) <= MAX_NUMBER_DIGITS
     trained = operator_nodes(graph, int(name)) if is_number else ()
-    return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
+    return tuple(dict.fromkeys(node for node_name in trained for node in graph.find(node_name)))
 
 
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes of a layer id of SyNAP's quantizer: type_name_number of each fused node, one after
     another."""
     by_prefix = {
-        f"{node.op_type}_{each}_": node
+        f"{node.op_type}_{node_name}_": node
         for node in graph.nodes()
-        for each in (*origin(node), str(node.name))
+        for node_name in (*origin(node), str(node.name))
     }
     fused, rest = list[Node](), name
     while rest:
@@ -187,8 +187,8 @@ def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
     for node in graph.nodes():
         for way, inner in inside(node):
             if name in (way, inner.name):
-                what = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
-                raise ProjectError(what, route, f"name the {node.op_type} itself, `{node.name}`")
+                message = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
+                raise ProjectError(message, route, f"name the {node.op_type} itself, `{node.name}`")
 
 
 def _all_names(graph: Graph) -> Iterable[str]:

@@ -76,7 +76,7 @@ def propagate_int16(
     used = {
         source
         for node in nodes
-        for read, source in widening.given[node].items()
+        for read, source in widening.sources[node].items()
         if read in widening.wide
     }
     unused = {value for value in graph.inputs if value not in used}  # no reader needs int16
@@ -95,10 +95,10 @@ class _Widening:
         self._makers: dict[Value, TensorUse] = {value: value for value in graph.inputs}
         self._makers |= {result(node): (node, OUT) for node in nodes}
         self._spots = {node: tensor_uses(node) for node in nodes}
-        self.given = {node: self._makes(node) for node in nodes}
+        self.sources = {node: self._makes(node) for node in nodes}
 
     def extend(self, node: Node) -> None:
-        own, sources = self._spots[node], self.given[node]
+        own, sources = self._spots[node], self.sources[node]
         follows = node.op_type in MOVING_OPERATORS and self.narrow.isdisjoint(own)
         if follows and not self.wide.isdisjoint(sources.values()):
             self.widen(own)
@@ -108,9 +108,13 @@ class _Widening:
                 self.overruled[node] = None
             self.widen(own)
         if self.target.same_types:
-            both = [*sources.items(), *((source, read) for read, source in sources.items())]
+            neighbors = [*sources.items(), *((source, read) for read, source in sources.items())]
             self.widen(
-                [there for here, there in both if here in self.wide and self._is_free(there)]
+                [
+                    neighbor
+                    for tensor, neighbor in neighbors
+                    if tensor in self.wide and self._is_free(neighbor)
+                ]
             )
 
     def _makes(self, node: Node) -> dict[TensorUse, TensorUse]:

@@ -14,8 +14,8 @@ from npumake.project.sections import LayerTypes, Quantization
 from npumake.quant.precision.optional_selectors import without_missing
 from npumake.quant.precision.placement import MOVE_OPERATORS, source_tensor
 from npumake.quant.precision.selectors import (
+    ALL_NODES,
     BOXES,
-    EVERYTHING,
     MASKS,
     SelectedNodes,
     is_of_nodes,
@@ -34,7 +34,7 @@ from npumake.quant.precision.type_propagation import (
 
 FLOATS = ("float16", "float32")
 WEAKEST = (-1, 0)  # weaker than every selector
-OF_EVERYTHING = (0, 0)
+OF_ALL_NODES = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
     _request(requests.by_use, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
-    weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_EVERYTHING}
+    weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_ALL_NODES}
     asked_for = (node for node in npu if node not in weak)
     requests.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
     requests.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
@@ -97,11 +97,11 @@ def _ask_types(
         if rule.name == MASKS and joins_coefficients(graph):
             requests.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
         nodes, results = (
-            tuple(dict.fromkeys(wholes.get(node, node) for node in each))
-            for each in (selected.nodes, selected.results)
+            tuple(dict.fromkeys(wholes.get(node, node) for node in names))
+            for names in (selected.nodes, selected.results)
         )
         meant = SelectedNodes(nodes, selected.inputs, results)
-        _ask(requests, meant, rule.type, firmly=rule.name != EVERYTHING)
+        _ask(requests, meant, rule.type, firmly=rule.name != ALL_NODES)
         if rule.type not in FLOATS and is_of_nodes(rule.name):
             requests.typed.update(nodes)
 

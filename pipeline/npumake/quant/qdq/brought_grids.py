@@ -63,16 +63,16 @@ def carries_grids(graph: Graph) -> bool:
 def check_method(graph: Graph, calibration: Calibration) -> None:
     """Raises ProjectError where the model carries grids and `method` is not `load`."""
     if carries_grids(graph) and calibration.method != LOAD:
-        what = f"the model carries its own scales, `{calibration.method}` would ignore them"
-        raise ProjectError(what, Route("calibration.method"), f"write  method: {LOAD}")
+        message = f"the model carries its own scales, `{calibration.method}` would ignore them"
+        raise ProjectError(message, Route("calibration.method"), f"write  method: {LOAD}")
 
 
 def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
     """Raises ProjectError where a model without grids would run some node in integers."""
     if plan_precision(graph, quantization, target).nodes:
         hint = "choose kl, max or max_percentile to find its thresholds"
-        what = "the model is float: it has no Q/DQ to load scales from"
-        raise ProjectError(what, Route("calibration.method"), hint)
+        message = "the model is float: it has no Q/DQ to load scales from"
+        raise ProjectError(message, Route("calibration.method"), hint)
 
 
 def check_only_defaults(quantization: Quantization) -> None:
@@ -84,8 +84,8 @@ def check_only_defaults(quantization: Quantization) -> None:
     for key in fields(quantization):
         own = getattr(quantization, key.name) == getattr(Quantization(), key.name)
         if key.name not in free and not own:
-            what = f"the model carries its own types, `{key.name}` would ignore them"
-            raise ProjectError(what, Route(f"quantization.{key.name}"), "leave it out")
+            message = f"the model carries its own types, `{key.name}` would ignore them"
+            raise ProjectError(message, Route(f"quantization.{key.name}"), "leave it out")
 
 
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
@@ -177,9 +177,9 @@ def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
     return len(types) == 1 or not is_of_one_type(node, target)
 
 
-def _notes(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
-    return [f"{what}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"] if names else []
+def _notes(summary: str, names: Sequence[str]) -> list[str]:
+    suffix = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    return [f"{summary}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{suffix}"] if names else []
 
 
 def _grid(value: Value) -> Grid | None:

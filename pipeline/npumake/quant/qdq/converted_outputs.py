@@ -53,10 +53,10 @@ def as_converted(graph: Graph, target: Target) -> None:
     if target.converter is None or metadata is None or not metadata.outputs:
         return
     values = {str(value.name): value for value in graph.outputs}
-    for output in (tensor for each in metadata.outputs for tensor in each.tensors):
+    for output in (tensor for group in metadata.outputs for tensor in group.tensors):
         if output.type == "scores" and output.name in values:
             _as_probabilities(graph, values[output.name])
-    _keep_one_kind(graph, [t for each in metadata.outputs if each.type for t in each.tensors])
+    _keep_one_kind(graph, [t for output in metadata.outputs if output.type for t in output.tensors])
     for value in graph.outputs:
         if str(value.name) in _padded_names(metadata.outputs):
             _pad(graph, value)
@@ -124,7 +124,7 @@ def _padded(outputs: Sequence[DetectorOutput]) -> list[DetectorOutput]:
 
 
 def _padded_names(outputs: Sequence[DetectorOutput]) -> set[str]:
-    return {tensor.name for each in outputs for tensor in each.tensors if _is_padded(tensor)}
+    return {tensor.name for output in outputs for tensor in output.tensors if _is_padded(tensor)}
 
 
 def _is_padded(output: DetectorOutput) -> bool:

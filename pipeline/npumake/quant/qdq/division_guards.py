@@ -26,10 +26,10 @@ def guard_divisions(graph: Graph) -> None:
     for node in graph.nodes("Div", "Reciprocal", "Pow"):
         index = _place(node)
         value = None if index is None else node.inputs[index]
-        least = None if value is None else _tiny(value)
-        if value is None or index is None or least is None or dtype(value) != "float32":
+        smallest = None if value is None else _tiny(value)
+        if value is None or index is None or smallest is None or dtype(value) != "float32":
             continue
-        tiny = graph.constant(f"{node.name}_tiny", np.array(least, np.float32))
+        tiny = graph.constant(f"{node.name}_tiny", np.array(smallest, np.float32))
         guarded = graph.insert("Add", [value, tiny], f"{node.name}_divisor", before=node)
         declare(guarded, shape(value), tiny)
         maker = producer(guarded)

@@ -72,7 +72,7 @@ def requantize_fixed_outputs(graph: Graph) -> None:
         fixed = grid(*seat, own.zero_point.dtype) if seat else None
         if node.op_type in ONE_GRID:
             fixed = _read(node.inputs[0])
-        if fixed is None or _same(fixed, own) or fixed.zero_point.dtype != own.zero_point.dtype:
+        if fixed is None or _is_same(fixed, own) or fixed.zero_point.dtype != own.zero_point.dtype:
             continue
         real = insert_pair(graph, result(node), fixed, f"{result(node).name}_seat").real
         graph.set_inputs(quantizer, {0: real})
@@ -88,7 +88,7 @@ def _round_slopes(graph: Graph, node: Node) -> None:
 def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
     for index, value in enumerate(tuple(node.inputs)):
         read = _read(value)
-        if value is None or read is None or _same(read, own):
+        if value is None or read is None or _is_same(read, own):
             continue
         name = f"{value.name}_{node.name}"
         real = insert_pair(graph, _unrounded(graph, value), own, name, before=node).real
@@ -114,7 +114,7 @@ def _unrounded(graph: Graph, value: Value) -> Value:
 def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
     """Moves a quantizer and the readers of its codes to another grid of the same type."""
     own = _grid(quantizer)
-    if _same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
+    if _is_same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
         return
     parameters = store_grid(graph, str(quantizer.outputs[0].name), moved)
     set_grid(graph, [quantizer, *dequantizers_of(quantizer.outputs[0])], *parameters)
@@ -130,5 +130,5 @@ def _grid(node: Node) -> Grid:
     return grid
 
 
-def _same(a: Grid, b: Grid) -> bool:
+def _is_same(a: Grid, b: Grid) -> bool:
     return bool(a.scale == b.scale and a.zero_point == b.zero_point)

@@ -80,5 +80,5 @@ def type_of(grid: Grid) -> str:
 
 
 def _own(value: Value, type: str, grids: Mapping[str, Grids]) -> Grid:
-    both = grids[str(source_tensor(value).name)]
-    return both.wide if type == WIDE else both.narrow
+    value_grids = grids[str(source_tensor(value).name)]
+    return value_grids.wide if type == WIDE else value_grids.narrow

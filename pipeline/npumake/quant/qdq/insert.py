@@ -63,7 +63,7 @@ def with_qdq(
     ProjectError for a name in `quantization` that selects nothing.
     """
     graph = graph.copy()
-    steps = {name: float(both.narrow.scale) for name, both in grids.items()}
+    steps = {name: float(tensor_grids.narrow.scale) for name, tensor_grids in grids.items()}
     plan = plan_precision(graph, quantization, target, steps)
     grids = _grids_of_the_form(graph, plan, grids, target)
     powers = (target.activations.power_of_two, target.wide.power_of_two)

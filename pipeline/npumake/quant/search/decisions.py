@@ -62,7 +62,7 @@ def trained_name(node: Node, trained: Collection[str]) -> str | None:
     name = str(node.name)
     if name.startswith(PREPROCESS):
         return f"HZ_PREPROCESS_FOR_{name.removeprefix(PREPROCESS)}"
-    return next((each for each in (name, *origin(node)) if each in trained), None)
+    return next((candidate for candidate in (name, *origin(node)) if candidate in trained), None)
 
 
 def _decision(node: Node, requested: RequestedTypes) -> NodeDecision | None:

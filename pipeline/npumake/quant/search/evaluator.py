@@ -94,8 +94,8 @@ class Evaluator:
         models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
         key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
-            outputs, (answers, ends) = self._fold_outputs(models), self._references
-            figure = answers.figure(outputs.read)
+            outputs, (expected, ends) = self._fold_outputs(models), self._references
+            figure = expected.figure(outputs.read)
             cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
             self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
         return self._figures[key]
@@ -134,7 +134,7 @@ class Evaluator:
     def _recovered(
         self, real: Graph, calibrated: Graph, switches: Sequence[str], fold: HoldoutFold
     ) -> Graph:
-        samples = self._some(fold.calibration)
+        samples = self._subset(fold.calibration)
         return apply_corrections(
             real, calibrated, switches, samples, self.target.weights, self.operators
         )
@@ -146,7 +146,7 @@ class Evaluator:
     @property
     def calibration_samples(self) -> Samples:
         """The calibration samples of the first fold."""
-        return self._some(self.folds[0].calibration)
+        return self._subset(self.folds[0].calibration)
 
     def rescaled_model(
         self, switches: Sequence[str], fold: HoldoutFold | None = None
@@ -156,7 +156,7 @@ class Evaluator:
         fold = fold or self.folds[0]
         moved = tuple(name for name in switches if name in RESCALES)
         if (fold, moved) not in self._rescaled_models:
-            samples = self._some(fold.calibration)
+            samples = self._subset(fold.calibration)
             if moved:
                 model = rescale_model(self, samples, self.rescaled_model((), fold), moved)
             else:
@@ -180,7 +180,7 @@ class Evaluator:
 
     def _outputs(self, graph: Graph, fold: HoldoutFold) -> SampleOutputs:
         session = float_session(graph, self.operators)
-        judges = self._some(fold.holdout)
+        judges = self._subset(fold.holdout)
         return list(side_by_side(lambda feed: session.run(None, feed), judges))
 
     @cached_property
@@ -190,7 +190,7 @@ class Evaluator:
 
     def _fold_outputs(self, graphs: Sequence[Graph]) -> ModelOutputs:
         """The outputs of one graph per fold, fold after fold."""
-        by_fold = [self._outputs_of(*each) for each in zip(graphs, self.folds, strict=True)]
+        by_fold = [self._outputs_of(*pair) for pair in zip(graphs, self.folds, strict=True)]
         read, distributions = zip(*by_fold, strict=True)
         return ModelOutputs([*chain(*read)], [*chain(*distributions)])
 
@@ -201,12 +201,15 @@ class Evaluator:
         behind = [name for name in ends if name not in read]
         names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
-        samples = [dict(zip(names, each, strict=True)) for each in self._outputs(watched, fold)]
+        samples = [dict(zip(names, values, strict=True)) for values in self._outputs(watched, fold)]
         return ModelOutputs(
-            *([[sample[name] for name in some] for sample in samples] for some in (read, behind))
+            *(
+                [[sample[name] for name in tensors] for sample in samples]
+                for tensors in (read, behind)
+            )
         )
 
-    def _some(self, numbers: Sequence[int]) -> Samples:
+    def _subset(self, numbers: Sequence[int]) -> Samples:
         names = tuple(self.samples.names[number] for number in numbers)
         return Samples(names, lambda index: self.samples.read(numbers[index]))
 
@@ -261,10 +264,10 @@ def before_softmax(graph: Graph) -> Graph:
     return watched
 
 
-def _read_by_softmax(answer: Value) -> Value:
-    maker = producer(before_qdq(answer))
+def _read_by_softmax(output: Value) -> Value:
+    maker = producer(before_qdq(output))
     if maker is None or maker.op_type not in SOFTMAX or maker.inputs[0] is None:
-        return answer
-    dims = shape(answer)
+        return output
+    dims = shape(output)
     is_one = math.prod(dims) == dims[attribute(maker, "axis", -1)]
-    return maker.inputs[0] if is_one else answer
+    return maker.inputs[0] if is_one else output

@@ -70,11 +70,11 @@ class PositionalOutput:
     varied: Floats
     scores: npt.NDArray[np.bool_]  # whether each channel is a score
 
-    def weight_root(self, answer: np.ndarray) -> Floats:
+    def weight_root(self, output: np.ndarray) -> Floats:
         """The root of w of one sample, by this output's scores, (positions,)."""
-        return np.sum((positions(answer) - self.usual)[:, self.scores] ** 2, 1)
+        return np.sum((positions(output) - self.usual)[:, self.scores] ** 2, 1)
 
-    def lost(self, e: Floats, weight: Floats) -> float:
+    def loss(self, e: Floats, weight: Floats) -> float:
         """The mean loss of values and scores; `weight` is the sum of w, (positions,)."""
         v, scores = self.varied, self.scores
         shares = []
@@ -101,10 +101,10 @@ class FidelitySamples:
 
     def gain(self, other: FidelitySamples) -> Gain:
         """The recovered share of the other's loss; 0 where the other loses nothing."""
-        lost, had = (1.0 - np.array([m.all, *m.without]) for m in (self, other))
-        if not had.all():
+        losses, other_losses = (1.0 - np.array([m.all, *m.without]) for m in (self, other))
+        if not other_losses.all():
             return Gain(0.0, 0.0)
-        g, *without = 1.0 - lost / had
+        g, *without = 1.0 - losses / other_losses
         count = len(without)
         return Gain(float(g), float(math.sqrt(max(count - 1, 0)) * np.std(without or [g])))
 
@@ -120,25 +120,25 @@ class FidelityScore:
     ties: int = 0
 
     @property
-    def lost(self) -> float:
+    def loss(self) -> float:
         """The geometric mean of both losses, the sort key."""
         return math.sqrt((1.0 - self.close.all) * (1.0 - self.cosine.all))
 
-    def helps(self, other: FidelityScore, least: float) -> bool:
-        """Whether it recovers more than the share `least` of the other's loss."""
+    def helps(self, other: FidelityScore, min_gain: float) -> bool:
+        """Whether it recovers more than the share `min_gain` of the other's loss."""
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
-        alike = share > -least and by_cosine.share - by_cosine.error > least
-        return (share - error > least or alike) and not self._spoils(other)
+        alike = share > -min_gain and by_cosine.share - by_cosine.error > min_gain
+        return (share - error > min_gain or alike) and not self._spoils(other)
 
-    def gives_back(self, other: FidelityScore, least: float) -> bool:
+    def gives_back(self, other: FidelityScore, min_gain: float) -> bool:
         """Whether it recovers more than this share by both measures, whatever the error."""
         shares = self.close.gain(other.close).share, self.cosine.gain(other.cosine).share
-        return min(shares) > least and not self._spoils(other)
+        return min(shares) > min_gain and not self._spoils(other)
 
-    def unties(self, other: FidelityScore, most: float) -> bool:
-        """Whether half of the ties are gone, and at most the share `most` is lost otherwise."""
-        is_as_close = self.close.gain(other.close).share > -most and not self._spoils(other)
+    def unties(self, other: FidelityScore, max_loss: float) -> bool:
+        """Whether half of the ties are gone, and at most the share `max_loss` is lost otherwise."""
+        is_as_close = self.close.gain(other.close).share > -max_loss and not self._spoils(other)
         return 2 * self.ties <= other.ties != 0 and is_as_close
 
     def _spoils(self, other: FidelityScore) -> bool:
@@ -149,7 +149,7 @@ class FidelityScore:
     def gains(self, other: FidelityScore) -> bool:
         """Whether it gains anything by both measures."""
         pairs = (self.close, other.close), (self.cosine, other.cosine)
-        return all(mine.all > theirs.all for mine, theirs in pairs)
+        return all(own.all > other_score.all for own, other_score in pairs)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class FloatReference:
     def figure(self, outputs: SampleOutputs) -> FidelityScore:
         """The score of other outputs for the same samples. Raises ValueError if shapes differ."""
         apart = self._cosine_losses(outputs)
-        vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
+        vectors = [loss for index, loss in enumerate(apart) if index not in self._fields]
         close = _measured([*vectors, *self._fields_lost(outputs)])
         return FidelityScore(close, _measured(apart), ties=self.ties(outputs))
 
@@ -212,19 +212,19 @@ class FloatReference:
         for index, field in self._fields.items():
             count = len(field.usual)
             w = self._weights.get(count, np.ones((len(outputs), count)))
-            lost = self._field_lost(outputs, index, w)
+            loss = self._field_loss(outputs, index, w)
             if count in self._weights:
                 weighted.append(
-                    (lost, np.array([_without(w, out).sum() for out in self._left_out]))
+                    (loss, np.array([_without(w, out).sum() for out in self._left_out]))
                 )
             else:
-                silent.append(lost)
+                silent.append(loss)
         if not weighted:
             return silent
         losses, weights = np.array(weighted).transpose(1, 0, 2)
         return [_mean(losses, weights), *silent]
 
-    def _field_lost(self, outputs: SampleOutputs, index: int, w: Floats) -> Floats:
+    def _field_loss(self, outputs: SampleOutputs, index: int, w: Floats) -> Floats:
         """The loss of one output; w has the shape (samples, positions)."""
         field = self._fields[index]
 
@@ -238,35 +238,35 @@ class FloatReference:
             weight = _without(w, out)
             with np.errstate(invalid="ignore"):
                 e = total if out is None else np.maximum(total - error(out), 0.0)
-            losses.append(field.lost(e / np.where(weight, weight, 1.0)[:, None], weight))
+            losses.append(field.loss(e / np.where(weight, weight, 1.0)[:, None], weight))
         return np.array(losses)
 
 
-def _measured(lost: Sequence[Floats]) -> FidelitySamples:
+def _measured(losses: Sequence[Floats]) -> FidelitySamples:
     """The closeness of the worst output."""
-    first, *others = np.round(1.0 - np.max(lost, 0), FIDELITY_DIGITS).tolist()
+    first, *others = np.round(1.0 - np.max(losses, 0), FIDELITY_DIGITS).tolist()
     return FidelitySamples(first, tuple(others))
 
 
-def positions(answer: np.ndarray) -> Floats:
+def positions(output: np.ndarray) -> Floats:
     """The output as (positions, channels).
 
     The channel axis is the shorter of the last two of three axes; of four the second, as in ONNX,
     unless the second and third are equal; otherwise the last.
     """
-    dims = answer.shape
-    axis = answer.ndim - 1
-    if answer.ndim == 3 and dims[1] < dims[2]:
+    dims = output.shape
+    axis = output.ndim - 1
+    if output.ndim == 3 and dims[1] < dims[2]:
         axis = 1
-    if answer.ndim == 4 and dims[1] != dims[2]:
+    if output.ndim == 4 and dims[1] != dims[2]:
         axis = 1
-    return np.moveaxis(answer, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
+    return np.moveaxis(output, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
 
 
 def _many(column: Sequence[np.ndarray]) -> bool:
     """Whether the output has many positions, the same in every sample."""
     first = column[0]
-    alike = {answer.shape for answer in column} == {first.shape}
+    alike = {output.shape for output in column} == {first.shape}
     return alike and first.size > 0 and first.ndim > 1 and len(positions(first)) > 1
 
 
@@ -283,9 +283,9 @@ def _field(column: Sequence[np.ndarray]) -> PositionalOutput:
 
 def _share(e: Floats, v: Floats) -> Floats:
     """e / (e + v): 0 where both are 0, 1 for NaN."""
-    both = e + v
+    total = e + v
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(e / np.where(both, both, 1.0), nan=1.0)
+        return np.nan_to_num(e / np.where(total, total, 1.0), nan=1.0)
 
 
 def _without(w: Floats, out: int | None) -> Floats:

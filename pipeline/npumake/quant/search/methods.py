@@ -57,9 +57,9 @@ def calibrated_with(
 
 
 def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
-    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
-    some = ", ".join(names[:MAX_NAMES_IN_NOTE])
-    return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
+    suffix = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    shown_names = ", ".join(names[:MAX_NAMES_IN_NOTE])
+    return (f"int16, {why}, {len(names)} {kind}: {shown_names}{suffix}",) if names else ()
 
 
 def ranges_by_method(

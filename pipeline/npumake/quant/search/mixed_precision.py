@@ -68,8 +68,8 @@ def search(
     orders = _orders(sensitivities, costs)
     enough: list[PromotionTrial] = []
     for order in orders:
-        most = enough[0].cost if enough else math.inf
-        shortest = _shortest(_affordable(order, costs, budget), trial, goal, most)
+        max_cost = enough[0].cost if enough else math.inf
+        shortest = _shortest(_affordable(order, costs, budget), trial, goal, max_cost)
         enough += [shortest] if shortest.score >= goal else []
     if not enough:
         best = max(trials.values(), key=lambda t: (t.score, -t.cost))
@@ -105,13 +105,13 @@ def _shortest(
     order: Sequence[str],
     trial: Callable[[Iterable[str]], PromotionTrial],
     goal: float,
-    most: float,
+    max_cost: float,
 ) -> PromotionTrial:
-    """The shortest beginning of `order` that suffices, or the first that costs `most` or more; all
-    of it where neither is met."""
+    """The shortest prefix of `order` that suffices, or the first that costs `max_cost` or more; all
+    of it otherwise."""
     latest = trial(())
     for length in range(1, len(order) + 1):
         latest = trial(order[:length])
-        if latest.score >= goal or latest.cost >= most:
+        if latest.score >= goal or latest.cost >= max_cost:
             break
     return latest

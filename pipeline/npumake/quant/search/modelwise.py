@@ -76,8 +76,8 @@ def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[
     results: list[tuple[Recipe, RecipeTrial]] = []
     for candidate in track(every, "recipe", len(every)):
         recipe = _standing(candidate, evaluator, as_it_is, switches)
-        answers = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
-        sums = [agreement(a, b) for a, b in zip(expected, answers, strict=True)]
+        outputs = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
+        sums = [agreement(a, b) for a, b in zip(expected, outputs, strict=True)]
         cosine = _mean([measure.cosine for measure in sums])
         trial = RecipeTrial(
             candidate.logged, _mean([figure(measure) for measure in sums]), cosine, False
@@ -96,14 +96,14 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     """The candidates in order, as far as the chip has them. Raises ProjectError if it has none."""
     search, chip = calibration.modelwise, target.activations
     channels = (True,) if calibration.per_channel else search.per_channel
-    both = search.asymmetric or (not chip.symmetric,)
-    asymmetric = both if calibration.symmetric is None else (not calibration.symmetric,)
+    grid_kinds = search.asymmetric or (not chip.symmetric,)
+    asymmetric = grid_kinds if calibration.symmetric is None else (not calibration.symmetric,)
     if not chip.per_channel and channels and all(channels):
-        what = f"{target.name} has one scale for all channels of a feature map"
-        raise ProjectError(what, Route("calibration.modelwise.per_channel"))
+        message = f"{target.name} has one scale for all channels of a feature map"
+        raise ProjectError(message, Route("calibration.modelwise.per_channel"))
     if not chip.may_be_asymmetric and all(asymmetric):
-        what = f"{target.name} has no zero points: its grids are symmetric"
-        raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
+        message = f"{target.name} has no zero points: its grids are symmetric"
+        raise ProjectError(message, Route("calibration.modelwise.asymmetric"))
     combinations = [
         Candidate(method, share, not zero, channel)
         for channel, zero in product(sorted(channels), sorted(asymmetric))
@@ -111,8 +111,8 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
         if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
     ]
     if not combinations:
-        what = "nothing to try: one of the lists is empty"
-        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the default")
+        message = "nothing to try: one of the lists is empty"
+        raise ProjectError(message, Route("calibration.modelwise"), "leave it out for the default")
     return combinations
 
 

@@ -71,14 +71,14 @@ def choose_promotions(measures: Measures, objective: Objective) -> PromotionResu
     the goal, the search aims at their score, and any trial on the way counts.
     """
     tried = _TrialLog(measures, objective)
-    everything = frozenset(measures.candidates)
+    all_names = frozenset(measures.candidates)
     if tried.measure(frozenset()) >= objective.goal:
         return tried.result()
-    goal = min(objective.goal, tried.measure(everything))
-    best = _ordered(tried.scores[everything].cosine)
-    names = track(measures.candidates, "nodes", len(everything))
-    lost = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
-    search(lost, tried.costs, tried.measure, goal, tried.budget)
+    goal = min(objective.goal, tried.measure(all_names))
+    best = _ordered(tried.scores[all_names].cosine)
+    names = track(measures.candidates, "nodes", len(all_names))
+    losses = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
+    search(losses, tried.costs, tried.measure, goal, tried.budget)
     return tried.result()
 
 
@@ -128,5 +128,5 @@ def _costs(operations: Mapping[str, int], objective: Objective) -> tuple[dict[st
         return {
             name: count / total for name, count in operations.items()
         }, objective.most_operations
-    most = math.inf if objective.most_nodes is None else float(objective.most_nodes)
-    return dict.fromkeys(operations, 1.0), most
+    max_nodes = math.inf if objective.most_nodes is None else float(objective.most_nodes)
+    return dict.fromkeys(operations, 1.0), max_nodes

@@ -126,7 +126,9 @@ def _noise(
     keys = {name: (count, name, float(g.scale), int(g.zero_point)) for name, g in grids.items()}
     new = {name: grid for name, grid in grids.items() if keys[name] not in base.noise}
     if new:
-        base.noise.update((keys[name], lost) for name, lost in _probed(base, new, count, evaluator))
+        base.noise.update(
+            (keys[name], noise) for name, noise in _probed(base, new, count, evaluator)
+        )
     return {name: base.noise[key] for name, key in keys.items() if key in base.noise}
 
 

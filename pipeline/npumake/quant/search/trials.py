@@ -163,15 +163,15 @@ def _plainest(rows: Sequence[Best]) -> Best:
 def _closest(rows: Iterable[Best], stands: Best) -> Best:
     """The closest row that recovers MIN_GAIN, the first of equals; else `stands`."""
     helping = (row for row in rows if row.figure.helps(stands.figure, MIN_GAIN))
-    return min(helping, key=lambda row: row.figure.lost, default=stands)
+    return min(helping, key=lambda row: row.figure.loss, default=stands)
 
 
 def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
     """`best`, then the closest others; of equal outputs the first."""
-    most = MAX_LOSS_RATIO * min(row.figure.lost for row in rows)
+    max_loss = MAX_LOSS_RATIO * min(row.figure.loss for row in rows)
     unlike: dict[FidelityScore, Best] = {best.figure: best}
-    for row in sorted(rows, key=lambda row: row.figure.lost):
-        if row.figure.lost <= most:
+    for row in sorted(rows, key=lambda row: row.figure.loss):
+        if row.figure.loss <= max_loss:
             unlike.setdefault(row.figure, row)
     return list(unlike.values())[:MAX_FINALISTS]
 
@@ -188,7 +188,7 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
     if name == SYMMETRIC:
         return replace(recipe, symmetric=True)
     on = (*recipe.switches, name)
-    return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
+    return replace(recipe, switches=tuple(switch for switch in SWITCHES if switch in on))
 
 
 def _named(recipe: Recipe, evaluator: Evaluator) -> str:

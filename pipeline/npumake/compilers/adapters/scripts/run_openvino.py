@@ -25,10 +25,10 @@ def limit(request: dict[str, Any]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
     requested = request["memory"]
-    low = requested if most == resource.RLIM_INFINITY else min(requested, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (low, most))
+    low = requested if hard_limit == resource.RLIM_INFINITY else min(requested, hard_limit)
+    resource.setrlimit(resource.RLIMIT_DATA, (low, hard_limit))
     signal.alarm(request["seconds"])
 
 

@@ -1,4 +1,7 @@
-"""Convolutions, matrix products and pools; pads other than SAME become a PAD before them."""
+"""Writes Conv, ConvTranspose, MatMul and pools as operators of a .tflite file.
+
+Pads other than SAME become a PAD in front of the operator.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,10 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     if not any(window.pads):
         return VALID
     sizes = before[2:], after[2:]
-    same = is_same(sizes, window.kernel, window.strides, window.dilations, window.pads[:2])
-    return SAME if same else None
+    is_same_padding = is_same(
+        sizes, window.kernel, window.strides, window.dilations, window.pads[:2]
+    )
+    return SAME if is_same_padding else None
 
 
 def _input_and_padding(
@@ -65,7 +70,9 @@ def _padded(draft: TFLiteBuilder, step: Instruction, window: _Window, fill: floa
     if min(window.pads) < 0:
         raise refused(step, "it has negative pads")
     around = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
-    shape = tuple(n + int(a.sum()) for n, a in zip(_laid(grid.shape, NHWC), around, strict=True))
+    shape = tuple(
+        n + int(a.sum()) for n, a in zip(_ordered_shape(grid.shape, NHWC), around, strict=True)
+    )
     output = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
     inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
     if fill != grid.zero_point:
@@ -76,7 +83,7 @@ def _padded(draft: TFLiteBuilder, step: Instruction, window: _Window, fill: floa
     return output
 
 
-def _laid(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
+def _ordered_shape(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
     return tuple(shape[axis] for axis in order)
 
 
@@ -88,15 +95,15 @@ def conv(draft: TFLiteBuilder, step: Instruction) -> None:
     index, padding = _input_and_padding(draft, step, window, draft.grid(step.inputs[0]).zero_point)
     is_depthwise = depth == 1 and group > 1
     kind = "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D"
-    laid, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
-    read = [index, *_weights(draft, step, np.ascontiguousarray(laid), axis, outputs)]
+    filters, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
+    read = [index, *_weights(draft, step, np.ascontiguousarray(filters), axis, outputs)]
     (height, width), (down, right) = window.strides, window.dilations
 
     def options(activation: int) -> Fields:
         common: dict[int, tuple[str, int]] = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
         if is_depthwise:
-            more = {3: ("i", outputs // group), 4: ("b", activation), 5: ("i", right)}
-            return {**common, **more, 6: ("i", down)}
+            operands = {3: ("i", outputs // group), 4: ("b", activation), 5: ("i", right)}
+            return {**common, **operands, 6: ("i", down)}
         return {**common, 3: ("b", activation), 4: ("i", right), 5: ("i", down)}
 
     clamped(draft, step, kind, read, NHWC, options)
@@ -158,15 +165,17 @@ def conv_transpose(draft: TFLiteBuilder, step: Instruction) -> None:
     """Begin pads other than SAME are cropped behind it; end pads only set the size."""
     weight = _int8(step, step.constants["weight"])
     window, after = _window(step, list(weight.shape[2:])), draft.grid(step.outputs[0]).shape
-    laid = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
+    filters = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
     before = draft.grid(step.inputs[0]).shape
     axes = zip(before[2:], after[2:], window.pads[:2], window.kernel, window.strides, strict=True)
     sides = [_spread(*axis) for axis in axes]
     is_same = all(side.is_same for side in sides)
     begin = [0, 0] if is_same else window.pads[:2]
     whole = after if is_same else (*after[:2], *(side.whole for side in sides))
-    size = draft.constant(f"{step.outputs[0]}_size", np.array(_laid(whole, NHWC), np.int32))
-    kernel, bias = _weights(draft, step, laid, 0, weight.shape[1])
+    size = draft.constant(
+        f"{step.outputs[0]}_size", np.array(_ordered_shape(whole, NHWC), np.int32)
+    )
+    kernel, bias = _weights(draft, step, filters, 0, weight.shape[1])
     read = [size, kernel, draft.read(step.inputs[0], NHWC), bias]
     height, width = window.strides
     padding = SAME if is_same else VALID
