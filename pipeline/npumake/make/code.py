@@ -3,8 +3,8 @@
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
 counts as its syntax tree without docstrings: comments, docstrings, formatting and what only type
 checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it
-only runs imports. A module called `assets` counts with every other file beside and below it, byte by
-byte.
+only runs imports. A module called `assets` counts with every other file beside and below it, byte
+by byte.
 """
 
 from __future__ import annotations
