@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the public face, as type checkers and editors see it
     from npumake.api.build import build as build
+    from npumake.api.check import CheckResult as CheckResult
+    from npumake.api.check import check as check
     from npumake.api.compare import compare as compare
     from npumake.api.quantize import QuantizedModel as QuantizedModel
     from npumake.api.quantize import quantize as quantize
@@ -38,11 +40,13 @@ FLOORS = (
 # The public face: name → the module that has it, loaded when the name is first used.
 PUBLIC = {
     "BuildResult": "npumake.api.results",
+    "CheckResult": "npumake.api.check",
     "PipelineError": "npumake.errors",
     "QuantizedModel": "npumake.api.quantize",
     "Session": "npumake.runtime.session",
     "Table": "npumake.api.table",
     "build": "npumake.api.build",
+    "check": "npumake.api.check",
     "compare": "npumake.api.compare",
     "quantize": "npumake.api.quantize",
 }

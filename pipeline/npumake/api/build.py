@@ -50,6 +50,7 @@ def build(
     opened = Build(directory, plan_of(directory, memory), memory)
     opened.sweep()
     nodes = _selected(opened, targets)
+    memory.builds = (opened,)
     memory.selected = frozenset(node.name for node in nodes)
     try:
         steps = tuple(_step(opened, node, progress) for node in nodes)

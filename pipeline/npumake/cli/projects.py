@@ -75,6 +75,15 @@ def place(name: str) -> tuple[Path, str]:
     return directory, called
 
 
+def typed(directory: Path, group: str) -> str:
+    """What a person types where they stand for a project or a variant of it: its name, or its
+    folder where the name alone finds nothing."""
+    current = Path.cwd()
+    if directory in project_directories(current):
+        return group
+    return f"{Path(os.path.relpath(directory, current)).as_posix()}{group[len(directory.name) :]}"
+
+
 def builds(top: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:
     """The build of each project here. Raises CacheError for an unusable cache."""
     memory = BuildMemory(cache_directory(top), paranoid, workspace(top))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
+from npumake.cli.projects import typed
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import bug_text, error_text
 from npumake.cli.terminal import printable, shortened
@@ -225,7 +226,7 @@ class Reporter:
         for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))
-            for line in guilty_lines(comparison, project):
+            for line in guilty_lines(comparison, typed(build.directory, project)):
                 SCREEN.line(line, "red")
             notes = (*comparison.notes, *(check.lines if check else ()))
             for line in (*self._estimate(build, node), *(f"note: {note}" for note in notes)):

@@ -24,6 +24,8 @@ from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
 
 NOT_FINITE = "not finite"
+# `fed_type` of a project: the colours of a picture; the model is fed nv12 as yuv444.
+FED_COLORS = {"rgb": "rgb", "bgr": "bgr", "gray": "gray", "yuv444": "yuv444", "nv12": "yuv444"}
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +46,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
-    parser.add_argument("--colors", help="rgb, bgr, gray or yuv444, as the model is fed")
+    parser.add_argument(
+        "--colors", help="rgb, bgr, gray or yuv444; as a bundle's project says by default"
+    )
     parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
     parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
@@ -61,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ProjectError(f"{arguments.threads} threads run nothing", "--threads")
     session = code_trust.session(arguments, arguments.model, arguments.name, arguments.threads)
     files = files_of(arguments.input, session.input_names)
-    results = session.run(None, feeds_of(session, files, arguments.colors), arguments.offset)
+    colors = arguments.colors or fed_colors(arguments)
+    results = session.run(None, feeds_of(session, files, colors), arguments.offset)
     outputs = dict(zip(session.output_names, results, strict=True))
     if arguments.save:
         _save(arguments.save, outputs)
@@ -79,6 +84,22 @@ def run(arguments: argparse.Namespace) -> int:
         rows = _outputs(outputs)
     print(digest.text(rows, indent=1) if arguments.json else _text(rows))
     return 0
+
+
+def fed_colors(arguments: argparse.Namespace) -> str | None:
+    """The colours that the bundle is fed, by its record; None for another file, or without one."""
+    from npumake.bundle.archive import INPUTS, Bundle
+    from npumake.bundle.opening import opened_one
+
+    if arguments.model.suffix != Bundle.suffix:
+        return None
+    bundle = opened_one(arguments.model, arguments.name, keys_of(arguments))
+    inputs = bundle.provenance.get(INPUTS)
+    sections = [*inputs.values()] if isinstance(inputs, dict) else []
+    if len(sections) != 1 or not isinstance(sections[0], dict):
+        return None
+    fed_type = sections[0].get("fed_type") or sections[0].get("type")
+    return FED_COLORS.get(fed_type) if isinstance(fed_type, str) else None
 
 
 def files_of(options: list[str], names: tuple[str, ...]) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from npumake.detection.cell_decoders import CELL_DECODERS, SSD, from_corners
 from npumake.detection.metadata import Metadata
 from npumake.detection.outputs import DetectorOutput, OutputGrid
 from npumake.errors import GraphError
@@ -106,11 +107,20 @@ def _parts(
         if kind in described:
             parts[kind] = _joined(arrays, described[kind])
     boxes = described["boxes"]
+    if boxes.decoder == SSD:
+        parts["scores"] = parts["scores"][1:]  # without the background
+    return parts | {"boxes": _boxes(arrays, boxes, size)}
+
+
+def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
+    """(4, n), centre and size in 0..1. Raises GraphError."""
     if boxes.encoding == "anchor":
         raise GraphError("boxes of anchors are not decoded yet", boxes.name)
+    if boxes.decoder == SSD:
+        return from_corners(_joined(arrays, boxes))
     if any(child.stride for child in boxes.outputs):
-        return parts | {"boxes": _from_scales(arrays, boxes, size)}
-    return parts | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
+        return _from_scales(arrays, boxes, size)
+    return _in_unit(_joined(arrays, boxes), boxes, size)
 
 
 def _of_one(
@@ -119,6 +129,8 @@ def _of_one(
     """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. Of
     `obj_x_class` the first score is that of an object, which the others are multiplied with."""
     rows = _joined(arrays, whole)
+    if (of_cells := CELL_DECODERS.get(whole.decoder or "")) is not None:
+        return of_cells(rows, size)
     end = len(rows) - coefficients
     scores = rows[4:end]
     if whole.score_format == "obj_x_class":

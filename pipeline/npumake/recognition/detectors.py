@@ -14,7 +14,11 @@ from npumake.recognition.recognised import (
     SsdDetector,
     feeds_of,
 )
-from npumake.recognition.ultralytics import cells
+from npumake.recognition.ultralytics import anchored_metadata, cells, decoded_by, decoded_ssd
+
+SIDES = 32  # channels of NanoDet's boxes: eight bins of each side
+UNDECODED = "no decoder is known for this head: boxes are not drawn"
+OFFSETS = "boxes are offsets to anchors: `evaluation` decodes them, `npumake run` does not"
 
 
 def has_columns(facts: ModelFacts, *counts: int) -> bool:
@@ -38,6 +42,7 @@ def yunet(facts: ModelFacts) -> Family | None:
         feeds_of(facts, "bgr", RAW),
         "detect",
         STRETCH,
+        doubts=(UNDECODED,),
     )
 
 
@@ -48,7 +53,10 @@ def yolox(facts: ModelFacts) -> Family | None:
     if "Slice" not in facts.operators:  # its Focus layer
         return None
     evidence = f"a YOLOX head, one box in each of {count} cells, behind a Focus layer"
-    return Family(evidence, feeds_of(facts, "bgr", RAW, IMAGENET), "detect", CORNER_LETTERBOX)
+    feeds = feeds_of(facts, "bgr", RAW, IMAGENET)
+    is_decoded = "Exp" in facts.operators  # boxes in pixels already, as YOLOv5 has them
+    document = anchored_metadata(facts) if is_decoded else decoded_by(facts, "yolox")
+    return Family(evidence, feeds, "detect", CORNER_LETTERBOX, metadata=document)
 
 
 def nanodet(facts: ModelFacts) -> Family | None:
@@ -60,7 +68,10 @@ def nanodet(facts: ModelFacts) -> Family | None:
     if not ("dis_pred" in names or "cls_pred_stride" in names or is_dfl):
         return None
     evidence = "a NanoDet head: scores and distances of every cell"
-    return Family(evidence, feeds_of(facts, "bgr", IMAGENET, UNIT), "detect", STRETCH)
+    feeds = feeds_of(facts, "bgr", IMAGENET, UNIT)
+    if not whole or facts.sizes[0][2] <= SIDES:
+        return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
+    return Family(evidence, feeds, "detect", STRETCH, metadata=decoded_by(facts, "nanodet"))
 
 
 def one_scale(facts: ModelFacts) -> Family | None:
@@ -71,7 +82,8 @@ def one_scale(facts: ModelFacts) -> Family | None:
     if facts.sizes[0][1] < 6:
         return None
     evidence = "a FastestDet head: one map of stride 16 with objectness, box and classes"
-    return Family(evidence, feeds_of(facts, "bgr", UNIT), "detect", STRETCH)
+    document = decoded_by(facts, "fastestdet")
+    return Family(evidence, feeds_of(facts, "bgr", UNIT), "detect", STRETCH, metadata=document)
 
 
 def mtcnn(facts: ModelFacts) -> Family | None:
@@ -79,7 +91,8 @@ def mtcnn(facts: ModelFacts) -> Family | None:
     if "PRelu" not in facts.operators or len(names) != len(facts.outputs):
         return None
     evidence = "a stage of MTCNN: outputs prob1 and conv4-2, conv5-2 or conv6-2"
-    return Family(evidence, feeds_of(facts, "rgb", MTCNN), "detect", STRETCH)
+    feeds = feeds_of(facts, "rgb", MTCNN)
+    return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
 
 
 def retinaface(facts: ModelFacts) -> Family | None:
@@ -87,7 +100,8 @@ def retinaface(facts: ModelFacts) -> Family | None:
         return None
     evidence = "a RetinaFace head: boxes, scores and five landmarks of each anchor"
     means = PixelNormalization("(104, 117, 123) taken off", (123.0, 117.0, 104.0), (1.0,))
-    return Family(evidence, feeds_of(facts, "bgr", means), "detect", STRETCH)
+    feeds = feeds_of(facts, "bgr", means)
+    return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
 
 
 def scrfd(facts: ModelFacts) -> Family | None:
@@ -95,7 +109,8 @@ def scrfd(facts: ModelFacts) -> Family | None:
     if len(widths) not in (6, 9) or set(widths) - {1, 4, 10} or not {1, 4} <= set(widths):
         return None
     evidence = "an SCRFD head: scores and distances on three scales"
-    return Family(evidence, feeds_of(facts, "rgb", MTCNN), "detect", LETTERBOX)
+    feeds = feeds_of(facts, "rgb", MTCNN)
+    return Family(evidence, feeds, "detect", LETTERBOX, doubts=(UNDECODED,))
 
 
 def ultraface(facts: ModelFacts) -> Family | None:
@@ -119,7 +134,9 @@ def ultraface(facts: ModelFacts) -> Family | None:
         "detect",
         STRETCH,
         ("face",),
+        decoded_ssd(facts) if is_decoded else None,
         ssd=SsdDetector(() if is_decoded else yaml),
+        doubts=() if is_decoded else (OFFSETS,),
     )
 
 
@@ -136,4 +153,5 @@ def ssd_head(facts: ModelFacts) -> Family | None:
         "detect",
         STRETCH,
         ssd=SsdDetector(yaml),
+        doubts=(OFFSETS,),
     )

@@ -18,6 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from npumake.detection.cell_decoders import SSD
 from npumake.detection.outputs import DetectorOutput, output_document
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
@@ -198,6 +199,39 @@ def _hint(head: DetectorHead, extra: str, rest: int) -> Json:
             {"name": extra, "channels": [end, end + rest]},
         ],
     }
+
+
+def anchored_metadata(facts: ModelFacts) -> Json:
+    """An edgefirst.json of one output of rows [1, n, 5 + classes] in pixels, as YOLOv5 has it."""
+    ((name, sizes),) = facts.outputs.items()
+    document = base_metadata(facts, (), "detect")
+    head = DetectorHead(name, "anchors", sizes[2] - 5)
+    return {**document, "outputs": [output_document(entry) for entry in _anchored(facts, head)]}
+
+
+def decoded_by(facts: ModelFacts, decoder: str) -> Json:
+    """An edgefirst.json of the one output of rows, which `decoder` turns into boxes."""
+    ((name, sizes),) = facts.outputs.items()
+    rows = ("batch", "num_boxes", "num_features")
+    maps = ("batch", "num_features", "height", "width")
+    dims = tuple(zip(rows if len(sizes) == 3 else maps, sizes, strict=True))
+    output = DetectorOutput(name, sizes, "detection", dims, decoder=decoder, dtype="float32")
+    document = base_metadata(facts, (), "detect")
+    return {**document, "outputs": [output_document(output)]}
+
+
+def decoded_ssd(facts: ModelFacts) -> Json:
+    """An edgefirst.json of corners [1, n, 4] and scores [1, n, classes] with a background."""
+    outputs = []
+    for name, sizes in facts.outputs.items():
+        kind, channel = ("boxes", "box_coords") if sizes[2] == 4 else ("scores", "num_classes")
+        dims = tuple(zip(("batch", "num_boxes", channel), sizes, strict=True))
+        encoding = "direct" if kind == "boxes" else None
+        outputs.append(
+            DetectorOutput(name, sizes, kind, dims, decoder=SSD, encoding=encoding, dtype="float32")
+        )
+    document = base_metadata(facts, (), "detect")
+    return {**document, "outputs": [output_document(output) for output in outputs]}
 
 
 def _anchored(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:
