@@ -78,10 +78,10 @@ def place(name: str) -> tuple[Path, str]:
 def typed(directory: Path, group: str) -> str:
     """What a person types where they stand for a project or a variant of it: its name, or its
     folder where the name alone finds nothing."""
-    here = Path.cwd()
-    if directory in project_directories(here):
+    current = Path.cwd()
+    if directory in project_directories(current):
         return group
-    return f"{Path(os.path.relpath(directory, here)).as_posix()}{group[len(directory.name) :]}"
+    return f"{Path(os.path.relpath(directory, current)).as_posix()}{group[len(directory.name) :]}"
 
 
 def builds(top: Path, paranoid: bool | None = None) -> Iterator[NamedBuild]:

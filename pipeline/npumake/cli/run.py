@@ -98,8 +98,8 @@ def fed_colors(arguments: argparse.Namespace) -> str | None:
     sections = [*inputs.values()] if isinstance(inputs, dict) else []
     if len(sections) != 1 or not isinstance(sections[0], dict):
         return None
-    fed = sections[0].get("fed_type") or sections[0].get("type")
-    return FED_COLORS.get(fed) if isinstance(fed, str) else None
+    fed_type = sections[0].get("fed_type") or sections[0].get("type")
+    return FED_COLORS.get(fed_type) if isinstance(fed_type, str) else None
 
 
 def files_of(options: list[str], names: tuple[str, ...]) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Exceptions of the user's code become one StageError at the user's line."""
+"""Converts exceptions of the user's code to a StageError at the user's line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
     resolvedDependencies     files (the trained model, every sample), then tools with their versions
     byproducts               the artifacts in between, in order
 
-No clock and no machine is in it: the same build gives the same statement. Sources: in-toto
+A statement contains no time and no machine, so equal builds give equal statements. Sources: in-toto
 Attestation Framework v1, SLSA v1.0 provenance.
 """
 
@@ -98,7 +98,7 @@ def statement_bytes(statement: Mapping[str, Json]) -> bytes:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that was read. `artifacts` are digests by node, in order, the file's own last."""
+    """A parsed statement. `artifacts` are digests by node, in order; that of the file is last."""
 
     subject: str
     digest: str

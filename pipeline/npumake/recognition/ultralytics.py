@@ -206,7 +206,7 @@ def anchored_metadata(facts: ModelFacts) -> Json:
     ((name, sizes),) = facts.outputs.items()
     document = base_metadata(facts, (), "detect")
     head = DetectorHead(name, "anchors", sizes[2] - 5)
-    return {**document, "outputs": [output_document(each) for each in _anchored(facts, head)]}
+    return {**document, "outputs": [output_document(entry) for entry in _anchored(facts, head)]}
 
 
 def decoded_by(facts: ModelFacts, decoder: str) -> Json:
@@ -231,7 +231,7 @@ def decoded_ssd(facts: ModelFacts) -> Json:
             DetectorOutput(name, sizes, kind, dims, decoder=SSD, encoding=encoding, dtype="float32")
         )
     document = base_metadata(facts, (), "detect")
-    return {**document, "outputs": [output_document(each) for each in outputs]}
+    return {**document, "outputs": [output_document(output) for output in outputs]}
 
 
 def _anchored(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:

@@ -1,10 +1,10 @@
-"""Where a graph is cut.
+"""Cuts a graph into parts.
 
-at layers            step k is all nodes behind k layers, so that a layer can change before its
+at layers            step k has all nodes behind k layers, so that a layer can change before its
                      output is read. Outputs that a later step reads are carried. Q/DQ of constants
                      belong to every step that reads them and are never carried
-behind a tensor      the nodes that depend on it, and the tensors that they read from elsewhere
-in even segments     where the fewest values cross
+behind a tensor      the nodes that depend on it, and the tensors that they read from other nodes
+in even segments     at the positions that the fewest values cross
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from npumake.graph import Building, TensorSpec, Value, shape, type_number
 
 Shape = tuple[int, ...]
 
-# Caffe's own limits of a blob.
+# Caffe's limits of a blob.
 MAX_COUNT = 2**31 - 1  # numbers
 MAX_AXES = 32
 

@@ -1,7 +1,7 @@
-"""The float model in the form of a target's own tool: the graph whose tensors get grids.
+"""Converts the float model to the form of a target's own tool; its tensors get the grids.
 
-Stages before the target share one graph. Operators that one chip has in one piece are fused here.
-All tensors of the result are tensors of that graph, so its statistics hold.
+The stages before the target share one graph. Operators that only some chips have are fused here.
+The result has only tensors of the shared graph, so the statistics stay valid.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from npumake.targets.target import Target
 
 
 def in_form(graph: Graph, target: Target) -> Graph:
-    """A copy of the optimized float `graph`, or the graph itself where nothing changes.
+    """A copy of the optimized float `graph`, or the graph itself if nothing changes.
 
-    Raises ProjectError for an added pass that brings tensors without statistics.
+    Raises ProjectError for an added pass that adds tensors without statistics.
     """
     passes: list[Callable[[Graph], int]] = []
     if target.form is not None and target.form.silu:
@@ -43,4 +43,6 @@ def in_form(graph: Graph, target: Target) -> Graph:
 def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
     if unmeasured := sorted({*observed_tensors(own)} - {*observed_tensors(graph)}):
         message = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
-        raise ProjectError(message, hint="it may join nodes, and keeps the names of their outputs")
+        raise ProjectError(
+            message, hint="it may join nodes, but must keep the names of their outputs"
+        )

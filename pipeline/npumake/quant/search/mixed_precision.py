@@ -1,17 +1,17 @@
-"""Mixed precision: which nodes to promote, for good enough outputs at the least cost.
+"""Mixed precision: the cheapest set of nodes to promote for a required score.
 
-A trial is a set of promoted names with its score and cost. Known beforehand are the sensitivity of
-each name (the score lost by that one alone) and its cost:
+A trial is a set of promoted names with its score and cost. The search starts from the sensitivity
+of each name, which is the score that it alone loses, and its cost:
 
-    1  order     names by sensitivity / cost, the largest first, within the budget; and in graph
-                 order, where neighbours share the tensors between them
-    2  walking   the shortest beginning of each order whose score suffices; the cheaper is taken.
-                 Scores do not always rise with the names, so bisection would miss it
-    3  thinning  each name of it, the least useful first, is dropped where the rest suffices
+    1  order     names by sensitivity / cost, descending, within the budget; and in graph order,
+                 where neighbors share the tensors between them
+    2  walking   the shortest prefix of each order with a sufficient score; the cheaper one wins.
+                 Scores do not always rise with the prefix, so bisection would miss it
+    3  thinning  drops each name of the prefix, the least useful first, if the rest suffices
 
-With a beginning of k names that is at most 1 + 3 k measurements, and never costs more than
-promotion from the front. The caller measures. Queries always come in the same order, so results of
-an interrupted search can be reused.
+A prefix of k names takes at most 1 + 3 k measurements, and never costs more than promotion from the
+front. The caller measures. Trials come in a fixed order, so results of an interrupted search can be
+reused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def search(
     goal: float,
     budget: float,
 ) -> Search:
-    """The cheapest set that scores `goal` within `budget`; the best one tried where none does.
+    """The cheapest set that scores `goal` within `budget`; otherwise the best set tried.
 
     Every name has a cost of at least zero; names are in graph order.
     """
