@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -45,3 +47,12 @@ def eventually(is_true: Callable[[], object]) -> bool:
 def environment(mark: str, **more: str) -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
     return {**clean, MARK: mark, **more}
+
+
+def waits_for_signals(pid: int) -> bool:
+    """Whether it has got that far: what Python and doit do before is not ours."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        (caught,) = re.findall(r"SigCgt:\s*(\w+)", status)
+        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+    return False

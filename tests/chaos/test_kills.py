@@ -14,13 +14,20 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from processes import LIMIT, TELEMETRY, children, environment, eventually, marked
+from processes import (
+    LIMIT,
+    TELEMETRY,
+    children,
+    environment,
+    eventually,
+    marked,
+    waits_for_signals,
+)
 from workspaces import Workspace, few, remember_code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -112,15 +119,6 @@ def strike(build: subprocess.Popen[str], kill: Kill) -> None:
             os.kill(random.Random(kill.delay).choice(victims), kill.signal)
     elif build.poll() is None:
         (os.killpg if kill.victim == "group" else os.kill)(build.pid, kill.signal)
-
-
-def waits_for_signals(pid: int) -> bool:
-    """Whether it has got that far: what Python and doit do before is not ours."""
-    with suppress(OSError):
-        status = Path(f"/proc/{pid}/status").read_text()
-        (caught,) = re.findall(r"SigCgt:\s*(\w+)", status)
-        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
-    return False
 
 
 def check(kill: Kill, status: int, output: str, ours: bool) -> None:

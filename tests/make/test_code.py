@@ -83,6 +83,13 @@ def test_what_is_said_otherwise_is_another_source() -> None:
     assert len({parsed(text).digest for text in SAYINGS}) == len(SAYINGS)
 
 
+def test_what_only_type_checkers_read_says_nothing() -> None:
+    plain = "from typing import TYPE_CHECKING\n"
+    block = "if TYPE_CHECKING:\n    from npumake.api.table import Table\n"
+    assert parsed(plain + block) == parsed(plain)
+    assert parsed(plain + block + "else:\n    Table = None\n") != parsed(plain)
+
+
 def test_imports_are_found_wherever_they_stand() -> None:
     text = "import os, numpy.linalg as l\ndef f():\n    from npumake.one import two"
     assert parsed(text).imports == ("npumake.one", "npumake.one.two", "numpy")

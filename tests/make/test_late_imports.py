@@ -21,7 +21,11 @@ HOUSE = Path(npumake.__file__).parent
 IMPORTERS = ("import_module", "__import__", "find_spec", "spec_from_file_location", "run_module")
 ABOVE = ("cli",)
 # What is imported by its name at run time, and the distribution that it is of: all there is.
-LATE = {"ai_edge_litert.interpreter": "ai-edge-litert", "iree.runtime": "iree-base-runtime"}
+LATE = {
+    "ai_edge_litert.interpreter": "ai-edge-litert",
+    "iree.runtime": "iree-base-runtime",
+    "openvino": "openvino",
+}
 # Other dynamic imports: what finds a module for a plain import, a stage's own module, the standard
 # library for the Python of a project, the question whether a converter is here, the keys of secure
 # models, which no stage opens, the public face, and plugins, whose code is in the key
@@ -29,6 +33,7 @@ LATE = {"ai_edge_litert.interpreter": "ai-edge-litert", "iree.runtime": "iree-ba
 OURS = {
     "__init__.py",
     "plugins.py",
+    "extras.py",  # whether pip is here, for a hint
     "late.py",
     "stages/parameters.py",
     "custom/closed.py",

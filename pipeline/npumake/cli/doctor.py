@@ -11,27 +11,14 @@ It changes nothing and reads no project.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import shutil
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from npumake import digest
 from npumake.cli.screen import SCREEN
-from npumake.compilers.adapters.adapter import ADAPTERS, versions
-from npumake.compilers.required import installed_version, missing_compiler
-from npumake.engine.parallel import threads
 from npumake.errors import ProjectError, StageError, did_you_mean
-from npumake.extras import EXTRAS, install_line, installer
-from npumake.make.memory import cache_directory
-from npumake.targets.reader import known_targets, read_target
 
-BASE = ("numpy", "onnx", "onnx-ir", "onnxruntime")
 GIB = 1 << 30
-MEMORY = Path("/proc/meminfo")  # Linux's; elsewhere only the total is known
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from npumake.cli.examination import examined
+    from npumake.targets.reader import known_targets
+
     chips = known_targets()
     for name in arguments.target or ():
         if name not in chips:
@@ -54,86 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.target and missing:
         raise StageError(missing[0]["missing"], missing[0]["name"], missing[0]["install"])
     return 0
-
-
-def examined(names: Iterable[str]) -> dict[str, Any]:
-    """The machine, the packages, and what each target lacks."""
-    return {
-        "npumake": installed_version("npumake"),
-        "installed by": installer(),
-        "python": platform.python_version(),
-        "interpreter": sys.executable,
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "threads": threads(),
-        "memory": memory(),
-        "cache": _cache(),
-        "packages": [_package(name) for name in (*BASE, *EXTRAS)],
-        "interpreters": [_interpreter(name) for name in ADAPTERS],
-        "commands": _commands(),
-        "targets": [_target(name) for name in names],
-    }
-
-
-def memory() -> dict[str, int]:
-    """Bytes: total, and available where the system tells it; empty where it tells nothing."""
-    if MEMORY.is_file():
-        words = (line.split() for line in MEMORY.read_text(encoding="ascii").splitlines())
-        kib = {row[0].rstrip(":"): int(row[1]) for row in words if len(row) == 3}
-        names = {"total": "MemTotal", "available": "MemAvailable"}
-        return {name: 1024 * kib[key] for name, key in names.items() if key in kib}
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return {"total": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")}
-    return {}
-
-
-def _cache() -> dict[str, Any]:
-    folder = cache_directory(Path.cwd())
-    around = next((entry for entry in (folder, *folder.parents) if entry.is_dir()), folder)
-    files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
-    return {
-        "folder": str(folder),
-        "bytes": sum(file.lstat().st_size for file in files if file.exists()),
-        "free": shutil.disk_usage(around).free,
-        "writable": os.access(around, os.W_OK),
-    }
-
-
-def _package(name: str) -> dict[str, str]:
-    installed = installed_version(name)
-    return {"name": name, "version": installed, "install": "" if installed else install_line(name)}
-
-
-def _interpreter(name: str) -> dict[str, Any]:
-    adapter = ADAPTERS[name]
-    return {
-        "variable": adapter.variable,
-        "interpreter": os.environ.get(adapter.variable, ""),
-        "needs": list(adapter.distributions),
-        "versions": _answered(name),
-    }
-
-
-def _answered(name: str) -> dict[str, str]:
-    try:
-        return versions(ADAPTERS[name])
-    except StageError:  # no interpreter: it does not answer
-        return {}
-
-
-def _commands() -> dict[str, str]:
-    """By the vendors' commands, their paths; empty for one that is not on PATH."""
-    tools = {t.tool.command for name in known_targets() if (t := read_target(name)).tool}
-    return {command: shutil.which(command) or "" for command in sorted(tools)}
-
-
-def _target(name: str) -> dict[str, str]:
-    try:
-        missing = missing_compiler(read_target(name).backend)
-    except StageError as error:
-        missing = error
-    message, how = (missing.what, missing.hint) if missing else ("", "")
-    return {"name": name, "missing": message, "install": how}
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:

@@ -16,14 +16,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npumake import digest
 from npumake.cli.projects import places, selected
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.terminal import shortened
 from npumake.errors import ProjectError, did_you_mean
-from npumake.make.build import Build
+
+if TYPE_CHECKING:
+    from npumake.make.build import Build
 
 REASON = 24  # characters that a terminal keeps for the reason, and spaces
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}

@@ -22,13 +22,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cli.fed_types import COLOR_TYPES
 from npumake.cli.model_file import WEIGHTS, ModelFiles, held_files
 from npumake.cli.open_sizes import closed_inputs, random_sample
-from npumake.cli.picture_project import COLOR_TYPES, ProjectFiles, picture_project
 from npumake.errors import CacheError, ProjectError, did_you_mean
 from npumake.make.memory import workspace
 
 if TYPE_CHECKING:
+    from npumake.cli.picture_project import ProjectFiles
     from npumake.cli.template import Facts, TemplateInput
     from npumake.graph import Graph
 
@@ -55,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from npumake.cli.picture_project import picture_project
     from npumake.cli.template import DODO, Facts
     from npumake.quant.qdq.brought_grids import carries_grids
     from npumake.targets.reader import known_targets
@@ -96,6 +98,7 @@ def _random_project(
     targets: Sequence[str],
 ) -> ProjectFiles:
     """A project with random samples. Raises GraphError."""
+    from npumake.cli.picture_project import ProjectFiles
     from npumake.cli.template import project_text, with_folders
     from npumake.targets.reader import known_targets
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from npumake.cli.model_file import ModelFiles
 from npumake.errors import GraphError
-from npumake.project.sections import FilePath, Input, ModelSection
 
 if TYPE_CHECKING:
     from npumake.cli.template import TemplateInput
@@ -54,6 +53,7 @@ def closed_inputs(
 
 def closed_graph(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
     """The model as the first stage imports it, with nothing in front. Raises PipelineError."""
+    from npumake.project.sections import FilePath, Input, ModelSection
     from npumake.stages.original_float import original_float
 
     inputs = {name: Input(shape=shape) for name, shape in shapes.items()}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from npumake.cli.fed_types import EVEN_TYPES
 from npumake.cli.labels_file import LabelsFile, read_labels
 from npumake.cli.model_file import ModelFiles
 from npumake.cli.picture_template import PictureProject, Truth, picture_project_text
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from npumake.recognition.proposal import Proposal
 
 METADATA = "edgefirst.json"
-EVEN_TYPES = ("nv12", "yuv444")
-COLOR_TYPES = ("rgb", "bgr", *EVEN_TYPES)
 
 
 class ProjectFiles(NamedTuple):

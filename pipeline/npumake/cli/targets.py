@@ -13,14 +13,14 @@ makes the file for the board, from `npumake handover`.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npumake import digest
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
-from npumake.compilers.required import missing_compiler
 from npumake.errors import ProjectError, did_you_mean
-from npumake.targets.reader import known_targets, read_target
-from npumake.targets.target import Target
+
+if TYPE_CHECKING:
+    from npumake.targets.target import Target
 
 COMPILERS = {
     "hybrid": "npumake",
@@ -43,6 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from npumake.targets.reader import known_targets, read_target
+
     chips = known_targets()
     for name in arguments.targets:
         if name not in chips:
@@ -57,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def described(target: Target) -> dict[str, Any]:
     """The facts of a target that choose it, for machines."""
+    from npumake.compilers.required import missing_compiler
+
     grids, weights, missing = target.activations, target.weights, missing_compiler(target.backend)
     return {
         "name": target.name,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from npumake.report.facts import Facts
 
 POLL_S = 0.4
+MAX_LOAD = 0.1  # share of the time that polling may take, with many files
 SETTLED_S = 0.1  # an editor writes several files; between two equal readings
 GATE_UNMET = 6  # the artifacts are complete all the same
 
@@ -125,8 +126,10 @@ def _wait(
     at: Mapping[Path, Sequence[str]], watching: Mapping[Path, WatchedProject], before: Stamps
 ) -> list[str]:
     """Waits for a change, and until its files are written; returns their names."""
+    start = time.monotonic()
     while (after := _stamps(at, watching)) == before:
-        time.sleep(POLL_S)
+        time.sleep(max(POLL_S, (time.monotonic() - start) / MAX_LOAD))
+        start = time.monotonic()
     while True:
         time.sleep(SETTLED_S)
         last, after = after, _stamps(at, watching)

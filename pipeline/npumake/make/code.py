@@ -1,9 +1,10 @@
 """The source code that a stage depends on, and the versions of the libraries that this code uses.
 
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
-counts as its syntax tree without docstrings: comments, docstrings and formatting do not matter. A
-package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
-called `assets` counts with every other file beside and below it, byte by byte.
+counts as its syntax tree without docstrings: comments, docstrings, formatting and what only type
+checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it
+only runs imports. A module called `assets` counts with every other file beside and below it, byte
+by byte.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ast
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -162,13 +163,11 @@ def parsed(text: str) -> ModuleSource:
 def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
     """Collects the tokens of a node without docstrings, and its imports. A first build reads
     hundreds of modules: ast.dump and two walks would take twice as long."""
+    if isinstance(node, ast.If) and _is_for_type_checkers(node):
+        return
     kind = type(node)
     tokens.append(kind.__name__)
-    if isinstance(node, ast.Import):
-        names.update(alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        # A name imported from a package may be a module.
-        names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    names.update(_imported(node))
     for field in kind._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
@@ -186,7 +185,21 @@ def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
             tokens.append(repr(value))
 
 
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        # A name imported from a package may be a module.
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _is_for_type_checkers(node: ast.If) -> bool:
+    is_typing = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return is_typing and not node.orelse
 
 
 def _is_text(body: list[ast.stmt]) -> bool:

@@ -42,6 +42,8 @@ def _missing(build: Build) -> PipelineError | None:
 def _without_compiler(build: Build, compiled: list[Node]) -> Iterator[tuple[str, PipelineError]]:
     for node in compiled:
         document, uses_tool = node.target_document, "handover" in node.inputs
+        if uses_tool and document["tool"] is None:  # refused by the stage, at its key
+            continue
         command = document["tool"]["command"] if uses_tool else None
         error = missing_compiler(document["backend"], command)
         if error is not None:

@@ -35,7 +35,7 @@ def pull(builds: Sequence[Build], store: LayeredStore) -> Pulled:
     @cache
     def digest_of(key: str) -> str | None:
         record = store.recall(key)
-        if record is None or not (store.has(record.digest) or store.arrived(record.digest)):
+        if record is None or not store.arrived(record.digest):
             return None
         sizes[record.digest] = record.size
         return record.digest

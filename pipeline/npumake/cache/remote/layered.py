@@ -11,6 +11,7 @@ affect another's builds.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -43,7 +44,9 @@ class LayeredStore:
     fetches_all: bool = False  # even what is faster to make
     _ahead: Ahead = field(init=False)
     _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
-    _arrived: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key, envelope; likewise
+    # Trusted envelopes by digest and key, until the artifact has arrived.
+    _arrived: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._ahead = Ahead(self.bring)
@@ -74,14 +77,16 @@ class LayeredStore:
         return record
 
     def fetch(self, digest: str, path: Path) -> bool:
+        begun = self._ahead.result(digest)  # its envelope is written after the blob
         if self.near.fetch(digest, path):
             return True
-        return self.arrived(digest) and self.near.fetch(digest, path)
+        is_here = self.bring(digest) if begun is None else begun
+        return is_here and self.near.fetch(digest, path)
 
     def arrived(self, digest: str) -> bool:
         """Whether the near store has the blob now; waits for one that is on its way."""
         begun = self._ahead.result(digest)
-        return self.bring(digest) if begun is None else begun
+        return self.near.has(digest) or self.bring(digest) if begun is None else begun
 
     def bring(self, digest: str) -> bool:
         """Whether the near store has the blob of a recalled record now: from the far store, if that
@@ -141,7 +146,11 @@ class LayeredStore:
         if data is not None and verdict.record is None:
             self.far.ledger.waste(time.monotonic() - began, str(verdict))
         if verdict.record is not None and data is not None:
-            self._arrived[verdict.record.digest] = (key, data)
+            digest = verdict.record.digest
+            with self._lock:
+                self._arrived.setdefault(digest, {})[key] = data
+            if self.near.has(digest):
+                self._keep(digest)
         return verdict
 
     def stored(self, key: str) -> Record | None:
@@ -162,11 +171,12 @@ class LayeredStore:
             return None
 
     def _keep(self, digest: str) -> None:
-        if digest not in self._arrived:
-            return
-        key, data = self._arrived.pop(digest)
-        with suppress(CacheError):
-            self.near.write(self._envelope(key), data, flush=False)
+        """Stores the envelopes of an artifact that the near store has now."""
+        with self._lock:
+            envelopes = self._arrived.pop(digest, {})
+        for key, data in envelopes.items():
+            with suppress(CacheError):
+                self.near.write(self._envelope(key), data, flush=False)
 
     def _envelope(self, key: str) -> Path:
         return envelope_file(self.near.root, key)
