@@ -147,7 +147,7 @@ LIMITS: Mapping[str, Callable[[Node], bool]] = {
 }
 
 
-def says(node: Node) -> bool:
+def supports(node: Node) -> bool:
     """Whether LiteRT computes the node; an unknown shape counts as within the limits."""
     around = [value for value in (*node.inputs[:1], *node.outputs[:1]) if value is not None]
     if node.op_type not in LIMITS or any(map(open_dimensions, around)):

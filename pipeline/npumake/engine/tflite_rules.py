@@ -289,4 +289,4 @@ def rules_of(rounding: str) -> Mapping[str, Rule]:
 def computes(node: Node, rounding: str) -> bool:
     """Whether the node runs in integers with this rounding once its inputs and output have
     grids."""
-    return rules.has_kernel(node) and (rounding != TWICE or litert.says(node))
+    return rules.has_kernel(node) and (rounding != TWICE or litert.supports(node))

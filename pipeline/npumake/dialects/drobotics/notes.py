@@ -34,7 +34,7 @@ def _input_notes(vendor: VendorYaml) -> Iterator[Note]:
         message = "`input_space_and_range` is ignored: it applies to input_type_rt nv12"
         yield Note(message, vendor.spot(space).value)
     if vendor.raw_value(layout) is not None and "nv12" in runtime_types:
-        message = "`input_layout_rt` is ignored: nv12 has a fixed layout"
+        message = "`input_layout_rt` is ignored for nv12, which has a fixed layout"
         yield Note(message, vendor.spot(layout).value)
     kinds = vendor.items(f"{INPUT}.norm_type") or ("no_preprocess",)
     for at, name in enumerate(("mean_value", "scale_value")):
@@ -50,7 +50,7 @@ def _sample_notes(vendor: VendorYaml) -> Iterator[Note]:
     key, folders = f"{CALIBRATION}.cal_data_type", f"{CALIBRATION}.cal_data_dir"
     kinds = vendor.items(key)
     if vendor.value(f"{CALIBRATION}.preprocess_on") and kinds:
-        message = "`cal_data_type` is ignored: `preprocess_on` reads image files"
+        message = "`cal_data_type` is ignored: with `preprocess_on` image files are read"
         yield Note(message, vendor.spot(key).value)
     names = vendor.items(folders)
     for folder, kind in zip(names, kinds if len(kinds) > 1 else kinds * len(names), strict=False):
