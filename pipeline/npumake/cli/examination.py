@@ -55,7 +55,9 @@ def memory() -> dict[str, int]:
 
 def _cache() -> dict[str, Any]:
     folder = cache_directory(Path.cwd())
-    around = next((each for each in (folder, *folder.parents) if each.is_dir()), folder)
+    around = next(
+        (candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), folder
+    )
     files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
     return {
         "folder": str(folder),
@@ -66,8 +68,8 @@ def _cache() -> dict[str, Any]:
 
 
 def _package(name: str) -> dict[str, str]:
-    found = installed_version(name)
-    return {"name": name, "version": found, "install": "" if found else install_line(name)}
+    installed = installed_version(name)
+    return {"name": name, "version": installed, "install": "" if installed else install_line(name)}
 
 
 def _interpreter(name: str) -> dict[str, Any]:
@@ -98,5 +100,5 @@ def _target(name: str) -> dict[str, str]:
         missing = missing_compiler(read_target(name).backend)
     except StageError as error:
         missing = error
-    what, how = (missing.what, missing.hint) if missing else ("", "")
-    return {"name": name, "missing": what, "install": how}
+    message, how = (missing.what, missing.hint) if missing else ("", "")
+    return {"name": name, "missing": message, "install": how}
