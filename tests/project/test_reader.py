@@ -129,6 +129,7 @@ FULL = {
         "round_weights": "adaptive",
         "bias_correction": True,
     },
+    "cost": {"ddr": 12.8},
     "compile": {
         "prefix": "mine",
         "compile_mode": "bandwidth",
