@@ -1,0 +1,51 @@
+"""What a process of Dask does for npumake: it introduces itself, and makes jobs."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from npumake.digest import Json
+from npumake.errors import PipelineError
+from npumake.make.carrier import Blob, Carrier, carrier_of
+from npumake.make.executor import read
+from npumake.make.job import MachineError, performed
+from npumake.make.machine import difference, versions
+from npumake.make.memory import BuildMemory, cache_directory
+
+
+def introduce(token: str) -> Json:
+    """The versions of this worker, and whether the client's token lies in its own cache folder."""
+    return {"versions": versions(_memory()), "shares_folder": _has(token)}
+
+
+def work(order: Json, token: str) -> Json:
+    """Makes the job of `order`. Raises MachineError: Dask then tries again, elsewhere too."""
+    from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
+
+    memory, name = _memory(), str(get_worker().name)
+    if other := difference(versions(memory), order["versions"]):  # the code changed meanwhile
+        raise MachineError(f"{name} has {other}")
+    try:
+        carrier = _carrier(_has(token))
+        job = read(Blob(**order["job"]), carrier)
+    except (OSError, PipelineError) as error:
+        raise MachineError(f"{name}: {error}") from None
+    return {**performed(job, memory, carrier), "worker": name}
+
+
+def _has(token: str) -> bool:
+    return (_memory().root / "scratch" / token).exists()
+
+
+@cache
+def _memory() -> BuildMemory:
+    """One for all jobs of the process; its folder outlives the worker."""
+    here = Path.cwd()
+    return BuildMemory(Path(os.path.abspath(cache_directory(here))), workspace=here)
+
+
+@cache
+def _carrier(shares_folder: bool) -> Carrier:
+    return carrier_of(_memory(), shares_folder)
