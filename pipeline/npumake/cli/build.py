@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
     names = [name for names in at.values() for name in names]
     entries = buildable(at, arguments.frozen)
-    with executor_of(arguments, entries) as executor:
+    with executor_of(arguments, entries, console) as executor:
         if executor is None:
             code = run_builds(entries, names, next(iter(at)), arguments.n, console)
         else:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def executor_of(
-    arguments: argparse.Namespace, entries: Sequence[NamedBuild]
+    arguments: argparse.Namespace, entries: Sequence[NamedBuild], console: TextIO
 ) -> Iterator[Executor | None]:
     """None where doit makes the nodes itself. Raises PipelineError for an unusable cluster."""
     memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
@@ -108,12 +108,13 @@ def executor_of(
     # Only such a build loads them.
     from npumake.make.executors import EXECUTORS as OPENED
 
-    executor = OPENED[arguments.executor](memory, arguments.scheduler, arguments.n)
-    try:
-        with hearing(SCREEN.line):
+    SCREEN.use(console)
+    with hearing(SCREEN.line):
+        executor = OPENED[arguments.executor](memory, arguments.scheduler, arguments.n)
+        try:
             yield executor
-    finally:
-        executor.close()
+        finally:
+            executor.close()
 
 
 def prepare(arguments: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ repeated.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from npumake.digest import Json, plain
-from npumake.errors import PipelineError, StageError
+from npumake.errors import PipelineError, ProjectError, StageError
 from npumake.extras import install_line
 from npumake.lifetime.temporaries import owned, temporary_name
 from npumake.make import dask_worker
@@ -27,8 +28,10 @@ from npumake.make.carrier import Blob, carrier_of
 from npumake.make.job import MachineError
 from npumake.make.machine import difference, resource, versions
 from npumake.make.memory import BuildMemory
+from npumake.progress import tell
 
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
+CONNECT_S = 10.0  # until a scheduler answers
 POLL_S = 0.5
 RETRIES = 3  # of a job whose machine, scheduler or connection failed
 WIDTH = 1000  # jobs at a time: the scheduler queues those that have no worker yet
@@ -49,7 +52,7 @@ class DaskExecutor:
         self._token = temporary_name()
         self._waiting: dict[Future[Json], Any] = {}  # Dask's futures by ours
         self._closed = threading.Event()
-        self._wait_s = float(os.environ.get(WAIT_VARIABLE) or WAIT_S)
+        self._wait_s = _wait_s()
         self._resources = ExitStack()
         try:
             self._open(memory, address, processes)
@@ -67,7 +70,7 @@ class DaskExecutor:
             cluster = _local_cluster(memory, processes, self._resource)
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
-        self._client = _connected(address)
+        self._client = _connected(address, self._wait_s)
         self._resources.callback(self._client.close, timeout=2)
         shares_folder = all(entry["shares_folder"] for entry in self._fitting_workers())
         self.carrier = carrier_of(memory, shares_folder)
@@ -122,6 +125,8 @@ class DaskExecutor:
         while True:
             reasons = self._refused()
             if fitting := self._introduced(self._fitting()):
+                for reason in reasons:
+                    tell(f"note: a worker gets no node: {reason}")
                 return [entry for entry in fitting.values() if isinstance(entry, dict)]
             if reasons:
                 raise StageError("no worker of the cluster fits", None, "; ".join(reasons))
@@ -174,6 +179,14 @@ class DaskExecutor:
                     _fail(future, StageError("the cluster has lost its workers", None, hint))
 
 
+def _wait_s() -> float:
+    text = os.environ.get(WAIT_VARIABLE) or str(WAIT_S)
+    with suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise ProjectError(f"`{text}` is no number of seconds", WAIT_VARIABLE, f"{WAIT_S:g} by default")
+
+
 def _fail(future: Future[Json], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
@@ -208,15 +221,15 @@ def _distributed() -> Any:
     return distributed
 
 
-def _connected(address: str) -> Any:
-    """The client. Raises StageError."""
+def _connected(address: str, seconds: float) -> Any:
+    """The client. Raises StageError where no scheduler answers for so long."""
     library = _distributed()
     if is_scheduler_file(address) and not Path(address).is_file():
         hint = "dask scheduler --scheduler-file writes it; an address is tcp://HOST:PORT"
         raise StageError("no such scheduler file", address, hint)
     place = {"scheduler_file" if is_scheduler_file(address) else "address": address}
     try:
-        return library.Client(**place, timeout=10, set_as_default=False)
+        return library.Client(**place, timeout=min(CONNECT_S, seconds), set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         hint = "`dask scheduler` prints its address; a scheduler file may stand in its place"
         message = f"no scheduler answers: {error or type(error).__name__}"
