@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from npumake.errors import StageError
+from npumake.make.cluster import refuse_absent
 from processes import environment
 from workspaces import REPO, Workspace, add_evaluation, lay_out, made
 
@@ -157,6 +159,24 @@ def test_two_workers_make_the_bytes_of_one_process_and_each_node_once(
     assert (made(again, "made"), made(again, "recalled")) == (set(), set())
 
 
+def test_a_build_with_nothing_to_make_needs_no_cluster(built: Workspace) -> None:
+    arguments = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    shutil.rmtree(built.project / "out")
+    recalled = built.npumake("build", *arguments)
+    assert made(recalled, "recalled")
+    assert "nothing to do" not in recalled.stdout
+    assert " current in " in built.npumake("build", *arguments).stdout
+
+
+def test_without_dask_the_error_has_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(StageError) as caught:
+        refuse_absent()
+    assert "npumake[dask]" in caught.value.hint
+
+
 def test_an_error_of_the_project_comes_back_with_its_place_and_runs_once(
     pair: Cluster, tmp_path: Path
 ) -> None:
@@ -234,8 +254,8 @@ def test_a_worker_of_another_npumake_is_refused_with_the_difference(tmp_path: Pa
         here.start_worker("old", PYTHONPATH=str(other))
         run = here.build(client_at(tmp_path / "w"))
         assert run.returncode == 4
-        assert "no worker of the cluster fits" in run.stderr
-        assert "has code " in run.stderr
+        assert "no worker of the cluster fits" in run.stdout
+        assert "has code " in run.stdout
         assert here.runs("old") == 0
 
 
@@ -252,7 +272,7 @@ def test_workers_that_share_no_store_with_the_client_are_an_error(
         check=False,
     )
     assert run.returncode == 5
-    assert "share no store" in run.stderr
+    assert "share no store" in run.stdout
 
 
 def test_an_absent_scheduler_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -261,5 +281,6 @@ def test_an_absent_scheduler_is_an_error_that_names_it(tmp_path: Path) -> None:
     brief = {"NPUMAKE_CLUSTER_WAIT": "1"}
     run = client.npumake("build", *arguments, environment=brief, check=False)
     assert run.returncode == 4
-    assert "tcp://127.0.0.1:9" in run.stderr
-    assert "Traceback" not in run.stderr
+    assert "no scheduler answers" in run.stdout
+    assert "tcp://127.0.0.1:9" in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr

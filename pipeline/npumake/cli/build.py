@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
     names = [name for names in at.values() for name in names]
     entries = buildable(at, arguments.frozen)
-    with executor_of(arguments, entries, console) as executor:
+    with executor_of(arguments, entries) as executor:
         if executor is None:
             code = run_builds(entries, names, next(iter(at)), arguments.n, console)
         else:
@@ -96,9 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def executor_of(
-    arguments: argparse.Namespace, entries: Sequence[NamedBuild], console: TextIO
+    arguments: argparse.Namespace, entries: Sequence[NamedBuild]
 ) -> Iterator[Executor | None]:
-    """None where doit makes the nodes itself. Raises PipelineError for an unusable cluster."""
+    """None where doit makes the nodes itself. Raises ProjectError for options that do not fit."""
     memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
     if arguments.scheduler and arguments.executor != "dask":
         raise ProjectError("--scheduler names a cluster", hint="add --executor dask")
@@ -106,15 +106,16 @@ def executor_of(
         yield None
         return
     # Only such a build loads them.
-    from npumake.make.executors import EXECUTORS as OPENED
+    from npumake.make.executors import EXECUTORS as OPENINGS
+    from npumake.make.executors import LateExecutor
 
-    SCREEN.use(console)
-    with hearing(SCREEN.line):
-        executor = OPENED[arguments.executor](memory, arguments.scheduler, arguments.n)
-        try:
+    opening = OPENINGS[arguments.executor]
+    executor = LateExecutor(lambda: opening(memory, arguments.scheduler, arguments.n))
+    try:
+        with hearing(SCREEN.line):
             yield executor
-        finally:
-            executor.close()
+    finally:
+        executor.close()
 
 
 def prepare(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 examples:
   npumake worker tcp://10.0.0.1:8786
   npumake worker scheduler.json --nworkers 4 --memory-limit 8GiB
+  eval "$(npumake worker)"        # for a launcher that calls `dask worker` itself
 
 Options behind the address are those of `dask worker`. Every process makes one node at a time. It
 keeps what it makes in the folder NPUMAKE_CACHE, by default cache/ here, and shares it through the
@@ -13,7 +14,9 @@ workers whose npumake, Python, NumPy and onnxruntime are its own.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,7 +27,10 @@ from npumake.errors import ProjectError
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "address", metavar="ADDRESS", help="of the scheduler, or its scheduler file"
+        "address",
+        nargs="?",
+        metavar="ADDRESS",
+        help="of the scheduler, or its scheduler file; without it the settings are printed",
     )
     parser.add_argument(
         "options", nargs=argparse.REMAINDER, metavar="...", help="options of `dask worker`"
@@ -33,37 +39,44 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from npumake.make.cluster import refuse_absent
-    from npumake.make.machine import resource, versions
-    from npumake.make.memory import BuildMemory, cache_directory
 
     refuse_absent()
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
         message = "--resources is how a worker names its versions"
         raise ProjectError(message, hint="leave it out: every process makes one node at a time")
-    memory = BuildMemory(cache_directory(Path.cwd()))
-    offered = resource(versions(memory))
-    memory.save()
-    os.environ.update(_environment(arguments.options))
+    environment = _environment(arguments.options)
+    if arguments.address is None:
+        for name, value in environment.items():
+            print(f"export {name}={shlex.quote(value)}")
+        return 0
+    os.environ.update(environment)
     command = [sys.executable, "-m", "distributed.cli.dask_worker"]
-    os.execv(sys.executable, [*command, *_options(arguments.address, arguments.options, offered)])
+    os.execv(sys.executable, [*command, *_options(arguments.address, arguments.options)])
 
 
-def _options(address: str, options: Sequence[str], offered: str) -> list[str]:
+def _options(address: str, options: Sequence[str]) -> list[str]:
     """The options of `dask worker`; a later one replaces a default."""
     from npumake.make.cluster import is_scheduler_file
 
     place = ["--scheduler-file", address] if is_scheduler_file(address) else [address]
-    return [*place, "--nthreads", "1", "--no-dashboard", *options, "--resources", f"{offered}=1"]
+    return [*place, "--nthreads", "1", "--no-dashboard", *options]
 
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
-    """Of the processes: a stage may start some itself, and all share the cores."""
-    spelled = [part for option in options for part in option.split("=", 1)]
-    follows = dict(pairwise(spelled))
-    processes = follows.get("--nworkers", "1")
-    cores = os.cpu_count() or 1
-    threads = max(1, cores // int(processes)) if processes.isdigit() and int(processes) else 1
-    return {
+    """Settings of the processes: what they offer, and that a stage may start processes itself."""
+    from npumake.make.machine import resource, versions
+    from npumake.make.memory import BuildMemory, cache_directory
+
+    memory = BuildMemory(cache_directory(Path.cwd()))
+    offered = resource(versions(memory))
+    memory.save()
+    settings = {
+        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps({offered: 1}),
         "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
-        "NPUMAKE_THREADS": os.environ.get("NPUMAKE_THREADS", str(threads)),
+        "OPENBLAS_NUM_THREADS": "1",
     }
+    spelled = [part for option in options for part in option.split("=", 1)]
+    processes = dict(pairwise(spelled)).get("--nworkers", "1")
+    if "NPUMAKE_THREADS" not in os.environ and processes.isdigit() and int(processes) > 1:
+        settings["NPUMAKE_THREADS"] = str(max(1, (os.cpu_count() or 1) // int(processes)))
+    return settings

@@ -12,10 +12,11 @@ import math
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +109,18 @@ class DaskExecutor:
             _fail(future, error)
         except Exception as error:  # noqa: BLE001  # whatever Dask raises, its users' words follow
             is_lost = remote.status in ("cancelled", "lost") and not self._closed.is_set()
-            if is_lost and attempts:
-                self._submit(future, key, order, attempts - 1)
-                return
-            _fail(future, _in_words(error))
+            if not (is_lost and attempts and self._again(future, key, order, attempts - 1)):
+                _fail(future, _in_words(error))
         else:
             if not future.done():
                 future.set_result(result)
+
+    def _again(self, future: Future[Json], key: str, order: Json, attempts: int) -> bool:
+        """Whether the scheduler took the job."""
+        with suppress(Exception):  # no scheduler answers
+            self._submit(future, key, order, attempts)
+            return True
+        return False
 
     # -- workers ---------------------------------------------------------------------------
 
@@ -207,9 +213,11 @@ def is_scheduler_file(address: str) -> bool:
 
 def refuse_absent() -> None:
     """Raises StageError where Dask is not installed."""
-    if find_spec("distributed") is None:
+    try:
+        distribution("distributed")
+    except PackageNotFoundError:
         hint = install_line("distributed")
-        raise StageError("a cluster needs the package `distributed`", None, hint)
+        raise StageError("a cluster needs the package `distributed`", None, hint) from None
 
 
 def _distributed() -> Any:
@@ -248,7 +256,7 @@ def _local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
         "OPENBLAS_NUM_THREADS": "1",
     }
     # A stage may start processes, which daemons may not.
-    with dask.config.set({"distributed.worker.daemon": False}):
+    with dask.config.set({"distributed.worker.daemon": False}), _quiet():
         return library.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
@@ -258,3 +266,18 @@ def _local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
             resources={offered: 1},
             env=environment,
         )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Where a signal ends the client, multiprocessing's tracker warns of what it cleans up."""
+    name = "PYTHONWARNINGS"
+    before = os.environ.get(name)
+    quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+    os.environ[name] = f"{before},{quiet}" if before else quiet
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before

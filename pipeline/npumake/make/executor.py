@@ -25,8 +25,11 @@ class Executor(Protocol):
     where no machine could run the job.
     """
 
-    carrier: Carrier
-    width: int
+    @property
+    def carrier(self) -> Carrier: ...
+
+    @property
+    def width(self) -> int: ...
 
     def submit(self, key: str, job: Blob) -> Future[Json]: ...
 

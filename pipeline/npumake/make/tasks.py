@@ -274,5 +274,5 @@ def run_doit(
     use_workers()
     if executor is not None:
         cmd_run.MRunner = type("Delegating", (Delegating,), {"executor": executor})
-        arguments = ["-n", str(executor.width), *arguments]
+        arguments = ["-n", "1", *arguments]  # doit then uses this runner
     return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))
