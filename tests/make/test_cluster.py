@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import yaml
 
 from npumake.errors import StageError
 from npumake.make.cluster import refuse_absent
@@ -26,6 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="ends processes as Linux does"),
 ]
+PYTHON = (sys.executable, "-m")
 KL = "kl: {calibration: {method: kl}}\n"  # the variant of every project here
 # Of two targets and two variants, without what reports on them.
 NODES = ("digits:rdk-x5/compiled", "digits@kl:ara240/compiled")
@@ -63,7 +65,7 @@ class Cluster:
         folder.mkdir()
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", *command],
+                command,
                 cwd=folder,
                 env={**self.environment(folder), **more},
                 stdout=log,
@@ -74,11 +76,12 @@ class Cluster:
         return process
 
     def start_worker(self, name: str, **more: str) -> subprocess.Popen[bytes]:
-        return self.start(name, "npumake", "worker", self.scheduler, "--name", name, **more)
+        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name)
+        return self.start(name, *command, **more)
 
     def arguments(self, *arguments: str) -> list[str]:
         cluster = ("--executor", "dask", "--scheduler", self.scheduler)
-        return [sys.executable, "-m", "npumake", "build", *cluster, *arguments]
+        return [*PYTHON, "npumake", "build", *cluster, *arguments]
 
     def build(self, client: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -100,10 +103,10 @@ def cluster(root: Path, *workers: str) -> Iterator[Cluster]:
     (root / "far").mkdir(parents=True)
     here = Cluster(root)
     try:
-        here.start("keys", "npumake", "cache", "keygen").wait()
+        here.start("keys", *PYTHON, "npumake", "cache", "keygen").wait()
         listening = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         file = ("--scheduler-file", here.scheduler)
-        here.start("scheduler", "distributed.cli.dask_scheduler", *listening, *file)
+        here.start("scheduler", *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
         for name in workers:
             here.start_worker(name)
         yield here
@@ -141,7 +144,12 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("pair") / "c", "one", "two") as found:
+    """The second worker is started by a launcher that calls `dask worker` itself."""
+    with cluster(tmp_path_factory.mktemp("pair") / "c", "one") as found:
+        plain = "-m distributed.cli.dask_worker --no-dashboard --name two --scheduler-file"
+        python = f'"{sys.executable}"'
+        line = f'eval "$({python} -m npumake worker)"; exec {python} {plain} "{found.scheduler}"'
+        found.start("two", "sh", "-c", line)
         yield found
 
 
@@ -284,3 +292,13 @@ def test_an_absent_scheduler_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "no scheduler answers" in run.stdout
     assert "tcp://127.0.0.1:9" in run.stdout
     assert "Traceback" not in run.stdout + run.stderr
+
+
+def test_the_examples_are_whole() -> None:
+    folder = REPO / "examples" / "cluster"
+    assert yaml.safe_load((folder / "jobqueue.yaml").read_text())["jobqueue"]["slurm"]["cores"]
+    cluster = yaml.safe_load((folder / "kubernetes.yaml").read_text())
+    (worker,) = cluster["spec"]["worker"]["spec"]["containers"]
+    assert worker["args"][:2] == ["npumake", "worker"]
+    subprocess.run(["sh", "-n", folder / "ssh.sh"], check=True)
+    compile((folder / "slurm.py").read_text(), "slurm.py", "exec")

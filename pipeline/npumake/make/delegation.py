@@ -19,7 +19,7 @@ from npumake.make.carrier import Blob
 from npumake.make.executor import Executor, written
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.job import MachineError, error_in, packed
-from npumake.make.maker import Outcome, recalled
+from npumake.make.maker import How, Outcome, recalled
 from npumake.make.node import Node, NodeKey
 from npumake.make.preflight import refuse_missing
 from npumake.progress import tell
@@ -75,5 +75,5 @@ def completed(work: Delegated, executor: Executor) -> Outcome:
     memory = build.memory
     memory.store.remember(digest.of_document(work.document), record)
     build.write_stamp(node, work.document, blob.digest, flush=False)
-    how = "recalled" if result["how"] == "recalled" else "made"
+    how: How = "recalled" if result["how"] == "recalled" else "made"
     return Outcome(how, result["seconds"], memory.unstored, memory.note, result["worker"])

@@ -33,6 +33,7 @@ with when_used("npumake.make.restore"):  # only behind a remote
     from npumake.make import restore
 
 T = TypeVar("T", bound=Artifact)
+How = Literal["made", "recalled"]
 
 
 class Outcome(NamedTuple):
@@ -42,7 +43,7 @@ class Outcome(NamedTuple):
     one of a cluster that made it.
     """
 
-    how: Literal["made", "recalled"]
+    how: How
     seconds: float
     unstored: str = ""
     note: str = ""
@@ -69,7 +70,7 @@ def attempt(build: Build, node: Node) -> Outcome:
     return Outcome(how, seconds, build.memory.unstored, build.memory.note)
 
 
-def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
+def _make(build: Build, node: Node) -> How:
     inputs = build.made_inputs(node)
     document = build.document(node, inputs)
     memory = build.memory

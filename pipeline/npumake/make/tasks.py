@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +204,7 @@ class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
         while self._running:
             future = self._ended.get()
             node, work = self._running.pop(future)
-            self._conclude(node, lambda work=work: delegation.completed(work, self.executor))
+            self._conclude(node, partial(delegation.completed, work, self.executor))
             self._hand_out(node)
 
     def _hand_out(self, completed: Any) -> None:
@@ -221,7 +222,7 @@ class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
             return node
         self.reporter.execute_task(task)
         build, planned = task.meta["build"], task.meta["node"]
-        work = self._attempt(lambda: delegation.delegate(build, planned, self.executor))
+        work = self._attempt(partial(delegation.delegate, build, planned, self.executor))
         if isinstance(work, delegation.Delegated):
             self._running[work.future] = node, work
             work.future.add_done_callback(self._ended.put)
