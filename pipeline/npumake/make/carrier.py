@@ -7,7 +7,8 @@ their digests on arrival; no record is needed, because the digests come from the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +24,9 @@ from npumake.make.memory import BuildMemory
 from npumake.make.remote import setup_of
 from npumake.make.remote_files import NO_REMOTE
 
+S = TypeVar("S")
 T = TypeVar("T")
+THREADS = 16  # they wait for the remote
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,26 @@ class Carrier:
             raise CacheError(f"the shared store lacks blob {blob.digest[:12]}", hint=note)
         self._sent.add(blob.digest)
 
+    def send_all(self, files: Sequence[tuple[str, str]]) -> list[Blob]:
+        """`send` of each (path, digest), side by side where a remote answers."""
+        return self._side_by_side(lambda file: self.send(*file), files)
+
+    def bring_all(self, files: Sequence[tuple[Blob, Path]]) -> None:
+        """`bring` of each, likewise."""
+        self._side_by_side(lambda file: self.bring(*file), files)
+
+    def forgive(self) -> None:
+        """Uses the remote again after a failure. A job needs what it fetches, so that the time of
+        transfers is not bounded; a remote that does not answer still is an error."""
+        if self.far is not None:
+            self.far.forgive(FOREVER_S)
+
+    def _side_by_side(self, step: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        if self.far is None or len(items) < 2:
+            return [step(item) for item in items]
+        with ThreadPoolExecutor(THREADS) as threads:
+            return list(threads.map(step, items))
+
     def _upload(self, far: Far, blob: Blob) -> None:
         name = f"cas/{blob.digest}"
 
@@ -97,4 +120,8 @@ def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
     if setup is None or not setup.allowed or setup.mode != "write":
         hint = "the user's own settings must name it, and --remote must be `write`"
         raise CacheError(f"nothing may be uploaded to {far.address}", hint=hint)
-    return Carrier(memory.near, far)
+    if memory.layered is not None:
+        memory.layered.fetches_all = True  # nothing is made where it would be faster to make
+    carrier = Carrier(memory.near, far)
+    carrier.forgive()
+    return carrier

@@ -29,6 +29,7 @@ def work(order: Json, token: str) -> Json:
         raise MachineError(f"{name} has {other}")
     try:
         carrier = _carrier(_has(token))
+        carrier.forgive()
         job = read(Blob(**order["job"]), carrier)
     except (OSError, PipelineError) as error:
         raise MachineError(f"{name}: {error}") from None
@@ -42,8 +43,8 @@ def _has(token: str) -> bool:
 @cache
 def _memory() -> BuildMemory:
     """One for all jobs of the process; its folder outlives the worker."""
-    here = Path.cwd()
-    return BuildMemory(Path(os.path.abspath(cache_directory(here))), workspace=here)
+    folder = Path.cwd()
+    return BuildMemory(Path(os.path.abspath(cache_directory(folder))), workspace=folder)
 
 
 @cache

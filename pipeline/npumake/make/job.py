@@ -52,20 +52,21 @@ def packed(build: Build, node: Node, document: NodeKey, carrier: Carrier) -> Jso
     """The job of `node`; its inputs and sources are in the shared store afterwards."""
     others = dict.fromkeys((*node.inputs.values(), *node.traced))
     digests = build.made_inputs(node)
+    sources = build.sources(node)
+    inputs = [
+        (str(build.artifact(build.plan.node(name))), digests[stage])
+        for stage, name in node.inputs.items()
+    ]
+    files = [(file.path, file.digest) for group in sources.values() for file in group]
+    blobs = iter(carrier.send_all([*inputs, *files]))
     return {
         "project": build.plan.project,
         "nodes": [digest.plain(build.plan.node(name)) for name in (*others, node.name)],
         "document": document,
-        "inputs": {
-            name: digest.plain(carrier.send(build.artifact(build.plan.node(name)), digests[stage]))
-            for stage, name in node.inputs.items()
-        },
+        "inputs": {name: digest.plain(next(blobs)) for name in node.inputs.values()},
         "sources": {
-            route: [
-                {"name": file.name, **digest.plain(carrier.send(file.path, file.digest))}
-                for file in files
-            ]
-            for route, files in build.sources(node).items()
+            route: [{"name": file.name, **digest.plain(next(blobs))} for file in group]
+            for route, group in sources.items()
         },
         "provenance": {
             name: digest.plain(record) for name, record in build.provenance(node).items()
@@ -96,12 +97,16 @@ class JobBuild(Build):
 
     def lay_out(self, carrier: Carrier) -> None:
         """Fetches inputs and sources. Raises CacheError."""
-        for name, blob in self.job["inputs"].items():
-            carrier.bring(Blob(**blob), self.artifact(self.plan.node(name)))
-        for route, files in self.job["sources"].items():
-            for file in files:
-                path = self._source_path(route, file["name"])
-                carrier.bring(Blob(file["digest"], file["size"]), path)
+        files = [
+            (Blob(**blob), self.artifact(self.plan.node(name)))
+            for name, blob in self.job["inputs"].items()
+        ]
+        for route, sources in self.job["sources"].items():
+            files += [
+                (Blob(source["digest"], source["size"]), self._source_path(route, source["name"]))
+                for source in sources
+            ]
+        carrier.bring_all(files)
 
     def _source_file(self, route: str, name: str, digest: str, size: int) -> SourceFile:
         return SourceFile(name, str(self._source_path(route, name)), digest)
@@ -126,7 +131,7 @@ def performed(job: Json, memory: BuildMemory, carrier: Carrier) -> Json:
         memory.restored.add(directory)  # the client asked the remote already,
         memory.checked[directory] = None  # and looked for files and compilers
         try:
-            result = _made(build, plan.nodes[-1], carrier)
+            result = _result(build, plan.nodes[-1], carrier)
         except (CacheError, OSError) as error:
             raise MachineError(str(error)) from None
         except PipelineError as error:
@@ -139,7 +144,7 @@ def performed(job: Json, memory: BuildMemory, carrier: Carrier) -> Json:
     return {**result, "messages": messages}
 
 
-def _made(build: JobBuild, node: Node, carrier: Carrier) -> Json:
+def _result(build: JobBuild, node: Node, carrier: Carrier) -> Json:
     expected = build.job["document"]
     document = json.loads(json.dumps(build.document(node, build.made_inputs(node))))
     if document != expected:

@@ -33,14 +33,14 @@ def resource(of: Mapping[str, str]) -> str:
     return RESOURCE_PREFIX + digest.of_document(dict(of))[:12]
 
 
-def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
+def difference(worker: Mapping[str, str], client: Mapping[str, str]) -> str:
     """`numpy 2.1.0 (here 2.2.0)` for each version that differs; empty if none does.
 
     >>> difference({"numpy": "2.1.0", "Python": "3.12.1"}, {"numpy": "2.2.0", "Python": "3.12.1"})
     'numpy 2.1.0 (here 2.2.0)'
     """
-    names = [name for name in ours if theirs.get(name) != ours[name]]
-    return ", ".join(f"{name} {theirs.get(name, UNKNOWN)} (here {ours[name]})" for name in names)
+    names = [name for name in client if worker.get(name) != client[name]]
+    return ", ".join(f"{name} {worker.get(name, UNKNOWN)} (here {client[name]})" for name in names)
 
 
 def _version(name: str) -> str:
