@@ -1,4 +1,4 @@
-"""Builds on a Dask cluster of real processes, which share nothing but a remote folder."""
+"""Builds on a Dask cluster of real processes, which share nothing but a remote cache."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import yaml
 from npumake.errors import StageError
 from npumake.make.cluster import refuse_absent
 from processes import environment
+from remote_servers import faulty
 from workspaces import REPO, Workspace, add_evaluation, lay_out, made
 
 pytest.importorskip("distributed")
@@ -44,6 +45,7 @@ class Cluster:
     """A scheduler and workers, each with a near store of its own; and the clients' environment."""
 
     root: Path
+    remote: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -56,7 +58,7 @@ class Cluster:
             PYTHONPATH=str(REPO / "pipeline"),
             XDG_CONFIG_HOME=str(self.root / "config"),
             NPUMAKE_CACHE=str(machine / "cache"),
-            NPUMAKE_CACHE_REMOTE=f"file://{self.root / 'far'}",
+            NPUMAKE_CACHE_REMOTE=self.remote,
             NPUMAKE_CLUSTER_WAIT="60",
         )
 
@@ -99,9 +101,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(root: Path, *workers: str) -> Iterator[Cluster]:
+def cluster(root: Path, *workers: str, remote: str = "") -> Iterator[Cluster]:
     (root / "far").mkdir(parents=True)
-    here = Cluster(root)
+    here = Cluster(root, remote or f"file://{root / 'far'}")
     try:
         here.start("keys", *PYTHON, "npumake", "cache", "keygen").wait()
         listening = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
@@ -144,8 +146,9 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The second worker is started by a launcher that calls `dask worker` itself."""
-    with cluster(tmp_path_factory.mktemp("pair") / "c", "one") as found:
+    """Over HTTP. The second worker is started by a launcher that calls `dask worker` itself."""
+    root = tmp_path_factory.mktemp("pair") / "c"
+    with faulty() as server, cluster(root, "one", remote=server.url) as found:
         plain = "-m distributed.cli.dask_worker --no-dashboard --name two --scheduler-file"
         python = f'"{sys.executable}"'
         line = f'eval "$({python} -m npumake worker)"; exec {python} {plain} "{found.scheduler}"'
