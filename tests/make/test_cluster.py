@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from npumake.errors import StageError
-from npumake.make.cluster import refuse_absent
-from processes import environment
+from npumake.make.dask_client import refuse_absent
+from processes import environment, eventually
 from remote_servers import faulty
 from workspaces import REPO, Workspace, add_evaluation, lay_out, made
 
@@ -229,6 +229,19 @@ def test_a_killed_worker_costs_no_result_and_repeats_at_most_its_own_node(
         files = artifacts(client)
         assert files.items() <= single.items()
         assert len(files) <= here.runs("one", "two") <= len(files) + 1
+
+
+def test_a_worker_without_a_disk_costs_no_node(single: dict[str, bytes], tmp_path: Path) -> None:
+    with cluster(tmp_path / "c", "broken", "one") as here:
+        logs = [here.root / name / "log" for name in ("broken", "one")]
+        assert eventually(lambda: all("Registered to" in log.read_text() for log in logs))
+        shutil.rmtree(here.root / "broken" / "cache")
+        (here.root / "broken" / "cache").touch()
+        client = client_at(tmp_path / "w")
+        run = here.build(client, *NODES, "--json")
+        assert run.returncode == 0, run.stdout
+        assert {outcome["worker"] for outcome in json.loads(run.stdout)} == {"one"}
+        assert artifacts(client).items() <= single.items()
 
 
 def test_a_build_goes_on_where_its_killed_client_was(

@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from npumake.make.cluster import refuse_absent
+    from npumake.make.dask_client import refuse_absent
 
     refuse_absent()
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(address: str, options: Sequence[str]) -> list[str]:
     """The options of `dask worker`; a later one replaces a default."""
-    from npumake.make.cluster import is_scheduler_file
+    from npumake.make.dask_client import is_scheduler_file
 
     place = ["--scheduler-file", address] if is_scheduler_file(address) else [address]
     return [*place, "--nthreads", "1", "--no-dashboard", *options]

@@ -1,41 +1,48 @@
 """DaskExecutor: jobs on the workers of a Dask cluster, or on processes of this machine.
 
 The scheduler sees a key and a digest per job; all else goes through the shared store. Dask repeats
-a job whose worker died or whose machine failed. An error of the project is a result, which is not
-repeated.
+a job whose worker died. Where a machine fails, the job goes to another one. An error of the project
+is a result, which is not repeated.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any
 
 from npumake.digest import Json, plain
 from npumake.errors import PipelineError, ProjectError, StageError
-from npumake.extras import install_line
 from npumake.lifetime.temporaries import owned, temporary_name
 from npumake.make import dask_worker
 from npumake.make.carrier import Blob, carrier_of
+from npumake.make.dask_client import connected, local_cluster
 from npumake.make.job import MachineError
 from npumake.make.machine import difference, resource, versions
 from npumake.make.memory import BuildMemory
 from npumake.progress import tell
 
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
-CONNECT_S = 10.0  # until a scheduler answers
 POLL_S = 0.5
 RETRIES = 3  # of a job whose machine, scheduler or connection failed
 WIDTH = 1000  # jobs at a time: the scheduler queues those that have no worker yet
+
+
+@dataclass
+class _Task:
+    """A job at work. `avoided` are the addresses of workers whose machine failed at it."""
+
+    key: str
+    order: Json
+    attempts: int = 0
+    avoided: set[str] = field(default_factory=set)
+    future: Future[Json] = field(default_factory=Future)
 
 
 class DaskExecutor:
@@ -68,57 +75,64 @@ class DaskExecutor:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
         if address is None:
-            cluster = _local_cluster(memory, processes, self._resource)
+            cluster = local_cluster(memory, processes, self._resource)
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
-        self._client = _connected(address, self._wait_s)
+        self._client = connected(address, self._wait_s)
         self._resources.callback(self._client.close, timeout=2)
         shares_folder = all(entry["shares_folder"] for entry in self._fitting_workers())
         self.carrier = carrier_of(memory, shares_folder)
 
     def submit(self, key: str, job: Blob) -> Future[Json]:
-        future: Future[Json] = Future()
         order = {"job": plain(job), "versions": self._versions}
-        self._submit(future, f"npumake-{key}", order, RETRIES)
-        return future
+        task = _Task(f"npumake-{key}", order)
+        self._submit(task)
+        return task.future
 
     def close(self) -> None:
         self._closed.set()
         self._resources.close()
 
-    def _submit(self, future: Future[Json], key: str, order: Json, attempts: int) -> None:
+    def _submit(self, task: _Task) -> None:
+        fitting = self._fitting() if task.avoided else []
+        others = [name for name in fitting if name not in task.avoided]
         remote = self._client.submit(
             dask_worker.work,
-            order,
+            task.order,
             self._token,
-            key=key,
+            key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
             resources={self._resource: 1},
-            retries=RETRIES,
+            workers=others or None,
+            allow_other_workers=bool(others),  # where none of these is left
         )
-        self._waiting[future] = remote
-        remote.add_done_callback(partial(self._settle, future, key, order, attempts))
+        self._waiting[task.future] = remote
+        remote.add_done_callback(partial(self._settle, task))
 
-    def _settle(
-        self, future: Future[Json], key: str, order: Json, attempts: int, remote: Any
-    ) -> None:
-        """Passes a result on. A job that a new scheduler does not know is submitted again."""
-        self._waiting.pop(future, None)
+    def _settle(self, task: _Task, remote: Any) -> None:
+        """Passes a result on. A job is submitted again where its machine failed, to another one,
+        and where a new scheduler does not know it."""
+        self._waiting.pop(task.future, None)
         try:
             result = remote.result()
         except MachineError as error:
-            _fail(future, error)
+            task.avoided.add(error.worker)
+            if not self._again(task):
+                _fail(task.future, error)
         except Exception as error:  # noqa: BLE001  # whatever Dask raises, its users' words follow
-            is_lost = remote.status in ("cancelled", "lost") and not self._closed.is_set()
-            if not (is_lost and attempts and self._again(future, key, order, attempts - 1)):
-                _fail(future, _in_words(error))
+            is_lost = remote.status in ("cancelled", "lost")
+            if not (is_lost and self._again(task)):
+                _fail(task.future, _in_words(error))
         else:
-            if not future.done():
-                future.set_result(result)
+            if not task.future.done():
+                task.future.set_result(result)
 
-    def _again(self, future: Future[Json], key: str, order: Json, attempts: int) -> bool:
-        """Whether the scheduler took the job."""
+    def _again(self, task: _Task) -> bool:
+        """Whether the scheduler took the job once more."""
+        task.attempts += 1
+        if self._closed.is_set() or task.attempts > RETRIES:
+            return False
         with suppress(Exception):  # no scheduler answers
-            self._submit(future, key, order, attempts)
+            self._submit(task)
             return True
         return False
 
@@ -204,80 +218,3 @@ def _in_words(error: Exception) -> PipelineError:
         return StageError("every worker that tried to make it died", None, hint)
     hint = "what was made is kept; run it again"
     return StageError(f"the cluster failed: {type(error).__name__}: {error}", None, hint)
-
-
-def is_scheduler_file(address: str) -> bool:
-    """Whether it is a path rather than tcp://HOST:PORT or HOST:PORT."""
-    return "://" not in address and not address.rpartition(":")[2].isdigit()
-
-
-def refuse_absent() -> None:
-    """Raises StageError where Dask is not installed."""
-    try:
-        distribution("distributed")
-    except PackageNotFoundError:
-        hint = install_line("distributed")
-        raise StageError("a cluster needs the package `distributed`", None, hint) from None
-
-
-def _distributed() -> Any:
-    """The library. Raises StageError where it is not installed."""
-    refuse_absent()
-    import distributed  # noqa: PLC0415  # an extra
-
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    return distributed
-
-
-def _connected(address: str, seconds: float) -> Any:
-    """The client. Raises StageError where no scheduler answers for so long."""
-    library = _distributed()
-    if is_scheduler_file(address) and not Path(address).is_file():
-        hint = "dask scheduler --scheduler-file writes it; an address is tcp://HOST:PORT"
-        raise StageError("no such scheduler file", address, hint)
-    place = {"scheduler_file" if is_scheduler_file(address) else "address": address}
-    try:
-        return library.Client(**place, timeout=min(CONNECT_S, seconds), set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        hint = "`dask scheduler` prints its address; a scheduler file may stand in its place"
-        message = f"no scheduler answers: {error or type(error).__name__}"
-        raise StageError(message, address, hint) from None
-
-
-def _local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
-    library = _distributed()
-    import dask  # noqa: PLC0415
-
-    cores = os.cpu_count() or 1
-    count = processes or cores
-    environment = {
-        "NPUMAKE_CACHE": str(memory.root.absolute()),
-        "NPUMAKE_THREADS": os.environ.get("NPUMAKE_THREADS", str(max(1, cores // count))),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    # A stage may start processes, which daemons may not.
-    with dask.config.set({"distributed.worker.daemon": False}), _quiet():
-        return library.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-            resources={offered: 1},
-            env=environment,
-        )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Where a signal ends the client, multiprocessing's tracker warns of what it cleans up."""
-    name = "PYTHONWARNINGS"
-    before = os.environ.get(name)
-    quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
-    os.environ[name] = f"{before},{quiet}" if before else quiet
-    try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before

@@ -21,19 +21,23 @@ def introduce(token: str) -> Json:
 
 
 def work(order: Json, token: str) -> Json:
-    """Makes the job of `order`. Raises MachineError: Dask then tries again, elsewhere too."""
+    """Makes the job of `order`. Raises MachineError with the address of this worker."""
     from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
 
-    memory, name = _memory(), str(get_worker().name)
-    if other := difference(versions(memory), order["versions"]):  # the code changed meanwhile
-        raise MachineError(f"{name} has {other}")
+    name, address = str(get_worker().name), str(get_worker().address)
     try:
-        carrier = _carrier(_has(token))
-        carrier.forgive()
-        job = read(Blob(**order["job"]), carrier)
-    except (OSError, PipelineError) as error:
-        raise MachineError(f"{name}: {error}") from None
-    return {**performed(job, memory, carrier), "worker": name}
+        return {**_work(order, token), "worker": name}
+    except (MachineError, OSError, PipelineError) as error:
+        raise MachineError(f"{name}: {error}", address) from None
+
+
+def _work(order: Json, token: str) -> Json:
+    memory = _memory()
+    if other := difference(versions(memory), order["versions"]):  # the code changed meanwhile
+        raise MachineError(f"has {other}")
+    carrier = _carrier(_has(token))
+    carrier.forgive()
+    return performed(read(Blob(**order["job"]), carrier), memory, carrier)
 
 
 def _has(token: str) -> bool:

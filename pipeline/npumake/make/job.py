@@ -45,7 +45,17 @@ KINDS: Mapping[str, type[PipelineError]] = {
 
 
 class MachineError(Exception):
-    """A machine could not make a node: its disk or its connection failed. Another one may."""
+    """A machine could not make a node: its disk or its connection failed. Another one may.
+
+    `worker` is its address, if any.
+    """
+
+    def __init__(self, reason: str, worker: str = "") -> None:
+        super().__init__(reason, worker)
+        self.worker = worker
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def packed(build: Build, node: Node, document: NodeKey, carrier: Carrier) -> Json:
