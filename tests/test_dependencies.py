@@ -110,7 +110,7 @@ def test_the_runtime_of_each_backend_is_one_that_its_key_names() -> None:
 
 
 def test_compilers_is_every_extra_but_those_of_frontends_and_developers() -> None:
-    others = {"compilers", "dev", "remote", "tensorflow"}
+    others = {"compilers", "dask", "dev", "remote", "tensorflow"}
     assert distributions("compilers") == {
         name for extra in OPTIONAL if extra not in others for name in distributions(extra)
     }

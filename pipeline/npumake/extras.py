@@ -17,6 +17,7 @@ Installer = Literal["pip", "pipx", "uv", "uv tool"]
 
 EXTRAS: Mapping[str, str] = {
     "ai-edge-litert": "tflite",
+    "distributed": "dask",
     "ethos-u-vela": "ethos-u",
     "iree-base-compiler": "iree",
     "iree-base-runtime": "iree",

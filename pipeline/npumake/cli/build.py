@@ -3,6 +3,7 @@
 example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # read and verify every file, as in CI
+  npumake build --executor dask --scheduler tcp://10.0.0.1:8786
   npumake build --frozen          # fail where an artifact is not the one of npumake.lock
   npumake build --json | jq '.[] | select(.status == "failed")'
 
@@ -17,22 +18,28 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from npumake import digest
 from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
-from npumake.cli.screen import wide_argument
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.frozen import frozen
 from npumake.make.remote_files import MODE, MODES
 from npumake.make.tasks import run_doit
+from npumake.progress import hearing
+
+if TYPE_CHECKING:
+    from npumake.make.executor import Executor
+
+EXECUTORS = ("local", "dask")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +50,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="or its folder, a node (npumake list), an artifact",
     )
     build_arguments(parser)
+    parser.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        help="where nodes are made: `local`, this process, or `dask`, a cluster",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of the cluster, tcp://HOST:PORT, or its scheduler file; by default -n processes here",
+    )
     parser.add_argument(
         "--json", action="store_true", help="what became of each node, for machines"
     )
@@ -66,10 +83,39 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(arguments)
     console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
     names = [name for names in at.values() for name in names]
-    code = run_builds(buildable(at, arguments.frozen), names, next(iter(at)), arguments.n, console)
+    entries = buildable(at, arguments.frozen)
+    with executor_of(arguments, entries) as executor:
+        if executor is None:
+            code = run_builds(entries, names, next(iter(at)), arguments.n, console)
+        else:
+            code = _run_doit(entries, names, next(iter(at)), console, executor)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
+
+
+@contextmanager
+def executor_of(
+    arguments: argparse.Namespace, entries: Sequence[NamedBuild]
+) -> Iterator[Executor | None]:
+    """None where doit makes the nodes itself. Raises ProjectError for options that do not fit."""
+    memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
+    if arguments.scheduler and arguments.executor != "dask":
+        raise ProjectError("--scheduler names a cluster", hint="add --executor dask")
+    if arguments.executor is None or memory is None:
+        yield None
+        return
+    # Only such a build loads them.
+    from npumake.make.executors import EXECUTORS as OPENINGS
+    from npumake.make.executors import LateExecutor
+
+    opening = OPENINGS[arguments.executor]
+    executor = LateExecutor(lambda: opening(memory, arguments.scheduler, arguments.n))
+    try:
+        with hearing(SCREEN.line):
+            yield executor
+    finally:
+        executor.close()
 
 
 def prepare(arguments: argparse.Namespace) -> None:
@@ -90,10 +136,22 @@ def run_builds(
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
     error. `options` are doit's."""
+    processes = ["-n", str(jobs)] if jobs else []
+    return _run_doit(entries, [*options, *processes, *names], directory, console)
+
+
+def _run_doit(
+    entries: Sequence[NamedBuild],
+    arguments: Sequence[str],
+    directory: Path,
+    console: TextIO,
+    executor: Executor | None = None,
+) -> int:
+    """The exit code of the first error; `arguments` are doit's."""
     config = {**configuration(), "dep_file": dep_file(directory), "outfile": console}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(entries)}
     with redirect_stdout(console):
-        code = run_doit(members, [*options, *(["-n", str(jobs)] if jobs else []), *names])
+        code = run_doit(members, [*arguments], executor)
     if Reporter.met_bug:
         return 1
     error = Reporter.first_error
@@ -106,6 +164,8 @@ def _document(outcome: NodeOutcome) -> dict[str, Any]:
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
     }
+    if outcome.worker:
+        document["worker"] = outcome.worker
     if outcome.check is not None:
         document["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:

@@ -45,6 +45,7 @@ VERBS = {
     "verify": "verify",
     "watch": "watch",
     "why": "why",
+    "worker": "worker",
 }
 # Vendors' programs with the same options. They are not installed as commands: that would hide the
 # vendor's tool, which `npumake handover --run` calls.

@@ -33,6 +33,7 @@ class NodeOutcome(NamedTuple):
     seconds: float = 0.0
     error: PipelineError | None = None
     check: Path | None = None
+    worker: str = ""  # of a cluster
 
 
 class Reporter:
@@ -77,14 +78,15 @@ class Reporter:
         if task.name not in self._about:
             return
         SCREEN.end()
-        how, seconds = task.values["how"], task.values["seconds"]
+        how, seconds, worker = (task.values[name] for name in ("how", "seconds", "worker"))
         self._counts[how] += 1
         self._unstored = self._unstored or task.values["unstored"]
         self._remote = self._remote or task.values["note"]
-        self._succeeded(task.name, how, seconds)
+        self._succeeded(task.name, how, seconds, worker)
         style = "green" if how == "made" else "cyan"
-        name = shortened(task.name, SCREEN.room(len("recalled    999.99 s  ")))
-        SCREEN.line(f"{how:<8}  {name:<44}  {seconds:6.2f} s", style)
+        place = f"  on {worker}" if worker else ""
+        name = shortened(task.name, SCREEN.room(len(f"recalled    999.99 s  {place}")))
+        SCREEN.line(f"{how:<8}  {name:<44}  {seconds:6.2f} s{place}", style)
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
         if how == "made":
             build.memory.upload()
@@ -125,11 +127,11 @@ class Reporter:
             self._counts["current"] += 1
             self._succeeded(task.name, "current")
 
-    def _succeeded(self, name: str, how: str, seconds: float = 0.0) -> None:
+    def _succeeded(self, name: str, how: str, seconds: float = 0.0, worker: str = "") -> None:
         node, build = self._about[name]["node"], self._about[name]["build"]
         self._valid.add(name)
         check = build.artifact(node) if node.stage == CHECK else None
-        Reporter.outcomes.append(NodeOutcome(name, how, seconds, check=check))
+        Reporter.outcomes.append(NodeOutcome(name, how, seconds, check=check, worker=worker))
 
     @staticmethod
     def _beside(build: Build, node: Node, stage: str) -> Node | None:

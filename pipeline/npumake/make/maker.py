@@ -33,27 +33,36 @@ with when_used("npumake.make.restore"):  # only behind a remote
     from npumake.make import restore
 
 T = TypeVar("T", bound=Artifact)
+How = Literal["made", "recalled"]
 
 
 class Outcome(NamedTuple):
     """How a node was made, in how many seconds.
 
-    `unstored` is what the cache could not store, `note` why the remote is not used.
+    `unstored` is what the cache could not store, `note` why the remote is not used, `worker` the
+    one of a cluster that made it.
     """
 
-    how: Literal["made", "recalled"]
+    how: How
     seconds: float
     unstored: str = ""
     note: str = ""
+    worker: str = ""
 
 
 def make(build: Build, node: Node) -> Outcome:
     """Brings the artifact of `node` up to date; its inputs already are. Raises PipelineError."""
+    try:
+        return attempt(build, node)
+    except PipelineError as error:
+        raise build.with_place(node, error) from error.__cause__
+
+
+def attempt(build: Build, node: Node) -> Outcome:
+    """As `make`, but errors name the key of the YAML rather than its place."""
     start = time.perf_counter()
     try:
         how = _make(build, node)
-    except PipelineError as error:
-        raise build.with_place(node, error) from error.__cause__
     except MemoryError as error:
         hint = "use fewer threads: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
@@ -61,22 +70,22 @@ def make(build: Build, node: Node) -> Outcome:
     return Outcome(how, seconds, build.memory.unstored, build.memory.note)
 
 
-def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
+def _make(build: Build, node: Node) -> How:
     inputs = build.made_inputs(node)
     document = build.document(node, inputs)
     memory = build.memory
     _restore(build)
-    if _recalled(build, node, document, memory.store):
+    if recalled(build, node, document, memory.store):
         return "recalled"
     refuse_missing(build, node)
     with memory.turn(digest.of_document(document), node.name):
-        if _recalled(build, node, document, memory.near):  # another build has made it meanwhile
+        if recalled(build, node, document, memory.near):  # another build has made it meanwhile
             return "recalled"
         _run(build, node, inputs, document)
     return "made"
 
 
-def _recalled(build: Build, node: Node, document: NodeKey, store: Store) -> bool:
+def recalled(build: Build, node: Node, document: NodeKey, store: Store) -> bool:
     """Whether the artifact came from the store."""
     record = store.recall(digest.of_document(document))
     if record is None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
 from doit.dependency import JSONCodec, JsonDB
 from doit.doit_cmd import DoitMain
-from doit.exceptions import TaskFailed
+from doit.exceptions import BaseFail, TaskError, TaskFailed
 from doit.runner import JobHold, JobTask, MRunner
 
 from npumake.errors import PipelineError, StageError
@@ -18,8 +20,12 @@ from npumake.late import when_used
 from npumake.make.build import Build
 from npumake.make.node import Node
 
+if TYPE_CHECKING:
+    from npumake.make.executor import Executor
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
+with when_used("npumake.make.delegation"):  # likewise, and only with an executor
+    from npumake.make import delegation
 
 Make = Callable[[Build, Node], Any]  # returns an Outcome of npumake.make.maker
 
@@ -85,10 +91,9 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
 
 def _act(build: Build, node: Node, make: Make) -> Any:
     try:
-        how, seconds, unstored, note = make(build, node)
+        return make(build, node)._asdict()
     except PipelineError as error:
         return FailedStage(error)
-    return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
 
 
 def _refuse(error: PipelineError) -> FailedStage:
@@ -183,6 +188,65 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.kill()
 
 
+class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
+    """doit's runner over an executor: nodes run there, all other tasks in this process.
+
+    doit hands a node out when its inputs are done, as it does for processes.
+    """
+
+    executor: Executor
+
+    def run_tasks(self, task_dispatcher: Any) -> None:
+        self._run_tasks_init(task_dispatcher)
+        self._running: dict[Any, Any] = {}  # by future: doit's node and the delegated one
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._hand_out(None)
+        while self._running:
+            future = self._ended.get()
+            node, work = self._running.pop(future)
+            self._conclude(node, partial(delegation.completed, work, self.executor))
+            self._hand_out(node)
+
+    def _hand_out(self, completed: Any) -> None:
+        while len(self._running) < self.executor.width:
+            job = self.get_next_job(completed)
+            if job is None or job.type is JobHold.type:
+                return
+            completed = self._begin(self.task_dispatcher.nodes[job.name])
+
+    def _begin(self, node: Any) -> Any:
+        """doit's node if it is done already; None while it runs."""
+        task = node.task
+        if not task.meta:  # a group, or a project that cannot be planned
+            self.process_task_result(node, self.execute_task(task))
+            return node
+        self.reporter.execute_task(task)
+        build, planned = task.meta["build"], task.meta["node"]
+        work = self._attempt(partial(delegation.delegate, build, planned, self.executor))
+        if isinstance(work, delegation.Delegated):
+            self._running[work.future] = node, work
+            work.future.add_done_callback(self._ended.put)
+            return None
+        self._conclude(node, lambda: work)
+        return node
+
+    def _conclude(self, node: Any, outcome: Callable[[], Any]) -> None:
+        """Reports the outcome, or the error that it is or raises."""
+        result = self._attempt(outcome)
+        failure = result if isinstance(result, BaseFail) else None
+        node.task.values = {} if failure else result._asdict()
+        self.process_task_result(node, failure)
+
+    @staticmethod
+    def _attempt(step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except PipelineError as error:
+            return FailedStage(error)
+        except Exception as error:  # noqa: BLE001  # a bug; doit reports its traceback
+            return TaskError("a node that ran elsewhere", error)
+
+
 def _died(name: str, ended: workers.WorkerEnded) -> StageError:
     message = f"the process that made `{name}` ended with {ended}"
     hint = "finished artifacts are kept; run it again"
@@ -203,7 +267,13 @@ def use_workers() -> None:
     JsonDB.dump = _keep_notes
 
 
-def run_doit(members: dict[str, Any], arguments: list[str]) -> int:
-    """`doit run` over the members of a dodo file, in this process; returns doit's exit code."""
+def run_doit(
+    members: dict[str, Any], arguments: list[str], executor: Executor | None = None
+) -> int:
+    """`doit run` over the members of a dodo file, in this process; returns doit's exit code.
+    Nodes run in `executor`, if any."""
     use_workers()
+    if executor is not None:
+        cmd_run.MRunner = type("Delegating", (Delegating,), {"executor": executor})
+        arguments = ["-n", "1", *arguments]  # doit then uses this runner
     return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

@@ -1,0 +1,82 @@
+"""npumake worker: make nodes for the builds of a cluster; a `dask worker` with npumake's checks
+
+examples:
+  npumake worker tcp://10.0.0.1:8786
+  npumake worker scheduler.json --nworkers 4 --memory-limit 8GiB
+  eval "$(npumake worker)"        # for a launcher that calls `dask worker` itself
+
+Options behind the address are those of `dask worker`. Every process makes one node at a time. It
+keeps what it makes in the folder NPUMAKE_CACHE, by default cache/ here, and shares it through the
+remote cache; a folder that client and workers have in common needs no remote. A build uses only
+workers whose npumake, Python, NumPy and onnxruntime are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from npumake.errors import ProjectError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "address",
+        nargs="?",
+        metavar="ADDRESS",
+        help="of the scheduler, or its scheduler file; without it the settings are printed",
+    )
+    parser.add_argument(
+        "options", nargs=argparse.REMAINDER, metavar="...", help="options of `dask worker`"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from npumake.make.dask_client import refuse_absent
+
+    refuse_absent()
+    if any(option.split("=")[0] == "--resources" for option in arguments.options):
+        message = "--resources is how a worker names its versions"
+        raise ProjectError(message, hint="leave it out: every process makes one node at a time")
+    environment = _environment(arguments.options)
+    if arguments.address is None:
+        for name, value in environment.items():
+            print(f"export {name}={shlex.quote(value)}")
+        return 0
+    os.environ.update(environment)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker"]
+    os.execv(sys.executable, [*command, *_options(arguments.address, arguments.options)])
+
+
+def _options(address: str, options: Sequence[str]) -> list[str]:
+    """The options of `dask worker`; a later one replaces a default."""
+    from npumake.make.dask_client import is_scheduler_file
+
+    place = ["--scheduler-file", address] if is_scheduler_file(address) else [address]
+    return [*place, "--nthreads", "1", "--no-dashboard", *options]
+
+
+def _environment(options: Sequence[str]) -> dict[str, str]:
+    """Settings of the processes: what they offer, and that a stage may start processes itself."""
+    from npumake.make.machine import resource, versions
+    from npumake.make.memory import BuildMemory, cache_directory
+
+    memory = BuildMemory(cache_directory(Path.cwd()))
+    offered = resource(versions(memory))
+    memory.save()
+    settings = {
+        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps({offered: 1}),
+        "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    spelled = [part for option in options for part in option.split("=", 1)]
+    processes = dict(pairwise(spelled)).get("--nworkers", "1")
+    if "NPUMAKE_THREADS" not in os.environ and processes.isdigit() and int(processes) > 1:
+        settings["NPUMAKE_THREADS"] = str(max(1, (os.cpu_count() or 1) // int(processes)))
+    return settings

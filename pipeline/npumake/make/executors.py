@@ -1,0 +1,61 @@
+"""EXECUTORS: by name, how a build opens the executor of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from npumake.digest import Json
+from npumake.errors import PipelineError
+from npumake.make.carrier import Blob, Carrier
+from npumake.make.cluster import DaskExecutor
+from npumake.make.executor import Executor, LocalExecutor
+from npumake.make.memory import BuildMemory
+
+# Each takes the scheduler's address, if any, and the number of processes, 0 for the cores.
+Opening = Callable[[BuildMemory, str | None, int], Executor]
+
+EXECUTORS: Mapping[str, Opening] = {
+    "local": lambda memory, _address, _processes: LocalExecutor(memory),
+    "dask": DaskExecutor,
+}
+
+
+class LateExecutor:
+    """An executor that is opened for the first job: a build with nothing to make needs none.
+
+    An executor that cannot be opened raises the same error for every job.
+    """
+
+    def __init__(self, opening: Callable[[], Executor]) -> None:
+        self._opening = opening
+        self._opened: Executor | None = None
+        self._error: PipelineError | None = None
+
+    @property
+    def width(self) -> int:
+        return self._opened.width if self._opened else 1
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._executor.carrier
+
+    def submit(self, key: str, job: Blob) -> Future[Json]:
+        return self._executor.submit(key, job)
+
+    def close(self) -> None:
+        if self._opened:
+            self._opened.close()
+
+    @property
+    def _executor(self) -> Executor:
+        """Raises PipelineError."""
+        if self._error is not None:
+            raise self._error
+        if self._opened is None:
+            try:
+                self._opened = self._opening()
+            except PipelineError as error:
+                self._error = error
+                raise
+        return self._opened

@@ -1,0 +1,320 @@
+"""Builds on a Dask cluster of real processes, which share nothing but a remote cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from npumake.errors import StageError
+from npumake.make.dask_client import refuse_absent
+from processes import environment, eventually
+from remote_servers import faulty
+from workspaces import REPO, Workspace, add_evaluation, lay_out, made
+
+pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="ends processes as Linux does"),
+]
+PYTHON = (sys.executable, "-m")
+KL = "kl: {calibration: {method: kl}}\n"  # the variant of every project here
+# Of two targets and two variants, without what reports on them.
+NODES = ("digits:rdk-x5/compiled", "digits@kl:ara240/compiled")
+COUNTING = """\
+def metric(*_):
+    with open({path!r}, "a") as file:
+        file.write("ran\\n")
+    raise ValueError("no such label")
+"""
+
+
+@dataclass
+class Cluster:
+    """A scheduler and workers, each with a near store of its own; and the clients' environment."""
+
+    root: Path
+    remote: str
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def scheduler(self) -> str:
+        return str(self.root / "scheduler.json")
+
+    def environment(self, machine: Path) -> dict[str, str]:
+        return environment(
+            "cluster",
+            PYTHONPATH=str(REPO / "pipeline"),
+            XDG_CONFIG_HOME=str(self.root / "config"),
+            NPUMAKE_CACHE=str(machine / "cache"),
+            NPUMAKE_CACHE_REMOTE=self.remote,
+            NPUMAKE_CLUSTER_WAIT="60",
+        )
+
+    def start(self, name: str, *command: str, **more: str) -> subprocess.Popen[bytes]:
+        folder = self.root / name
+        folder.mkdir()
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**self.environment(folder), **more},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_worker(self, name: str, **more: str) -> subprocess.Popen[bytes]:
+        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name)
+        return self.start(name, *command, **more)
+
+    def arguments(self, *arguments: str) -> list[str]:
+        cluster = ("--executor", "dask", "--scheduler", self.scheduler)
+        return [*PYTHON, "npumake", "build", *cluster, *arguments]
+
+    def build(self, client: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.arguments(*arguments),
+            cwd=client.root,
+            env=self.environment(client.root),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def runs(self, *workers: str) -> int:
+        """How many nodes these workers have made: only who makes one has its record."""
+        return sum(len([*(self.root / name).glob("cache/records/*/*")]) for name in workers)
+
+
+@contextmanager
+def cluster(root: Path, *workers: str, remote: str = "") -> Iterator[Cluster]:
+    (root / "far").mkdir(parents=True)
+    here = Cluster(root, remote or f"file://{root / 'far'}")
+    try:
+        here.start("keys", *PYTHON, "npumake", "cache", "keygen").wait()
+        listening = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        file = ("--scheduler-file", here.scheduler)
+        here.start("scheduler", *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
+        for name in workers:
+            here.start_worker(name)
+        yield here
+    finally:
+        for process in here.processes:
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process and its children as the kernel does when memory is short."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def client_at(root: Path) -> Workspace:
+    client = lay_out(root)
+    client.project.joinpath("variants.yaml").write_text(KL)
+    return client
+
+
+def artifacts(client: Workspace) -> dict[str, bytes]:
+    out = client.project / "out"
+    files = (path for path in out.rglob("*") if path.is_file() and ".npumake" not in path.parts)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The artifacts of a build in one process."""
+    client = client_at(tmp_path_factory.mktemp("single") / "w")
+    client.npumake("build")
+    return artifacts(client)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Over HTTP. The second worker is started by a launcher that calls `dask worker` itself."""
+    root = tmp_path_factory.mktemp("pair") / "c"
+    with faulty() as server, cluster(root, "one", remote=server.url) as found:
+        plain = "-m distributed.cli.dask_worker --no-dashboard --name two --scheduler-file"
+        python = f'"{sys.executable}"'
+        line = f'eval "$({python} -m npumake worker)"; exec {python} {plain} "{found.scheduler}"'
+        found.start("two", "sh", "-c", line)
+        yield found
+
+
+def test_two_workers_make_the_bytes_of_one_process_and_each_node_once(
+    pair: Cluster, single: dict[str, bytes], tmp_path: Path
+) -> None:
+    client = client_at(tmp_path / "w")
+    run = pair.build(client, "--json")
+    assert run.returncode == 0, run.stderr
+    outcomes = json.loads(run.stdout)
+    assert {outcome["worker"] for outcome in outcomes} == {"one", "two"}
+    assert artifacts(client) == single
+    assert pair.runs("one", "two") == len(single)
+    again = pair.build(client)
+    assert (made(again, "made"), made(again, "recalled")) == (set(), set())
+
+
+def test_a_build_with_nothing_to_make_needs_no_cluster(built: Workspace) -> None:
+    arguments = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    shutil.rmtree(built.project / "out")
+    recalled = built.npumake("build", *arguments)
+    assert made(recalled, "recalled")
+    assert "nothing to do" not in recalled.stdout
+    assert " current in " in built.npumake("build", *arguments).stdout
+
+
+def test_without_dask_the_error_has_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(StageError) as caught:
+        refuse_absent()
+    assert "npumake[dask]" in caught.value.hint
+
+
+def test_an_error_of_the_project_comes_back_with_its_place_and_runs_once(
+    pair: Cluster, tmp_path: Path
+) -> None:
+    client = client_at(tmp_path / "w")
+    add_evaluation(client, 5)
+    client.project.joinpath("gates.yaml").unlink()
+    runs = tmp_path / "runs"
+    client.project.joinpath("metric.py").write_text(COUNTING.format(path=str(runs)))
+    client.project.joinpath("evaluation.yaml").write_text(
+        "dataset: {files: val/*/*.npy}\nmetric: metric.py:metric\nartifacts: [float]\n"
+    )
+    run = pair.build(client, "digits:float_score")
+    alone = client.npumake("build", "digits:float_score", check=False)
+    error = re.findall(r"error: .*\n  --> .*\n", alone.stdout)[0]
+    assert error in run.stdout
+    assert run.returncode == alone.returncode
+    assert runs.read_text().count("ran") == 2  # on the cluster, and here
+
+
+def test_a_killed_worker_costs_no_result_and_repeats_at_most_its_own_node(
+    single: dict[str, bytes], tmp_path: Path
+) -> None:
+    with cluster(tmp_path / "c", "one") as here:
+        client = client_at(tmp_path / "w")
+        process = subprocess.Popen(
+            here.arguments(*NODES),
+            cwd=client.root,
+            env=here.environment(client.root),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        end(here.processes[-1])
+        here.start_worker("two")
+        rest, _ = process.communicate()
+        assert process.returncode == 0, rest
+        assert all(" on one" in line for line in lines)
+        files = artifacts(client)
+        assert files.items() <= single.items()
+        assert len(files) <= here.runs("one", "two") <= len(files) + 1
+
+
+def test_a_worker_without_a_disk_costs_no_node(single: dict[str, bytes], tmp_path: Path) -> None:
+    with cluster(tmp_path / "c", "broken", "one") as here:
+        logs = [here.root / name / "log" for name in ("broken", "one")]
+        assert eventually(lambda: all("Registered to" in log.read_text() for log in logs))
+        shutil.rmtree(here.root / "broken" / "cache")
+        (here.root / "broken" / "cache").touch()
+        client = client_at(tmp_path / "w")
+        run = here.build(client, *NODES, "--json")
+        assert run.returncode == 0, run.stdout
+        assert {outcome["worker"] for outcome in json.loads(run.stdout)} == {"one"}
+        assert artifacts(client).items() <= single.items()
+
+
+def test_a_build_goes_on_where_its_killed_client_was(
+    single: dict[str, bytes], tmp_path: Path
+) -> None:
+    with cluster(tmp_path / "c", "one") as here:
+        first, second = client_at(tmp_path / "first"), client_at(tmp_path / "second")
+        process = subprocess.Popen(
+            here.arguments(*NODES),
+            cwd=first.root,
+            env=here.environment(first.root),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        for _ in range(4):
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
+        run = here.build(second, *NODES)
+        assert run.returncode == 0, run.stdout
+        assert len(made(run, "recalled")) >= 4
+        files = artifacts(second)
+        assert files.items() <= single.items()
+        assert here.runs("one") == len(files)
+
+
+def test_a_worker_of_another_npumake_is_refused_with_the_difference(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(REPO / "pipeline", other, ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "npumake" / "digest.py").open("a") as file:
+        file.write("\nOTHER = 1\n")
+    with cluster(tmp_path / "c") as here:
+        here.start_worker("old", PYTHONPATH=str(other))
+        run = here.build(client_at(tmp_path / "w"))
+        assert run.returncode == 4
+        assert "no worker of the cluster fits" in run.stdout
+        assert "has code " in run.stdout
+        assert here.runs("old") == 0
+
+
+def test_workers_that_share_no_store_with_the_client_are_an_error(
+    pair: Cluster, tmp_path: Path
+) -> None:
+    client = client_at(tmp_path / "w")
+    run = subprocess.run(
+        pair.arguments(),
+        cwd=client.root,
+        env={**pair.environment(client.root), "NPUMAKE_CACHE_REMOTE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 5
+    assert "share no store" in run.stdout
+
+
+def test_an_absent_scheduler_is_an_error_that_names_it(tmp_path: Path) -> None:
+    client = client_at(tmp_path / "w")
+    arguments = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    brief = {"NPUMAKE_CLUSTER_WAIT": "1"}
+    run = client.npumake("build", *arguments, environment=brief, check=False)
+    assert run.returncode == 4
+    assert "no scheduler answers" in run.stdout
+    assert "tcp://127.0.0.1:9" in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
+
+
+def test_the_examples_are_whole() -> None:
+    folder = REPO / "examples" / "cluster"
+    assert yaml.safe_load((folder / "jobqueue.yaml").read_text())["jobqueue"]["slurm"]["cores"]
+    cluster = yaml.safe_load((folder / "kubernetes.yaml").read_text())
+    (worker,) = cluster["spec"]["worker"]["spec"]["containers"]
+    assert worker["args"][:2] == ["npumake", "worker"]
+    subprocess.run(["sh", "-n", folder / "ssh.sh"], check=True)
+    compile((folder / "slurm.py").read_text(), "slurm.py", "exec")
