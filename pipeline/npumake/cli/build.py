@@ -27,6 +27,7 @@ from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_di
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import wide_argument
+from npumake.cli.sealed_projects import NamedEntry, SealedProjects
 from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -66,7 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(arguments)
     console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
     names = [name for names in at.values() for name in names]
-    code = run_builds(buildable(at, arguments.frozen), names, next(iter(at)), arguments.n, console)
+    top = next(iter(at))
+    entries: Sequence[NamedEntry] = ()
+    if not names and not arguments.frozen:
+        entries = [*SealedProjects(top).entries()]
+    # Where nothing is there, `buildable` says why.
+    entries = entries or buildable(at, arguments.frozen)
+    code = run_builds(entries, names, top, arguments.n, console)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
@@ -81,7 +88,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 
 def run_builds(
-    entries: Sequence[NamedBuild],
+    entries: Sequence[NamedEntry],
     names: Sequence[str],
     directory: Path,
     jobs: int,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
@@ -15,13 +15,15 @@ from doit.runner import JobHold, JobTask, MRunner
 
 from npumake.errors import PipelineError, StageError
 from npumake.late import when_used
-from npumake.make.build import Build
-from npumake.make.node import Node
+from npumake.make.seals import SealedBuild, SealedNode
 
+if TYPE_CHECKING:
+    from npumake.make.build import Build
+    from npumake.make.node import Node
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
 
-Make = Callable[[Build, Node], Any]  # returns an Outcome of npumake.make.maker
+Make = Callable[["Build", "Node"], Any]  # returns an Outcome of npumake.make.maker
 
 
 # They take longest and make no artifact for others, so they run last.
@@ -44,13 +46,15 @@ class FailedStage(TaskFailed):  # type: ignore[misc]  # doit is not typed
         self.error = error
 
 
-def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
+def tasks(build: Build | SealedBuild, make: Make) -> Iterator[dict[str, Any]]:
     """One task per node, below a group task per variant; the project's group has them all.
 
     Reporting stages come last.
     """
-    pages = [node.name for node in build.plan.nodes if node.stage == REPORT]
-    for node in build.plan.nodes:
+    nodes: Sequence[Node | SealedNode]
+    nodes = build.nodes if isinstance(build, SealedBuild) else build.plan.nodes
+    pages = [node.name for node in nodes if node.stage == REPORT]
+    for node in nodes:
         reports = pages if node.stage == GATES else []
         yield {
             "basename": node.group,
@@ -59,16 +63,16 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
             "actions": [(_act, [build, node, make])],
             "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *reports],
             "uptodate": [(_is_current, [build, node])],
-            "targets": [str(build.artifact(node))],
+            "targets": [f"{build.directory}/{node.path}"],
             "clean": True,
             "meta": LocalMeta(node=node, build=build),
         }
     ordered = sorted(
-        build.plan.nodes,
+        nodes,
         key=lambda node: REPORTING.index(node.stage) if node.stage in REPORTING else -1,
     )
     groups: dict[str, list[str]] = {}
-    for node in build.plan.nodes:
+    for node in nodes:
         groups.setdefault(node.group, [])
     for node in ordered:
         groups[node.group].append(node.name)
@@ -83,9 +87,9 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
     return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
 
 
-def _act(build: Build, node: Node, make: Make) -> Any:
+def _act(build: Build | SealedBuild, node: Node | SealedNode, make: Make) -> Any:
     try:
-        how, seconds, unstored, note = make(build, node)
+        how, seconds, unstored, note = make(*in_full(build, node))
     except PipelineError as error:
         return FailedStage(error)
     return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
@@ -95,8 +99,15 @@ def _refuse(error: PipelineError) -> FailedStage:
     return FailedStage(error)
 
 
-def _is_current(build: Build, node: Node) -> bool:
-    return build.is_current(node)
+def in_full(build: Build | SealedBuild, node: Node | SealedNode) -> tuple[Build, Node]:
+    """The build and its node, planned. Raises PipelineError."""
+    if isinstance(build, SealedBuild):
+        return build.opened, build.node(node.name)
+    return build, cast("Node", node)
+
+
+def _is_current(build: Any, node: Any) -> bool:
+    return bool(build.is_current(node))
 
 
 class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
