@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,7 @@ Make = Callable[["Build", "Node"], Any]  # returns an Outcome of npumake.make.ma
 
 # They take longest and make no artifact for others, so they run last.
 REPORTING = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
+RESULT = ("how", "seconds", "unstored", "note")  # what a task returns to the reporter
 GATES, REPORT = "gates", "report"  # the gates wait for the page that explains them
 
 
@@ -92,7 +94,7 @@ def _act(build: Build | SealedBuild, node: Node | SealedNode, make: Make) -> Any
         how, seconds, unstored, note = make(*in_full(build, node))
     except PipelineError as error:
         return FailedStage(error)
-    return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
+    return dict(zip(RESULT, (how, seconds, unstored, note), strict=True))
 
 
 def _refuse(error: PipelineError) -> FailedStage:
@@ -110,8 +112,19 @@ def _is_current(build: Any, node: Any) -> bool:
     return bool(build.is_current(node))
 
 
+# doit asks for it at every task: given, it is not computed again.
+_is_current.__signature__ = inspect.signature(_is_current)  # type: ignore[attr-defined]
+
+
 class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
-    """doit's notes. doit writes them in place, so those of a killed build are dropped."""
+    """doit's notes. doit writes them in place, so those of a killed build are dropped.
+
+    What it notes of the results of our own tasks is left out: no build reads it, and reading it
+    takes longer than all else that doit does.
+    """
+
+    def encode(self, data: dict[str, Any]) -> str:
+        return str(super().encode({task: note for task, note in data.items() if not _is_ours(note)}))
 
     def decode(self, data: str) -> dict[str, Any]:
         try:
@@ -119,6 +132,13 @@ class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
         except ValueError:
             return {}
         return notes if isinstance(notes, dict) else {}
+
+
+def _is_ours(note: Any) -> bool:
+    """Whether it holds nothing but what `_act` returned."""
+    values = note.get("_values_:") if isinstance(note, dict) else None
+    has_more = isinstance(note, dict) and not note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
+    return isinstance(values, dict) and values.keys() == {*RESULT} and not has_more
 
 
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
