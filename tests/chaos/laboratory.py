@@ -94,14 +94,14 @@ class Laboratory:
     @property
     def package(self) -> Path:
         """A copy of our own, made when it is first asked for."""
-        found = self.site / "pipeline"
+        found = self.site / "npumake"
         if not found.exists():
-            shutil.copytree(REPO / "pipeline", found)
+            shutil.copytree(REPO / "pipeline/npumake", found)
         return found
 
     def run(self, *command: str, at: Workspace | None = None) -> Outcome:
         where = at or self.workspace
-        is_changed = (self.site / "pipeline").exists()
+        is_changed = (self.site / "npumake").exists()
         server = self.libraries if is_changed else self.ours
         cache = str(where.root / "cache")
         return server.run(where.root, command, [self.site], NPUMAKE_CACHE=cache)

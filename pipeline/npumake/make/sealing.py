@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from npumake.cache.sealed import sealed
@@ -28,10 +28,11 @@ from npumake.targets import OWN_TARGETS
 
 METADATA = (".dist-info", ".egg-info")  # of installed packages: their versions are in keys
 METADATA_FILES = ("METADATA", "PKG-INFO", "entry_points.txt")
+CLOSURES = "closures/"  # in the cache
 ELSEWHERE = frozenset(ADAPTERS) | {"iree"}  # by Target.backend: an interpreter, a processor
 
 
-def seal(builds: Iterable[Build], memory: BuildMemory, seals: Seals) -> None:
+def seal(builds: Sequence[Build], memory: BuildMemory, seals: Seals) -> None:
     """Seals builds whose nodes were all current, beside those whose seal held when the process
     began."""
     entries = dict(seals.entries)
@@ -40,9 +41,14 @@ def seal(builds: Iterable[Build], memory: BuildMemory, seals: Seals) -> None:
             entries[str(build.directory)] = entry
     if not entries or identity(seals.top, seals.root) != seals.identity:
         return
-    program = _entry(_program(), (), str(seals.root), seals)
+    old, root = seals.content(), str(seals.root)
+    closures = {*_closures(builds)}
+    if old is not None and seals.entries:  # theirs hold as well
+        names = old["program"]["paths"].split(BETWEEN)
+        closures |= {f"{root}/{name}" for name in names if name.startswith(CLOSURES)}
+    program = _entry((*_program(), *closures), (), root, seals)
     content = {"program": program, "projects": entries}
-    if program is not None and content != seals.content():
+    if program is not None and content != old:
         memory.keep(seals.file, sealed(seals.identity, content))
 
 
@@ -88,14 +94,19 @@ def _looked_at(build: Build) -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in names if is_ours)
     for node in build.plan.nodes:
         yield str(build.artifact(node))
-        stamp = build.stamp(node)
-        if stamp is not None:
-            yield str(build.memory.root.absolute() / f"closures/{stamp.document['code']}.json")
     for source in {source for node in build.plan.nodes for source in node.sources}:
         yield from folders_listed(build.directory, source)
         for _, path in source_files(build.directory, source):
             yield path
             yield from _folders_above(path, base)
+
+
+def _closures(builds: Iterable[Build]) -> Iterator[str]:
+    """Their stored closures, which every build restores where they are lost."""
+    for build in builds:
+        for node in build.plan.nodes:
+            if (stamp := build.stamp(node)) is not None:
+                yield f"{build.memory.root.absolute()}/{CLOSURES}{stamp.document['code']}.json"
 
 
 def _folders_above(path: str, base: str) -> Iterator[str]:

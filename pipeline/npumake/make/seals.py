@@ -63,7 +63,7 @@ class Seals:
 
     def __init__(self, top: Path, root: Path) -> None:
         self.since_ns = time.time_ns()  # before anything is read
-        self.root = root
+        self.root = root.absolute()
         self.top = top
         self.identity = identity(top, root)
         self.file = root / FOLDER / f"{of_bytes(self.identity.encode())}.json"
