@@ -2,7 +2,8 @@
 
 Each seed is a chain of mutants in one workspace: `why` names what was changed, the build gives the
 bytes of a clean one, and makes only what reads the change or other bytes than before. Then it is
-undone, and nothing has to be made. Each time a seal answers for the whole project. A handful in CI; all of them with NPUMAKE_EVERY=1.
+undone, and nothing has to be made. Each mutant is one of a project whose seal holds. A handful in
+CI; all of them with NPUMAKE_EVERY=1.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from npumake import digest
 from npumake.cache.sealed import sealed, unsealed
 from npumake.cli.show import print_note
-from npumake.digest import Json, is_stored
+from npumake.digest import is_stored
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import STAMPS, Build
 from npumake.make.memory import BuildMemory, PlanInputs, cache_directory, workspace
@@ -171,8 +171,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
         # out to use; usually these are those of the last time, and one pass suffices.
         made_from = _inputs_digest(directory, memory, beside, variables)
         project = read_project(directory, ALL_DIALECTS)
-        read = (*project.files, *_plugin_files(project))
-        files = {os.path.relpath(path, directory) for path in read}
+        files = {os.path.relpath(p, directory) for p in (*project.files, *_plugin_files(project))}
         if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
             break
         beside, variables = sorted(files), list(project.variables)
@@ -180,8 +179,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     plan = planned(project, stages(memory), read_target)
     for note in project.notes:
         print_note(note.what, note.where)
-    document: Json = {"from": made_from, "files": beside, "variables": variables}
-    document["plan"] = digest.plain(plan)
+    document = {"from": made_from, "files": beside, "variables": variables, "plan": plan}
     memory.keep(file, sealed(_identity(directory), document))
     return plan
 

@@ -18,9 +18,9 @@ from npumake.make.seals import SealedBuild
 from npumake.make.tasks import in_full
 
 if TYPE_CHECKING:
+    from npumake.debug.compiled_check import CompiledCheck
     from npumake.make.build import Build
     from npumake.make.node import Node
-    from npumake.debug.compiled_check import CompiledCheck
     from npumake.make.seals import Seals
 
 CHECK = "compiled_check"

@@ -44,6 +44,10 @@ with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
 
 
+# The folders of the cache in which files are written.
+SWEPT = ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins", "seals")
+
+
 class PlanInputs(NamedTuple):
     """What a plan was made from, beside our code: files relative to the project, and variables of
     the environment."""
@@ -136,7 +140,7 @@ class BuildMemory:
 
     def sweep(self) -> None:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
-        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins", "seals"):
+        for folder in SWEPT:
             sweep(self.root / folder)
         remove_free(self.root / "locks")
 

@@ -140,12 +140,10 @@ def _metadata(place: str) -> Iterator[str]:
             yield from filter(os.path.exists, files)
 
 
-def _entry(
-    paths: Iterable[str], variables: Iterable[str], base: str, seals: Seals
-) -> Json | None:
+def _entry(paths: Iterable[str], variables: Iterable[str], base: str, seals: Seals) -> Json | None:
     """What is sealed of these paths; None where one is too young, absent or not to be named."""
     prefix = f"{base}/"
     names = sorted({path.removeprefix(prefix) for path in paths})
     entry = {"paths": BETWEEN.join(names), "variables": sorted(variables)}
-    found = status(entry, base, lambda ctime_ns: is_settled(ctime_ns, seals.since_ns))
-    return None if found is None else {**entry, "status": found}
+    sealed_status = status(entry, base, lambda ctime_ns: is_settled(ctime_ns, seals.since_ns))
+    return None if sealed_status is None else {**entry, "status": sealed_status}

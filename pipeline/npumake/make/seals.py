@@ -134,10 +134,10 @@ def status(
     prefix = f"{base}/"
     names = entry["paths"].split(BETWEEN)
     paths = [name if name.startswith("/") else prefix + name for name in names]
-    found = status_of(paths, is_settled)
-    if found is None or not entry["variables"]:
-        return found
-    return of_bytes(canonical([found, *(os.environ.get(name) for name in entry["variables"])]))
+    files = status_of(paths, is_settled)
+    if files is None or not entry["variables"]:
+        return files
+    return of_bytes(canonical([files, *(os.environ.get(name) for name in entry["variables"])]))
 
 
 def identity(top: Path, root: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -124,21 +124,23 @@ class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
     """
 
     def encode(self, data: dict[str, Any]) -> str:
-        return str(super().encode({task: note for task, note in data.items() if not _is_ours(note)}))
+        notes = {task: note for task, note in data.items() if not _is_ours(note)}
+        return str(super().encode(notes))
 
     def decode(self, data: str) -> dict[str, Any]:
         try:
             notes = super().decode(data)
         except ValueError:
             return {}
-        return notes if isinstance(notes, dict) else {}
+        is_whole = isinstance(notes, dict) and all(isinstance(n, dict) for n in notes.values())
+        return notes if is_whole else {}
 
 
-def _is_ours(note: Any) -> bool:
-    """Whether it holds nothing but what `_act` returned."""
-    values = note.get("_values_:") if isinstance(note, dict) else None
-    has_more = isinstance(note, dict) and not note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
-    return isinstance(values, dict) and values.keys() == {*RESULT} and not has_more
+def _is_ours(note: Mapping[str, Any]) -> bool:
+    """Whether it holds the result of `_act`, and nothing that a user told doit (`ignore`)."""
+    values = note.get("_values_:")
+    is_result = isinstance(values, dict) and values.keys() == {*RESULT}
+    return is_result and note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
 
 
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
