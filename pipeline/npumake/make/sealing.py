@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from npumake.cache.sealed import sealed
@@ -28,6 +29,7 @@ from npumake.targets import OWN_TARGETS
 
 METADATA = (".dist-info", ".egg-info")  # of installed packages: their versions are in keys
 METADATA_FILES = ("METADATA", "PKG-INFO", "entry_points.txt")
+MAX_FILES = 16  # of seals in a cache
 CLOSURES = "closures/"  # in the cache
 ELSEWHERE = frozenset(ADAPTERS) | {"iree"}  # by Target.backend: an interpreter, a processor
 
@@ -50,6 +52,15 @@ def seal(builds: Sequence[Build], memory: BuildMemory, seals: Seals) -> None:
     content = {"program": program, "projects": entries}
     if program is not None and content != old:
         memory.keep(seals.file, sealed(seals.identity, content))
+        _remove_oldest(seals.file.parent)
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Leaves the newest seals: each way to start a build, and each folder, has its own."""
+    with suppress(OSError):  # of a read-only cache, or removed by another build
+        files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+        for file in files[:-MAX_FILES]:
+            file.unlink()
 
 
 def _sealed_build(build: Build, seals: Seals) -> Json | None:

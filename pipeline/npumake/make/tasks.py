@@ -69,7 +69,7 @@ def tasks(build: Build | SealedBuild, make: Make) -> Iterator[dict[str, Any]]:
             "clean": True,
             "meta": LocalMeta(node=node, build=build),
         }
-    ordered = sorted(
+    ordered: list[Node | SealedNode] = sorted(
         nodes,
         key=lambda node: REPORTING.index(node.stage) if node.stage in REPORTING else -1,
     )
