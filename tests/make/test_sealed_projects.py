@@ -216,12 +216,28 @@ def task_npumake():
 """
 
 
-def test_what_another_task_of_the_dodo_file_changes_is_seen(built: Workspace) -> None:
+OTHER_GENERATOR = """
+from npumake.dodo import doit_config, task_npumake as tasks
+
+DOIT_CONFIG = doit_config()
+
+def task_npumake():
+    yield from tasks()
+
+def task_sample():
+    with open("projects/digits/model.onnx", "ab") as file:
+        file.write(b"junk")
+    return {"actions": [lambda: None]}
+"""
+
+
+@pytest.mark.parametrize("dodo", [OTHER_TASKS, OTHER_GENERATOR], ids=["task", "generator"])
+def test_what_another_task_of_the_dodo_file_changes_is_seen(built: Workspace, dodo: str) -> None:
     for _ in range(2):
         built.doit()
     assert "16 current" in built.doit().stdout
     assert [*built.root.glob("cache/seals/*.json")]
-    (built.root / "dodo.py").write_text(OTHER_TASKS)
+    (built.root / "dodo.py").write_text(dodo)
     run = built.doit(check=False)
     assert "failed    digits:original_float" in run.stdout
 

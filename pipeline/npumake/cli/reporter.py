@@ -67,7 +67,8 @@ class Reporter:
         self._builds = [b for b in builds.values() if not isinstance(b, SealedBuild)]
         self._seals = next((b.seals for b in builds.values() if isinstance(b, SealedBuild)), None)
         if self._seals is not None:
-            self._seals.is_trusted = True  # until a task runs, of which this class hears
+            has_others = any(task.actions and not task.meta for task in tasks.values())
+            self._seals.trust(has_others)
         for build in self._builds[:1]:  # one memory is shared by all of them
             from npumake.make.node import needed_by
 

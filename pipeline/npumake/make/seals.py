@@ -67,6 +67,7 @@ class Seals:
         self.top = top
         self.identity = identity(top, root)
         self.file = root / FOLDER / f"{of_bytes(self.identity.encode())}.json"
+        self._program: Json = None
         self.entries: dict[str, Json] = {}  # by directory: of projects that are unchanged
         # Whether nothing has run since: what runs may change what was looked at.
         self.is_trusted = False
@@ -76,10 +77,17 @@ class Seals:
         content = None if is_paranoid() else self.content()
         if content is None or not _holds(content["program"], str(self.root)):
             return
+        self._program = content["program"]
         for directory in map(str, directories):
             entry = content["projects"].get(directory)
             if entry is not None and _holds(entry, directory):
                 self.entries[directory] = entry
+
+    def trust(self, has_others: bool) -> None:
+        """Until something runs, `check` has the answer. It is asked again where the dodo file has
+        other tasks: what creates them may have changed files."""
+        entries = {**self.entries, str(self.root): self._program}
+        self.is_trusted = not has_others or all(_holds(e, base) for base, e in entries.items())
 
     def content(self) -> Json | None:
         """What is sealed: the entry of the program, and those of projects by directory."""
