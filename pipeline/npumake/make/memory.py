@@ -90,7 +90,7 @@ class BuildMemory:
         if self.workspace is None:
             return None
         imported = self.root / "signed"  # its records are judged by trust.yaml
-        if not is_configured(self.workspace) and not imported.is_dir():
+        if not is_configured(self.workspace) and not os.path.isdir(imported):
             return None
         return remote.layered(self.near, self.workspace)
 
