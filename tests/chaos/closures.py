@@ -6,8 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-FROM = re.compile(r"^\s*from (pipeline[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
-PLAIN = re.compile(r"^\s*import (pipeline[\w.]*)", re.M)
+FROM = re.compile(r"^\s*from (npumake[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
+FOR_TYPE_CHECKERS = re.compile(r"^if TYPE_CHECKING:.*\n(?:[ \t].*\n|\n)+", re.M)  # not executed
+PLAIN = re.compile(r"^\s*import (npumake[\w.]*)", re.M)
 
 
 def importers(package: Path, name: str) -> set[str]:
@@ -33,6 +34,7 @@ def _imports(package: Path) -> dict[str, set[str]]:
 
 
 def _imported(text: str) -> set[str]:
+    text = FOR_TYPE_CHECKERS.sub("", text)
     found = set(PLAIN.findall(text))
     for module, names in FROM.findall(text):
         found.add(module)

@@ -116,6 +116,7 @@ DAMAGE: Mapping[str, Callable[[Laboratory, random.Random], Mutant]] = {
     "record": memo("cache/records/*/*.json"),
     "blob": memo("cache/blobs/*/*"),
     "memo table": memo("cache/*.json"),
+    "seal": memo("cache/seals/*.json"),
     "closure": memo("cache/closures/*.json"),
     "doit's notes": memo(".doit.db*"),
     "artifact": artifact,

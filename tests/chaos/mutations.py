@@ -212,7 +212,7 @@ def modules(lab: Laboratory, rooms: str = "") -> list[Path]:
 def edited(lab: Laboratory, file: Path, text: str, exact: bool) -> Mutant:
     name = module_name(file.relative_to(lab.package.parent))
     stages = importers(lab.package, name)
-    touched = frozenset(n["name"] for n in lab.plan() if n["module"] in stages)
+    touched = frozenset(n["name"] for n in lab.plan() if stages & {*n["modules"]})
     before = os.stat(file)
     back = written(file, text.encode())
 

@@ -42,6 +42,17 @@ def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) 
 
 
 @pytest.mark.slow
+def test_a_sealed_no_op_plans_nothing(built: Workspace) -> None:
+    for _ in range(3):
+        built.doit()
+    run = _timed(built, ["-m", "doit"])
+    assert "16 current" in run.stdout
+    loaded = _imported(run)
+    assert "npumake.make.seals" in loaded
+    assert loaded & {"npumake.make.build", "npumake.make.code", "npumake.project.files"} == set()
+
+
+@pytest.mark.slow
 def test_another_method_loads_only_what_it_uses(built: Workspace) -> None:
     yaml = built.project / "project.yaml"
     yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))

@@ -28,6 +28,7 @@ from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_di
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.sealed_projects import NamedEntry, SealedProjects
 from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -83,12 +84,17 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(arguments)
     console = sys.stderr if arguments.json else sys.stdout  # to a person meanwhile
     names = [name for names in at.values() for name in names]
-    entries = buildable(at, arguments.frozen)
+    top = next(iter(at))
+    entries: Sequence[NamedEntry] = ()
+    if not names and not arguments.frozen and arguments.executor is None:
+        entries = [*SealedProjects(top).entries()]
+    # Where nothing is there, `buildable` says why.
+    entries = entries or buildable(at, arguments.frozen)
     with executor_of(arguments, entries) as executor:
         if executor is None:
-            code = run_builds(entries, names, next(iter(at)), arguments.n, console)
+            code = run_builds(entries, names, top, arguments.n, console)
         else:
-            code = _run_doit(entries, names, next(iter(at)), console, executor)
+            code = _run_doit(entries, names, top, console, executor)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
@@ -96,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def executor_of(
-    arguments: argparse.Namespace, entries: Sequence[NamedBuild]
+    arguments: argparse.Namespace, entries: Sequence[NamedEntry]
 ) -> Iterator[Executor | None]:
     """None where doit makes the nodes itself. Raises ProjectError for options that do not fit."""
     memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
@@ -127,7 +133,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 
 def run_builds(
-    entries: Sequence[NamedBuild],
+    entries: Sequence[NamedEntry],
     names: Sequence[str],
     directory: Path,
     jobs: int,
@@ -141,7 +147,7 @@ def run_builds(
 
 
 def _run_doit(
-    entries: Sequence[NamedBuild],
+    entries: Sequence[NamedEntry],
     arguments: Sequence[str],
     directory: Path,
     console: TextIO,

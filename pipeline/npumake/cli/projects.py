@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from npumake import digest
 from npumake.cache.sealed import sealed, unsealed
 from npumake.cli.show import print_note
-from npumake.digest import Json, is_stored
+from npumake.digest import is_stored
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import STAMPS, Build
-from npumake.make.memory import BuildMemory, cache_directory, workspace
+from npumake.make.memory import BuildMemory, PlanInputs, cache_directory, workspace
 from npumake.make.node import ProjectPlan, plan_from
+from npumake.make.places import project_directories as project_directories
 from npumake.make.remote_files import MODE, NO_REMOTE, is_configured
 
 if TYPE_CHECKING:
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
 
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
-
-
-def project_directories(directory: Path) -> tuple[Path, ...]:
-    """`directory` if it is a project, else all projects below `projects/`; absolute."""
-    directory = directory.absolute()
-    if (directory / "project.yaml").is_file():
-        return (directory,)
-    return tuple(sorted(path.parent for path in directory.glob("projects/*/project.yaml")))
 
 
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
@@ -162,6 +155,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
         if remembered is not None:
             beside, variables = remembered["files"], remembered["variables"]
             if remembered["from"] == _inputs_digest(directory, memory, beside, variables):
+                memory.read[directory] = PlanInputs((*beside,), (*variables,))
                 return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
@@ -177,16 +171,15 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
         # out to use; usually these are those of the last time, and one pass suffices.
         made_from = _inputs_digest(directory, memory, beside, variables)
         project = read_project(directory, ALL_DIALECTS)
-        read = (*project.files, *_plugin_files(project))
-        files = {os.path.relpath(path, directory) for path in read}
+        files = {os.path.relpath(p, directory) for p in (*project.files, *_plugin_files(project))}
         if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
             break
         beside, variables = sorted(files), list(project.variables)
+    memory.read[directory] = PlanInputs((*beside,), (*variables,))
     plan = planned(project, stages(memory), read_target)
     for note in project.notes:
         print_note(note.what, note.where)
-    document: Json = {"from": made_from, "files": beside, "variables": variables}
-    document["plan"] = digest.plain(plan)
+    document = {"from": made_from, "files": beside, "variables": variables, "plan": plan}
     memory.keep(file, sealed(_identity(directory), document))
     return plan
 

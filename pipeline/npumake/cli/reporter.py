@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
-from npumake.cli.projects import typed
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import bug_text, error_text
 from npumake.cli.terminal import printable, shortened
 from npumake.errors import CacheError, PipelineError
-from npumake.make.build import Build
-from npumake.make.node import Node, needed_by
+from npumake.make.seals import SealedBuild
+from npumake.make.tasks import in_full
 
 if TYPE_CHECKING:
     from npumake.debug.compiled_check import CompiledCheck
+    from npumake.make.build import Build
+    from npumake.make.node import Node
+    from npumake.make.seals import Seals
 
 CHECK = "compiled_check"
 MAX_TABLES = 4  # more would scroll off the screen
@@ -49,11 +51,13 @@ class Reporter:
         self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
         self._compared: dict[str, tuple[Build, Node]] = {}  # by name: to be shown
         self._valid: set[str] = set()  # nodes whose artifacts are those of this build
+        self._how: dict[str, str] = {}  # by node: made, recalled or current
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
         self._unstored = ""
         self._remote = ""  # why the remote cache is not used
-        self._builds: list[Build] = []
+        self._builds: list[Build] = []  # without sealed ones
+        self._seals: Seals | None = None
         self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
     # -- what doit calls -------------------------------------------------------------------
@@ -61,9 +65,15 @@ class Reporter:
     def initialize(self, tasks: Any, selected: Any) -> None:
         self._about = {name: task.meta for name, task in tasks.items() if task.meta}
         builds = {id(meta["build"]): meta["build"] for meta in self._about.values()}
-        self._builds = list(builds.values())
-        needed = {name: task.task_dep for name, task in tasks.items()}
+        self._builds = [b for b in builds.values() if not isinstance(b, SealedBuild)]
+        self._seals = next((b.seals for b in builds.values() if isinstance(b, SealedBuild)), None)
+        if self._seals is not None:
+            has_others = any(task.actions and not task.meta for task in tasks.values())
+            self._seals.trust(has_others)
         for build in self._builds[:1]:  # one memory is shared by all of them
+            from npumake.make.node import needed_by
+
+            needed = {name: task.task_dep for name, task in tasks.items()}
             build.memory.selected = needed_by(selected, needed)
             build.memory.builds = self._builds
 
@@ -71,6 +81,8 @@ class Reporter:
         pass
 
     def execute_task(self, task: Any) -> None:
+        if task.actions and self._seals is not None:
+            self._seals.is_trusted = False
         if task.name in self._about:
             SCREEN.begin(task.name)
 
@@ -87,7 +99,7 @@ class Reporter:
         place = f"  on {worker}" if worker else ""
         name = shortened(task.name, SCREEN.room(len(f"recalled    999.99 s  {place}")))
         SCREEN.line(f"{how:<8}  {name:<44}  {seconds:6.2f} s{place}", style)
-        node, build = self._about[task.name]["node"], self._about[task.name]["build"]
+        build, node = in_full(self._about[task.name]["build"], self._about[task.name]["node"])
         if how == "made":
             build.memory.upload()
         if node.stage == "recipe":
@@ -130,6 +142,7 @@ class Reporter:
     def _succeeded(self, name: str, how: str, seconds: float = 0.0, worker: str = "") -> None:
         node, build = self._about[name]["node"], self._about[name]["build"]
         self._valid.add(name)
+        self._how[name] = how
         check = build.artifact(node) if node.stage == CHECK else None
         Reporter.outcomes.append(NodeOutcome(name, how, seconds, check=check, worker=worker))
 
@@ -178,8 +191,22 @@ class Reporter:
                     f"warning: {error.what}; the next build reads every file again", "yellow"
                 )
             self._unstored = self._unstored or build.memory.unstored
+        self._seal()
         if self._unstored:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
+
+    def _seal(self) -> None:
+        """Seals the projects of which this build found every node current."""
+        current = [
+            build
+            for build in self._builds
+            if all(self._how.get(node.name) == "current" for node in build.plan.nodes)
+        ]
+        for memory in {build.memory for build in current}:
+            if memory.seals is not None:
+                from npumake.make.sealing import seal
+
+                seal(current, memory, memory.seals)
 
     def _finish_uploads(self) -> None:
         """Uploads new artifacts; the next build continues with pending ones."""
@@ -225,6 +252,8 @@ class Reporter:
             for line in skipped_lines(rows):
                 SCREEN.line(f"note: {line}")
             return
+        from npumake.cli.projects import typed
+
         for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npumake.cli.process import set_up
-from npumake.cli.projects import NamedBuild, builds, project_directories
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN
+from npumake.cli.sealed_projects import NamedEntry, SealedProjects
 from npumake.cli.show import print_error
 from npumake.errors import PipelineError
-from npumake.lifetime.temporaries import FOLDER_PREFIX, temporary_name
-from npumake.make.build import Build
-from npumake.make.node import Node
+from npumake.make.places import project_directories
 from npumake.make.tasks import DisposableNotes, failing_task, tasks, use_workers
-from npumake.progress import hearing, listening
+
+if TYPE_CHECKING:
+    from npumake.make.build import Build
+    from npumake.make.node import Node
 
 
 def configuration(but: Collection[str] = ()) -> dict[str, Any]:
@@ -45,6 +46,8 @@ def dep_file(directory: Path) -> str:
     from shutil import rmtree
     from tempfile import gettempdir
 
+    from npumake.lifetime.temporaries import FOLDER_PREFIX, temporary_name
+
     folder = Path(gettempdir(), temporary_name(prefix=FOLDER_PREFIX))  # a later build sweeps it
     folder.mkdir(mode=0o700)
     atexit.register(rmtree, folder, ignore_errors=True)
@@ -54,23 +57,24 @@ def dep_file(directory: Path) -> str:
 def tasks_here() -> Iterator[dict[str, Any]]:
     """The tasks of the project in the current directory, or of all below it."""
     try:
-        yield from tasks_of(builds(Path.cwd()))
+        yield from tasks_of(SealedProjects(Path.cwd()).entries())
     except PipelineError as error:  # the cache itself cannot be used
         print_error(error)
         raise SystemExit(error.exit_code) from None
 
 
-def tasks_of(entries: Iterable[NamedBuild]) -> Iterator[dict[str, Any]]:
+def tasks_of(entries: Iterable[NamedEntry]) -> Iterator[dict[str, Any]]:
     for name, entry in entries:
-        if isinstance(entry, Build):
-            yield from tasks(entry, _make)
-        else:
+        if isinstance(entry, PipelineError):
             yield failing_task(name, entry)
+        else:
+            yield from tasks(entry, _make)
 
 
 def _make(build: Build, node: Node) -> Any:
     # Imports NumPy and ONNX; a build with nothing to do never gets here.
     from npumake.make.maker import make
+    from npumake.progress import hearing, listening
 
     with listening(SCREEN.progress), hearing(SCREEN.line):
         return make(build, node)

@@ -5,6 +5,7 @@
     why     two key documents compared        tasks  nodes as doit tasks
     trials  scores of a model under other types, stored like artifacts
     declarations   the signatures of the stages, stored
+    seals   projects that are unchanged as a whole   sealing   what that rests on
     lock    digests of a project's artifacts   frozen  a build that is held to them
     touched the projects that a change concerns   git   what changed since a commit
     base    what the lock of that commit names, from the store

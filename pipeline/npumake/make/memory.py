@@ -4,6 +4,7 @@ blobs/ records/   the store: artifacts by content, and what made them, by key
 files.json        digests of files, trusted by signature
 sources.json      the imports of the package's sources, by content
 stages.json       the declarations of the stages, sealed with the digest of the package
+seals/            projects that are current as a whole, with the status of all that this rests on
 closures/         the modules behind each `code` digest, so that `why` can name them; canonical
                   JSON, so that the name of a file is its own digest
 """
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from npumake.cache.local import LocalStore
 from npumake.cache.locks import remove_free, turn
@@ -28,6 +29,9 @@ from npumake.errors import CacheError, PipelineError, UnwritableError
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep
 from npumake.make.code import CodeClosure, SourceCode
+from npumake.make.places import cache_directory as cache_directory
+from npumake.make.places import is_paranoid
+from npumake.make.places import workspace as workspace
 from npumake.make.remote_files import is_configured
 from npumake.progress import tell
 
@@ -35,8 +39,21 @@ if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
     from npumake.cache.remote.outbox import Uploader
     from npumake.make.build import Build
+    from npumake.make.seals import Seals
 with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
+
+
+# The folders of the cache in which files are written.
+SWEPT = ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins", "seals")
+
+
+class PlanInputs(NamedTuple):
+    """What a plan was made from, beside our code: files relative to the project, and variables of
+    the environment."""
+
+    files: tuple[str, ...]
+    variables: tuple[str, ...]
 
 
 class BuildMemory:
@@ -51,9 +68,10 @@ class BuildMemory:
         self.builds: Sequence[Build] = ()  # all of this process
         self.restored: set[Path] = set()  # projects fetched from the remote
         self.checked: dict[Path, PipelineError | None] = {}  # by project: what it lacks
+        self.read: dict[Path, PlanInputs] = {}  # by project: what its plan was made from
+        self.seals: Seals | None = None  # where current projects may be sealed
         if paranoid is None:
-            setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
-            paranoid = setting.lower() not in ("", "0", "false")
+            paranoid = is_paranoid()
         self.near = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
@@ -72,7 +90,7 @@ class BuildMemory:
         if self.workspace is None:
             return None
         imported = self.root / "signed"  # its records are judged by trust.yaml
-        if not is_configured(self.workspace) and not imported.is_dir():
+        if not is_configured(self.workspace) and not os.path.isdir(imported):
             return None
         return remote.layered(self.near, self.workspace)
 
@@ -122,7 +140,7 @@ class BuildMemory:
 
     def sweep(self) -> None:
         """Removes what killed processes left. Blobs and records are written in scratch/."""
-        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins"):
+        for folder in SWEPT:
             sweep(self.root / folder)
         remove_free(self.root / "locks")
 
@@ -166,18 +184,3 @@ class BuildMemory:
             return modules if of_document(modules) == digest else None
         except (OSError, ValueError, TypeError):
             return None
-
-
-def workspace(directory: Path) -> Path:
-    """The nearest folder at or above `directory` that holds `projects/`; else itself."""
-    absolute = Path(os.path.abspath(directory))
-    for folder in (absolute, *absolute.parents):
-        if (folder / "projects").is_dir() and (folder / "dodo.py").is_file():
-            return folder
-    return absolute
-
-
-def cache_directory(directory: Path) -> Path:
-    """NPUMAKE_CACHE, or `cache/` of the workspace around `directory`."""
-    setting = os.environ.get("NPUMAKE_CACHE")
-    return Path(setting) if setting else workspace(directory) / "cache"

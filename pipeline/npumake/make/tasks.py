@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
@@ -17,21 +18,23 @@ from doit.runner import JobHold, JobTask, MRunner
 
 from npumake.errors import PipelineError, StageError
 from npumake.late import when_used
-from npumake.make.build import Build
-from npumake.make.node import Node
+from npumake.make.seals import SealedBuild, SealedNode
 
 if TYPE_CHECKING:
+    from npumake.make.build import Build
     from npumake.make.executor import Executor
+    from npumake.make.node import Node
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
 with when_used("npumake.make.delegation"):  # likewise, and only with an executor
     from npumake.make import delegation
 
-Make = Callable[[Build, Node], Any]  # returns an Outcome of npumake.make.maker
+Make = Callable[["Build", "Node"], Any]  # returns an Outcome of npumake.make.maker
 
 
 # They take longest and make no artifact for others, so they run last.
 REPORTING = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
+RESULT = ("how", "seconds", "unstored", "note", "worker")  # what a task returns to the reporter
 GATES, REPORT = "gates", "report"  # the gates wait for the page that explains them
 
 
@@ -50,13 +53,15 @@ class FailedStage(TaskFailed):  # type: ignore[misc]  # doit is not typed
         self.error = error
 
 
-def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
+def tasks(build: Build | SealedBuild, make: Make) -> Iterator[dict[str, Any]]:
     """One task per node, below a group task per variant; the project's group has them all.
 
     Reporting stages come last.
     """
-    pages = [node.name for node in build.plan.nodes if node.stage == REPORT]
-    for node in build.plan.nodes:
+    nodes: Sequence[Node | SealedNode]
+    nodes = build.nodes if isinstance(build, SealedBuild) else build.plan.nodes
+    pages = [node.name for node in nodes if node.stage == REPORT]
+    for node in nodes:
         reports = pages if node.stage == GATES else []
         yield {
             "basename": node.group,
@@ -65,16 +70,16 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
             "actions": [(_act, [build, node, make])],
             "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *reports],
             "uptodate": [(_is_current, [build, node])],
-            "targets": [str(build.artifact(node))],
+            "targets": [f"{build.directory}/{node.path}"],
             "clean": True,
             "meta": LocalMeta(node=node, build=build),
         }
-    ordered = sorted(
-        build.plan.nodes,
+    ordered: list[Node | SealedNode] = sorted(
+        nodes,
         key=lambda node: REPORTING.index(node.stage) if node.stage in REPORTING else -1,
     )
     groups: dict[str, list[str]] = {}
-    for node in build.plan.nodes:
+    for node in nodes:
         groups.setdefault(node.group, [])
     for node in ordered:
         groups[node.group].append(node.name)
@@ -89,30 +94,58 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
     return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
 
 
-def _act(build: Build, node: Node, make: Make) -> Any:
+def _act(build: Build | SealedBuild, node: Node | SealedNode, make: Make) -> Any:
     try:
-        return make(build, node)._asdict()
+        outcome = make(*in_full(build, node))
     except PipelineError as error:
         return FailedStage(error)
+    return outcome._asdict()
 
 
 def _refuse(error: PipelineError) -> FailedStage:
     return FailedStage(error)
 
 
-def _is_current(build: Build, node: Node) -> bool:
-    return build.is_current(node)
+def in_full(build: Build | SealedBuild, node: Node | SealedNode) -> tuple[Build, Node]:
+    """The build and its node, planned. Raises PipelineError."""
+    if isinstance(build, SealedBuild):
+        return build.opened, build.node(node.name)
+    return build, cast("Node", node)
+
+
+def _is_current(build: Any, node: Any) -> bool:
+    return bool(build.is_current(node))
+
+
+# doit asks for it at every task: given, it is not computed again.
+_is_current.__signature__ = inspect.signature(_is_current)  # type: ignore[attr-defined]
 
 
 class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
-    """doit's notes. doit writes them in place, so those of a killed build are dropped."""
+    """doit's notes. doit writes them in place, so those of a killed build are dropped.
+
+    What it notes of the results of our own tasks is left out: no build reads it, and reading it
+    takes longer than all else that doit does.
+    """
+
+    def encode(self, data: dict[str, Any]) -> str:
+        notes = {task: note for task, note in data.items() if not _is_ours(note)}
+        return str(super().encode(notes))
 
     def decode(self, data: str) -> dict[str, Any]:
         try:
             notes = super().decode(data)
         except ValueError:
             return {}
-        return notes if isinstance(notes, dict) else {}
+        is_whole = isinstance(notes, dict) and all(isinstance(n, dict) for n in notes.values())
+        return notes if is_whole else {}
+
+
+def _is_ours(note: Mapping[str, Any]) -> bool:
+    """Whether it holds the result of `_act`, and nothing that a user told doit (`ignore`)."""
+    values = note.get("_values_:")
+    is_result = isinstance(values, dict) and values.keys() == {*RESULT}
+    return is_result and note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
 
 
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed

@@ -157,8 +157,34 @@ def source_files(directory: Path, source: FileSource) -> NamedFiles:
     return files
 
 
+def variables_of(source: FileSource) -> tuple[str, ...]:
+    """The environment variables in its pattern."""
+    return tuple(_VARIABLE.findall(source.pattern))
+
+
+def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
+    """Every folder that a listing of `source` reads, or more, and every link in one: what it is
+    linked to decides whether it is listed."""
+    if not source.many:
+        return
+    root, parts = split_pattern(directory, source.pattern)
+    waiting = [(str(root), max(len(parts), 1))]
+    while waiting:
+        folder, depth = waiting.pop()
+        if not os.path.isdir(folder):
+            continue
+        yield folder
+        for entry in _entries(folder):
+            if entry.is_symlink():
+                yield entry.path
+            if "**" in parts and entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, depth))
+            elif depth > 1 and os.path.isdir(entry.path):
+                waiting.append((entry.path, depth - 1))
+
+
 def _require_variables(source: FileSource) -> None:
-    for name in _VARIABLE.findall(source.pattern):
+    for name in variables_of(source):
         if not os.environ.get(name):
             hint = f"`${{ENV:{name}}}` stands for its value"
             message = f"the environment variable `{name}` is not set, or empty"

@@ -1,0 +1,160 @@
+"""Seals over whole projects: a build with nothing to do reads one file and stats the rest.
+
+A project that a build saw current as a whole is sealed: the status (npumake.cache.unchanged) of
+every file and folder that this rests on, and what doit needs to know of its nodes. While each of
+them is unchanged, so is the answer. Anything else is a miss: the project is planned and its nodes
+are compared as if there were no seal.
+
+    program    this package, the metadata of installed packages, the closures in the cache
+    project    its YAML, sources, artifacts, stamps and plan, and the folders that hold or list them
+
+The name of the file and its seal cover what is no file: the folder, the cache, Python, its search
+path, and the variables of npumake. `npumake.make.sealing` writes it. Imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from npumake.cache.sealed import unsealed
+from npumake.cache.unchanged import status_of
+from npumake.digest import Json, canonical, of_bytes
+from npumake.errors import PipelineError, ProjectError
+from npumake.make.places import is_paranoid
+
+if TYPE_CHECKING:
+    from npumake.make.build import Build
+    from npumake.make.node import Node
+
+FOLDER = "seals"  # in the cache
+BETWEEN = "\0"  # of the paths in a seal: no path holds it
+
+
+class SealedNode(NamedTuple):
+    """What doit and its reporter need to know of a node; fields as in npumake.make.node."""
+
+    name: str
+    stage: str
+    summary: str
+    path: str
+    inputs: Mapping[str, str]
+    twin: str | None
+
+    @property
+    def group(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def short(self) -> str:
+        return self.name.partition(":")[2]
+
+
+class Seals:
+    """The seals of the projects at `top`, with the cache `root`; read when a process begins.
+
+    An absent, damaged or foreign file holds none; neither does any in a paranoid build.
+    """
+
+    def __init__(self, top: Path, root: Path) -> None:
+        self.since_ns = time.time_ns()  # before anything is read
+        self.root = root.absolute()
+        self.top = top
+        self.identity = identity(top, root)
+        self.file = root / FOLDER / f"{of_bytes(self.identity.encode())}.json"
+        self._program: Json = None
+        self.entries: dict[str, Json] = {}  # by directory: of projects that are unchanged
+        # Whether nothing has run since: what runs may change what was looked at.
+        self.is_trusted = False
+
+    def check(self, directories: Iterable[Path]) -> None:
+        """Finds the projects that are unchanged."""
+        content = None if is_paranoid() else self.content()
+        if content is None or not _holds(content["program"], str(self.root)):
+            return
+        self._program = content["program"]
+        for directory in map(str, directories):
+            entry = content["projects"].get(directory)
+            if entry is not None and _holds(entry, directory):
+                self.entries[directory] = entry
+
+    def trust(self, has_others: bool) -> None:
+        """Until something runs, `check` has the answer. It is asked again where the dodo file has
+        other tasks: what creates them may have changed files."""
+        entries = {**self.entries, str(self.root): self._program}
+        self.is_trusted = not has_others or all(_holds(e, base) for base, e in entries.items())
+
+    def content(self) -> Json | None:
+        """What is sealed: the entry of the program, and those of projects by directory."""
+        try:
+            return unsealed(self.identity, self.file.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+
+class SealedBuild:
+    """The build of a project whose seal holds, as far as doit asks (npumake.make.build.Build).
+
+    The project is planned only where a node is to be made all the same (doit -a), or something has
+    run in this process.
+    """
+
+    def __init__(self, directory: Path, seals: Seals, read: Callable[[Path], Build]) -> None:
+        self.directory = directory
+        self.seals = seals
+        self._read = read
+        entry = seals.entries[str(directory)]
+        self.nodes = tuple(SealedNode(*fields) for fields in entry["nodes"])
+
+    @cached_property
+    def opened(self) -> Build:
+        """The project, planned. Raises PipelineError."""
+        return self._read(self.directory)
+
+    def node(self, name: str) -> Node:
+        """The node in full. Raises PipelineError."""
+        if name not in self.opened.plan.by_name:
+            hint = "run it again"
+            raise ProjectError(f"the plan of `{name}` has changed meanwhile", hint=hint)
+        return self.opened.plan.node(name)
+
+    def artifact(self, node: SealedNode) -> Path:
+        return self.directory / node.path
+
+    def is_current(self, node: SealedNode) -> bool:
+        if self.seals.is_trusted:
+            return True
+        try:
+            return self.opened.is_current(self.node(node.name))
+        except PipelineError:
+            return False
+
+
+def status(
+    entry: Mapping[str, Json], base: str, is_settled: Callable[[int], bool] | None = None
+) -> str | None:
+    """The status of an entry's paths, relative to `base`, with the values of its variables."""
+    prefix = f"{base}/"
+    names = entry["paths"].split(BETWEEN)
+    paths = [name if name.startswith("/") else prefix + name for name in names]
+    files = status_of(paths, is_settled)
+    if files is None or not entry["variables"]:
+        return files
+    return of_bytes(canonical([files, *(os.environ.get(name) for name in entry["variables"])]))
+
+
+def identity(top: Path, root: Path) -> str:
+    """What seals rest on beside files. It is only hashed: a variable may hold a secret."""
+    variables = {name: os.environ[name] for name in os.environ if name.startswith("NPUMAKE_")}
+    facts = [os.path.abspath(top), os.path.abspath(root), __file__, variables]
+    facts += [sys.version, sys.getfilesystemencoding(), sys.path]
+    return f"sealed projects {canonical(facts).decode()}"
+
+
+def _holds(entry: Mapping[str, Json], base: str) -> bool:
+    return bool(status(entry, base) == entry["status"])
