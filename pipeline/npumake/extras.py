@@ -57,7 +57,7 @@ def installer() -> Installer:
     if "/uv/tools/" in prefix:
         return "uv tool"
     try:
-        recorded = distribution("npumake").read_text("INSTALLER") or ""
+        recorded = distribution("npumake").read_text("INSTALLER") or ""  # as UTF-8
     except PackageNotFoundError:  # run from a folder of sources
         recorded = ""
     return "uv" if recorded.strip() == "uv" or find_spec("pip") is None else "pip"

@@ -219,7 +219,7 @@ def test_openvino_s_ir_gives_what_the_quantized_model_gives(tmp_path, real):
     python = real("openvino-cpu")
     file, fed, wanted = compiled(tmp_path, "openvino-cpu")
     with zipfile.ZipFile(file) as archive:
-        assert archive.namelist() == ["model.xml", "model.bin"]
+        assert archive.namelist() == ["model.xml", "model.bin", "provenance.json"]
         archive.extractall(tmp_path)
     cosine, same = agreement(ran(tmp_path, python, OPENVINO, fed), wanted)
     assert cosine > 0.999

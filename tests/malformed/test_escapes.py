@@ -72,18 +72,24 @@ HB_MAPPER = ("--model-type", "onnx", "--march", "bayes-e")
 SYNAP = ("--target", "SL1680", "--out-dir", "made")
 SAMPLE = "samples/0\x1b[31m.npy"
 COMMANDS = {
+    "attest": (("attest", BUNDLE), ("attest", "\x1b[31m")),
     "bench": (("bench", BUNDLE, "--frame_count", "1", "--profiling"),),
     "build": (("build", "--paranoid"), ("build", "n:\x1b[31mx"), ("build", "--json")),
+    "bundle": (("bundle", ".", "-o", "packed\x1b[31m.zip"), ("bundle", "\x1b[31m")),
     "cache": (("cache", "push", "\x1b[31m"), ("cache", "keygen", "\x1b[31m/key")),
     "check": (("check", "model.onnx", "--target", "rdk-x5"), ("check", "."), ("check", "\x1b[31m")),
+    "ci": (("ci", "--since", "\x1b[31m"), ("ci",)),
     "compare": (("compare", "n:ara240", "--dump", "\x1b[31m"), ("compare", "\x1b[31m")),
     "debug": (("debug", "get_sensitivity_of_nodes", "n:ara240")),
     "diff": (("diff", QUANTIZED, "n:rdk-x5/quantized"),),
+    "doctor": (("doctor",), ("doctor", "--target", "\x1b[31m")),
+    "graph": (("graph",), ("graph", "\x1b[31m")),
     "handover": (("handover", ".", "--target", "ara240", "--out", "handed"),),
     "hb_compile": (("hb_compile", "--march", "nash-e", "--model", "\x1b[31m.onnx"),),
     "hb_mapper": (("hb_mapper", "checker", *HB_MAPPER, "--model", "model.onnx"),),
     "info": (("info", BUNDLE),),
     "list": (("list",),),
+    "lock": (("lock",), ("lock", "\x1b[31m")),
     "modify": (("modify", BUNDLE), ("modify", BUNDLE, "-r", f"x{HOSTILE}")),
     "new": (("new", "other", "--model", "model.onnx"),),
     "pack": (("pack", BUNDLE, BUNDLE, "-o", "packed\x1b[31m.hybrid"),),
@@ -94,8 +100,12 @@ COMMANDS = {
     "secure": (("secure", BUNDLE, "-o", "sealed\x1b[31m.hybrid"),),
     "show": (("show", BUNDLE), ("show", QUANTIZED), ("show", "model.onnx"), ("show", "\x1b[31m")),
     "synap": (("synap", "convert", *SYNAP, "--model", "model.onnx"),),
+    "targets": (("targets",),),
+    "validate": (("validate",), ("validate", "\x1b[31m")),
     "verify": (("verify", "-q", QUANTIZED, "-b", BUNDLE),),
+    "watch": (("watch", "\x1b[31m"),),
     "why": (("why",), ("why", "\x1b[31m")),
+    "worker": (("worker", "\x1b[31m"),),
 }
 
 

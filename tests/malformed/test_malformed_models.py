@@ -263,7 +263,7 @@ TFLITE = {
     ),
     "a reshape of another size": (
         lite(written([T(IMAGE), T((1, 99))], [Op("RESHAPE", [0], [1])], [0], [1])),
-        "RESHAPE makes [1, 99] of [1, 4, 4, 1]",
+        "RESHAPE cannot make [1, 99] of [1, 4, 4, 1]",
     ),
     "a tile of terabytes": (
         lite(

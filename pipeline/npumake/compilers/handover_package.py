@@ -38,6 +38,7 @@ from npumake.dialects.tools import complete_document
 from npumake.errors import ProjectError, Route
 from npumake.frontends import read_model
 from npumake.graph import downgraded, files_beside
+from npumake.graph.qdq import QUANTIZE
 from npumake.project.files import SourceFile, SourceFiles
 
 YAML_WIDTH = 100  # line width of the YAML
@@ -127,7 +128,7 @@ def _in_onnx(model: SourceFile, weights: Sequence[SourceFile], request: Handover
     """The model as ONNX, of the newest opset that the tool documents. Raises GraphError for a model
     that its opset cannot express, ProjectError for one that is quantized already."""
     graph = read_model(model.read(), model.name, weights)
-    if graph.nodes("QuantizeLinear"):
+    if graph.nodes(QUANTIZE):
         message = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
         raise ProjectError(message, Route("model.path"), "hand over the float model")
     accepts = request.target.accepts

@@ -18,6 +18,7 @@ from onnx import numpy_helper
 from npumake.errors import GraphError
 from npumake.graph.outside import Beside, span_of
 from npumake.graph.proto import graphs, nodes
+from npumake.graph.qdq import DEQUANTIZE, QDQ_OPERATORS
 from npumake.kernels.random_like import random_like
 
 FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE})
@@ -27,14 +28,14 @@ CODES = frozenset(
 )  # fmt: skip
 # Operators whose constants are no weights, and those that only move them there.
 STRUCTURAL = (
-    *("Clip", "DequantizeLinear", "DynamicQuantizeLinear", "NonMaxSuppression", "Pad", "Pow"),
-    *("QuantizeLinear", "Range", "Resize", "Upsample"),
+    *("Clip", "DynamicQuantizeLinear", "NonMaxSuppression", "Pad", "Pow"),
+    *(*QDQ_OPERATORS, "Range", "Resize", "Upsample"),
 )
 MOVES = ("Cast", "Concat", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 # Inputs that are codes, by operator.
 CODE_INPUTS: Mapping[str, tuple[int, ...]] = {
     "ConvInteger": (1,),
-    "DequantizeLinear": (0,),
+    DEQUANTIZE: (0,),
     "MatMulInteger": (0, 1),
     "QLinearConv": (3, 8),
     "QLinearMatMul": (0, 3),

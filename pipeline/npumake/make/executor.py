@@ -62,7 +62,7 @@ def written(job: Json, carrier: Carrier) -> Blob:
     """The job as a blob of the shared store. Raises CacheError."""
     with temporary_folder() as folder:
         path = folder / "job.json"
-        path.write_text(json.dumps(job))
+        path.write_text(json.dumps(job), encoding="utf-8")
         return carrier.send(path)
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
 from doit.dependency import JSONCodec, JsonDB
 from doit.doit_cmd import DoitMain
-from doit.exceptions import BaseFail, TaskError, TaskFailed
 from doit.runner import JobHold, JobTask, MRunner
 
 from npumake.errors import PipelineError, StageError
 from npumake.late import when_used
+from npumake.make.failed_stage import FailedStage
 from npumake.make.seals import SealedBuild, SealedNode
 
 if TYPE_CHECKING:
@@ -26,8 +24,8 @@ if TYPE_CHECKING:
     from npumake.make.node import Node
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
-with when_used("npumake.make.delegation"):  # likewise, and only with an executor
-    from npumake.make import delegation
+with when_used("npumake.make.delegating"):  # likewise, and only with an executor
+    from npumake.make import delegating
 
 Make = Callable[["Build", "Node"], Any]  # returns an Outcome of npumake.make.maker
 
@@ -43,14 +41,6 @@ class LocalMeta(dict[str, Any]):
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
         return dict, ()
-
-
-class FailedStage(TaskFailed):  # type: ignore[misc]  # doit is not typed
-    """A user's mistake: data for the reporter, not a traceback."""
-
-    def __init__(self, error: PipelineError) -> None:
-        super().__init__(str(error), report=True)
-        self.error = error
 
 
 def tasks(build: Build | SealedBuild, make: Make) -> Iterator[dict[str, Any]]:
@@ -221,65 +211,6 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.kill()
 
 
-class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
-    """doit's runner over an executor: nodes run there, all other tasks in this process.
-
-    doit hands a node out when its inputs are done, as it does for processes.
-    """
-
-    executor: Executor
-
-    def run_tasks(self, task_dispatcher: Any) -> None:
-        self._run_tasks_init(task_dispatcher)
-        self._running: dict[Any, Any] = {}  # by future: doit's node and the delegated one
-        self._ended: SimpleQueue[Any] = SimpleQueue()
-        self._hand_out(None)
-        while self._running:
-            future = self._ended.get()
-            node, work = self._running.pop(future)
-            self._conclude(node, partial(delegation.completed, work, self.executor))
-            self._hand_out(node)
-
-    def _hand_out(self, completed: Any) -> None:
-        while len(self._running) < self.executor.width:
-            job = self.get_next_job(completed)
-            if job is None or job.type is JobHold.type:
-                return
-            completed = self._begin(self.task_dispatcher.nodes[job.name])
-
-    def _begin(self, node: Any) -> Any:
-        """doit's node if it is done already; None while it runs."""
-        task = node.task
-        if not task.meta:  # a group, or a project that cannot be planned
-            self.process_task_result(node, self.execute_task(task))
-            return node
-        self.reporter.execute_task(task)
-        build, planned = task.meta["build"], task.meta["node"]
-        work = self._attempt(partial(delegation.delegate, build, planned, self.executor))
-        if isinstance(work, delegation.Delegated):
-            self._running[work.future] = node, work
-            work.future.add_done_callback(self._ended.put)
-            return None
-        self._conclude(node, lambda: work)
-        return node
-
-    def _conclude(self, node: Any, outcome: Callable[[], Any]) -> None:
-        """Reports the outcome, or the error that it is or raises."""
-        result = self._attempt(outcome)
-        failure = result if isinstance(result, BaseFail) else None
-        node.task.values = {} if failure else result._asdict()
-        self.process_task_result(node, failure)
-
-    @staticmethod
-    def _attempt(step: Callable[[], Any]) -> Any:
-        try:
-            return step()
-        except PipelineError as error:
-            return FailedStage(error)
-        except Exception as error:  # noqa: BLE001  # a bug; doit reports its traceback
-            return TaskError("a node that ran elsewhere", error)
-
-
 def _died(name: str, ended: workers.WorkerEnded) -> StageError:
     message = f"the process that made `{name}` ended with {ended}"
     hint = "finished artifacts are kept; run it again"
@@ -307,6 +238,6 @@ def run_doit(
     Nodes run in `executor`, if any."""
     use_workers()
     if executor is not None:
-        cmd_run.MRunner = type("Delegating", (Delegating,), {"executor": executor})
+        cmd_run.MRunner = delegating.runner(executor)
         arguments = ["-n", "1", *arguments]  # doit then uses this runner
     return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

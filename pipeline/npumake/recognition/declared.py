@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, attribute, only_consumer
+from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import (
     RAW,
@@ -25,7 +26,7 @@ from npumake.recognition.feeds import (
 )
 from npumake.recognition.recognised import DeclaredFeed
 
-PASSING = ("Cast", "Identity", "Transpose", "QuantizeLinear", "DequantizeLinear", "Reshape", "Pad")
+PASSING = ("Cast", "Identity", "Transpose", *QDQ_OPERATORS, "Reshape", "Pad")
 WINML_RANGES = {
     "NominalRange_0_255": RAW,
     "Normalized_0_1": UNIT,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from npumake.frontends import suffix_of
 from npumake.graph import Graph, Value, array, is_float, shape
+from npumake.graph.qdq import is_quantize
 from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, tflite_notes
 
 CHANNELS = (1, 3)  # of a picture
@@ -116,7 +117,7 @@ def _grid(value: Value) -> InputGrid | None:
     """The grid of the QuantizeLinear that reads the input; None without one."""
     for use in value.uses():
         scale, zero_point = (array(v) for v in (*use.node.inputs, None, None)[1:3])
-        if use.node.op_type == "QuantizeLinear" and scale is not None and scale.size == 1:
+        if is_quantize(use.node) and scale is not None and scale.size == 1:
             dtype = "uint8" if zero_point is None else str(zero_point.dtype)
             if dtype in CODES:
                 point = 0 if zero_point is None else int(zero_point.item())
