@@ -165,6 +165,7 @@ def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path)
     one, other = contents(out / "out/model.ara240.hybrid"), contents(workspace.root / COMPILED)
     # They tell where their samples came from: one from the snapshot of the other.
     assert one.pop("provenance.json") != other.pop("provenance.json")
+    assert one.pop("manifest.json") != other.pop("manifest.json")  # digests of both
     assert one == other
 
 
