@@ -1,6 +1,6 @@
 """npumake worker: make nodes for the builds of a cluster; a `dask worker` with npumake's checks
 
-examples:
+example:
   npumake worker tcp://10.0.0.1:8786
   npumake worker scheduler.json --nworkers 4 --memory-limit 8GiB
   eval "$(npumake worker)"        # for a launcher that calls `dask worker` itself
