@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import numpy as np
+import pytest
 
 from npumake import digest
 from npumake.make.declarations import stages
@@ -35,6 +36,12 @@ def shared_data() -> Path:
 def few(cases: Iterable[T], wanted: Callable[[T], object]) -> list[T]:
     """Of heavy cases that are alike those CI takes the time for; by NPUMAKE_EVERY=1 all."""
     return [case for case in cases if os.environ.get("NPUMAKE_EVERY") or wanted(case)]
+
+
+# A heavy test that is like another one, for which CI takes no time.
+every_only = pytest.mark.skipif(
+    not os.environ.get("NPUMAKE_EVERY"), reason="NPUMAKE_EVERY=1 runs it"
+)
 
 
 @dataclass(frozen=True)

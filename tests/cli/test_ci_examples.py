@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from workspaces import REPO, Workspace, copied
+from workspaces import REPO, Workspace, copied, few
 
 EXAMPLES = REPO / "examples/ci"
 CACHE = re.compile(r"Cache: (\d+) hits?, (\d+) miss")
@@ -229,7 +229,7 @@ def test_the_second_run_hits_and_a_request_is_compared(origin, tmp_path, name) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", few(SERVICES, lambda name: name == next(iter(SERVICES))))
 def test_a_request_without_its_lock_fails_and_keeps_what_was_made(origin, tmp_path, name) -> None:
     theirs = copied(origin, tmp_path / "theirs")
     git(theirs.root, "checkout", "-q", "main", "--", "projects/digits/npumake.lock")

@@ -21,7 +21,7 @@ from npumake.errors import StageError
 from npumake.make.dask_client import refuse_absent
 from processes import environment, eventually
 from remote_servers import faulty
-from workspaces import REPO, Workspace, add_evaluation, lay_out, made
+from workspaces import REPO, Workspace, add_evaluation, every_only, lay_out, made
 
 pytest.importorskip("distributed")
 pytestmark = [
@@ -231,6 +231,7 @@ def test_a_killed_worker_costs_no_result_and_repeats_at_most_its_own_node(
         assert len(files) <= here.runs("one", "two") <= len(files) + 1
 
 
+@every_only
 def test_a_worker_without_a_disk_costs_no_node(single: dict[str, bytes], tmp_path: Path) -> None:
     with cluster(tmp_path / "c", "broken", "one") as here:
         logs = [here.root / name / "log" for name in ("broken", "one")]
@@ -244,6 +245,7 @@ def test_a_worker_without_a_disk_costs_no_node(single: dict[str, bytes], tmp_pat
         assert artifacts(client).items() <= single.items()
 
 
+@every_only
 def test_a_build_goes_on_where_its_killed_client_was(
     single: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -283,6 +285,7 @@ def test_a_worker_of_another_npumake_is_refused_with_the_difference(tmp_path: Pa
         assert here.runs("old") == 0
 
 
+@every_only
 def test_workers_that_share_no_store_with_the_client_are_an_error(
     pair: Cluster, tmp_path: Path
 ) -> None:
