@@ -85,11 +85,31 @@ def test_a_build_makes_what_the_command_makes(root: Workspace) -> None:
 def test_a_build_of_one_target_makes_no_other(root: Workspace) -> None:
     for file in (root.project / "out").rglob("*ara240*"):
         file.unlink()
-    told: list[str] = []
-    result = npumake.build(root.project, ["rdk-x5"], progress=lambda node: told.append(node.name))
-    assert told == [node.name for node in result.nodes]
+    names: list[str] = []
+    result = npumake.build(root.project, ["rdk-x5"], progress=lambda node: names.append(node.name))
+    assert names == [node.name for node in result.nodes]
     assert list(result.targets) == ["rdk-x5"]
     assert not list((root.project / "out").glob("*ara240*"))
+
+
+def test_a_link_at_out_is_refused_as_it_is_for_a_command(root: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (root.project / "out").rename(tmp_path / "before")
+    (root.project / "out").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ProjectError, match="a link, through which artifacts"):
+        npumake.build(root.project)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_what_a_build_notes_is_in_the_result(root: Workspace) -> None:
+    project = root.project / "project.yaml"
+    project.write_text(
+        project.read_text().replace("samples/*.npy", "samples/000*.npy\n    warn: [few]")
+    )
+    for number in range(5, 10):
+        (root.project / "samples" / f"{number:04}.npy").unlink()
+    (note,) = npumake.build(root.project).notes
+    assert note.startswith("5 samples, at least 8 are needed")
 
 
 def test_variants_stand_beside_their_target(root: Workspace) -> None:

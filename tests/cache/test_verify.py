@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> LocalStore:
     return store
 
 
-def found(store: LocalStore) -> dict[str, str]:
+def damage_by_kind(store: LocalStore) -> dict[str, str]:
     """The damages by kind."""
     return {damage.file.kind: damage.what for damage in damages(store, inventory(store))}
 
@@ -101,12 +101,12 @@ def test_every_damage_is_named_and_no_other(store: LocalStore, name: str) -> Non
     damage, expected = DAMAGES[name]
     damage(store)
     before = sorted(store.root.rglob("*"))
-    assert found(store) == expected
+    assert damage_by_kind(store) == expected
     assert sorted(store.root.rglob("*")) == before
 
 
 def test_an_empty_store_is_whole(tmp_path: Path) -> None:
-    assert found(LocalStore(tmp_path)) == {}
+    assert damage_by_kind(LocalStore(tmp_path)) == {}
 
 
 def test_other_files_are_no_contents(store: LocalStore) -> None:

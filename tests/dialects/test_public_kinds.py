@@ -32,7 +32,7 @@ MISSING = re.compile("the rule for `(.+)` has no effect")
 SYNAP = {"images": {"shape": [1, 3, 64, 64]}}
 
 
-def told(file: Path) -> list[str]:
+def expected_notes(file: Path) -> list[str]:
     first = file.read_text(encoding="utf-8").partition("\n")[0]
     return first.removeprefix("# told: ").split("; ") if first.startswith("# told: ") else []
 
@@ -53,7 +53,7 @@ def laid_out(file: Path, folder: Path) -> Path:
         native = dialect.translate(dialect.read(project / "vendor.yaml").document, "", {}).data
         model = (project / native["model"]["path"]).resolve()
         model.parent.mkdir(parents=True, exist_ok=True)
-        model.write_bytes(_model(native, told(file)))
+        model.write_bytes(_model(native, expected_notes(file)))
     (project / "project.yaml").write_text(words)
     return project
 
@@ -84,5 +84,5 @@ def test_a_file_of_a_public_kind_is_planned_and_tells_what_it_leaves_out(file, t
     project = read_project(laid_out(file, tmp_path), DIALECTS)
     assert planned(project, every_stage(), read_target).nodes
     notes = list(notes_of(project))
-    for beginning in told(file):
+    for beginning in expected_notes(file):
         assert any(note.startswith(beginning) for note in notes), (beginning, notes)

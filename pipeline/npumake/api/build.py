@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from npumake.api.results import BuildResult, NodeResult, TargetResult
-from npumake.cli.projects import plan_of
-from npumake.errors import ProjectError, did_you_mean
+from npumake.cli.projects import read_builds
+from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.maker import make
 from npumake.make.memory import BuildMemory, cache_directory, workspace
 from npumake.make.node import Node, needed_by
+from npumake.progress import hearing
 
-Tell = Callable[[NodeResult], None]
+Progress = Callable[[NodeResult], None]
 
 
 def build(
@@ -23,7 +24,7 @@ def build(
     targets: Sequence[str] | None = None,
     *,
     paranoid: bool = False,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> BuildResult:
     """Builds a project's folder; what is current is not made again.
 
@@ -47,17 +48,29 @@ def build(
         raise ProjectError("no project here", str(project), "name the folder of a project.yaml")
     memory = BuildMemory(cache_directory(directory), paranoid or None, workspace(directory))
     memory.sweep()
-    opened = Build(directory, plan_of(directory, memory), memory)
-    opened.sweep()
+    opened = _opened(directory, memory)
     nodes = _selected(opened, targets)
     memory.builds = (opened,)
     memory.selected = frozenset(node.name for node in nodes)
+    notes: list[str] = []
     try:
-        steps = tuple(_step(opened, node, progress) for node in nodes)
+        with hearing(notes.append):
+            steps = tuple(_step(opened, node, progress) for node in nodes)
     finally:
         memory.save()
-        memory.finish_uploads()
-    return BuildResult(directory.name, steps, _targets(opened, nodes))
+        notes += memory.finish_uploads()
+    if memory.unstored:
+        notes.append(f"nothing is stored: {memory.unstored}")
+    notes = [note for note in dict.fromkeys([*notes, memory.note]) if note]
+    return BuildResult(directory.name, steps, _targets(opened, nodes), tuple(notes))
+
+
+def _opened(directory: Path, memory: BuildMemory) -> Build:
+    """Raises PipelineError for a project that cannot be planned."""
+    ((_, opened),) = read_builds([directory], memory)
+    if isinstance(opened, PipelineError):
+        raise opened
+    return opened
 
 
 def _selected(opened: Build, targets: Sequence[str] | None) -> list[Node]:
@@ -82,7 +95,7 @@ def _waits_for(node: Node) -> tuple[str, ...]:
     return (*node.inputs.values(), *([node.twin] if node.twin else []), *node.traced)
 
 
-def _step(opened: Build, node: Node, progress: Tell | None) -> NodeResult:
+def _step(opened: Build, node: Node, progress: Progress | None) -> NodeResult:
     start = time.perf_counter()
     if opened.is_current(node):
         result = NodeResult(node.name, "current", time.perf_counter() - start)

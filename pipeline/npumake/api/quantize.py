@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from npumake.api.build import Tell, build
+from npumake.api.build import Progress, build
 from npumake.api.feeds import SampleSet, feeds_of
 from npumake.api.results import TargetResult
 from npumake.api.table import Table
@@ -52,6 +52,7 @@ class QuantizedModel:
     outputs: Table
     nodes: Table
     comparison: Comparison = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> Path:
         """Writes the compiled file, or the ONNX of the quantized stage for a path `*.onnx` of a
@@ -88,7 +89,7 @@ def quantize(
     target: str = "rdk-x5",
     method: str | None = None,
     sections: Mapping[str, Any] | None = None,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> QuantizedModel:
     """Calibrates `model` on samples, quantizes and compiles it for `target`.
 
@@ -120,7 +121,7 @@ def quantize(
             result = build(folder / "model", [target], progress=progress)
         except PipelineError as error:
             raise _without_place(error, folder) from error.__cause__
-        return _quantized(result[target], target)
+        return _quantized(result[target], result.notes)
 
 
 def _model_files(model: Model, folder: Path) -> ModelFiles:
@@ -212,13 +213,14 @@ def _without_place(error: PipelineError, folder: Path) -> PipelineError:
     return error
 
 
-def _quantized(result: TargetResult, target: str) -> QuantizedModel:
+def _quantized(result: TargetResult, notes: tuple[str, ...]) -> QuantizedModel:
     return QuantizedModel(
-        target,
+        result.name,
         result.compiled.read_bytes(),
         result.compiled.suffix,
         {stage: result.artifacts[stage].read_bytes() for stage in STAGES},
         result.outputs,
         result.nodes,
         result.comparison,
+        (*notes, *result.comparison.notes),
     )

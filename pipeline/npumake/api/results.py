@@ -105,11 +105,13 @@ class NodeResult:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """The targets by name, `rdk-x5`; those of a variant by `rdk-x5@variant`."""
+    """The targets by name, `rdk-x5`; those of a variant by `rdk-x5@variant`. `notes` are findings
+    about samples, and what the cache could not do."""
 
     project: str
     nodes: tuple[NodeResult, ...]
     targets: Mapping[str, TargetResult]
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, target: str) -> TargetResult:
         """Raises KeyError."""
