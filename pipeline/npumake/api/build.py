@@ -40,8 +40,7 @@ def build(
     >>> {node.how for node in npumake.build("projects/digits", targets=["rdk-x5"]).nodes}
     {'current'}
 
-    Raises PipelineError: ProjectError for what is wrong in its YAML, and those of the stages. The
-    artifacts that were made before stay.
+    Raises PipelineError; the artifacts that were made before it stay.
     """
     directory = Path(os.path.abspath(project))
     if not (directory / "project.yaml").is_file():
@@ -59,10 +58,12 @@ def build(
     finally:
         memory.save()
         notes += memory.finish_uploads()
-    if memory.unstored:
-        notes.append(f"nothing is stored: {memory.unstored}")
-    notes = [note for note in dict.fromkeys([*notes, memory.note]) if note]
-    return BuildResult(directory.name, steps, _targets(opened, nodes), tuple(notes))
+    return BuildResult(directory.name, steps, _targets(opened, nodes), _notes(notes, memory))
+
+
+def _notes(heard: Sequence[str], memory: BuildMemory) -> tuple[str, ...]:
+    unstored = f"nothing is stored: {memory.unstored}" if memory.unstored else ""
+    return tuple(filter(None, dict.fromkeys([*heard, memory.note, unstored])))
 
 
 def _opened(directory: Path, memory: BuildMemory) -> Build:
