@@ -61,9 +61,9 @@ def build(
     return BuildResult(directory.name, steps, _targets(opened, nodes), _notes(notes, memory))
 
 
-def _notes(heard: Sequence[str], memory: BuildMemory) -> tuple[str, ...]:
+def _notes(messages: Sequence[str], memory: BuildMemory) -> tuple[str, ...]:
     unstored = f"nothing is stored: {memory.unstored}" if memory.unstored else ""
-    return tuple(filter(None, dict.fromkeys([*heard, memory.note, unstored])))
+    return tuple(filter(None, dict.fromkeys([*messages, memory.note, unstored])))
 
 
 def _opened(directory: Path, memory: BuildMemory) -> Build:
