@@ -36,6 +36,7 @@ VERBS = {
     "perf": "perf",
     "precision": "precision",
     "preprocess": "preprocess",
+    "report": "report",
     "run": "run",
     "secure": "secure",
     "show": "show_artifact",
