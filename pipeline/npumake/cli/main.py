@@ -5,6 +5,7 @@ npumake.cli.verb is imported once the signal handler runs.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ VERBS = {
     "check": "check",
     "ci": "ci",
     "compare": "compare",
+    "completion": "completion",
     "debug": "debug",
     "diff": "diff",
     "doctor": "doctor",
@@ -67,6 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit code. Without `argv`: sys.argv, with signals handled."""
     if argv is None:
         end_at_signals()
+        if "_ARGCOMPLETE" in os.environ:  # a shell completes a command line
+            from npumake.cli.complete import answer
+
+            answer(VERBS, ALIASES)
     from npumake.cli.verb import run_verb
 
     return run_verb(sys.argv[1:] if argv is None else argv, VERBS, ALIASES)
