@@ -392,15 +392,15 @@ function evaluation() {
   find("#evaluation .table").hidden = !scores.length;
   const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
     const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
-    if (gate.blamed.length) {
-      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
+    if (gate.nodes.length) {
+      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.nodes.map((each) => element("li", {},
         link(each.node, () => { choose(each.node); find("#tensor").scrollIntoView(); }),
         each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
     }
-    if (gate.mending) {
-      const { before, after, suffices } = gate.mending;
+    if (gate.suggestion) {
+      const { before, after, suffices } = gate.suggestion;
       made.append(element("p", {}, `Replace the quantization section with (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
-        element("pre", {}, gate.mending.yaml));
+        element("pre", {}, gate.suggestion.yaml));
     }
     return made;
   });

@@ -180,8 +180,8 @@ def worst_node(
 def costly(causes: Sequence[RankedCause]) -> list[RankedCause]:
     """The causes that cost enough to explain a broken output, in their order. In a model calibrated
     here no scale is a typing error: an odd range that costs nothing is no cause."""
-    least = COSTLY_SHARE * max((cause.lost for cause in causes), default=0.0)
-    return [cause for cause in causes if cause.lost >= least]
+    threshold = COSTLY_SHARE * max((cause.lost for cause in causes), default=0.0)
+    return [cause for cause in causes if cause.lost >= threshold]
 
 
 def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:
