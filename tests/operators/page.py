@@ -50,14 +50,14 @@ integer engine.
 | partly float | some of its nodes are |
 | refused | the build ends with one error that names the node; the number is the reason below |
 
-`hybrid` is a chip that runs every operator with an integer kernel. Its roundings are half to even, half up
-and half away from zero. A chip that rounds like TensorFlow Lite has the placement of `tflite`. The operators
-and limits of a real chip are in its file under `pipeline/npumake/targets/`.
+`hybrid` is a chip that runs every operator with an integer kernel. Its roundings are half to even,
+half up and half away from zero. A chip that rounds like TensorFlow Lite has the placement of
+`tflite`. The operators and limits of a real chip are in its file under `pipeline/npumake/targets/`.
 
-`ethos-u` is ethos-u55-128: its file ran before Vela, and Vela placed it. `onnx` is int8 if onnxruntime
-has an integer kernel in the file. OpenVINO decides itself what it computes in integers; its column
-shows what it gets. A mode without a row of its own is in the row of its operator without a mode, or
-in that of `other modes`.
+`ethos-u` is ethos-u55-128: its file ran before Vela, and Vela placed it. `onnx` is int8 if
+onnxruntime has an integer kernel in the file. OpenVINO decides itself what it computes in integers;
+its column shows what it gets. A mode without a row of its own is in the row of its operator without
+a mode, or in that of `other modes`.
 """
 
 
