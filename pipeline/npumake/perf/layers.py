@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from npumake.bundle.program import Instruction, Program
+from npumake.engine.subgraphs import cpu_nodes
 from npumake.perf.kinds import NO_WORK, Around, Work, work_of
 from npumake.perf.maps import Maps, constant_bytes
+from npumake.quant.precision.int16_share import multiply_accumulates
 
 # Instructions between subgraphs: nodes on the CPU, and quantize and dequantize at the border.
 ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
@@ -112,6 +114,21 @@ def macs(step: Instruction, program: Program) -> int:
     """Multiply-accumulates of an instruction; 0 for other operators."""
     count = MACS.get(step.op)
     return count(step, program) if count else 0
+
+
+def reads_int16(step: Instruction, program: Program) -> bool:
+    """Whether it multiplies 16-bit activations."""
+    return any(program.tensors[name].dtype == "int16" for name in step.inputs)
+
+
+def int16_share(program: Program) -> float:
+    """The share of the multiply-accumulates that reads int16, those on the CPU included; 0 without
+    any."""
+    counts = [(step, macs(step, program)) for step in program.instructions]
+    on_cpu = sum(multiply_accumulates(node) for node in cpu_nodes(program))
+    total = on_cpu + sum(count for _, count in counts)
+    wide = sum(count for step, count in counts if count and reads_int16(step, program))
+    return wide / total if total else 0.0
 
 
 def operations(step: Instruction, program: Program) -> int:
