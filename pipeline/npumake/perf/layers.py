@@ -7,8 +7,8 @@ none. DDR traffic is modelled in npumake.perf.maps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from npumake.bundle.program import Instruction, Program
 from npumake.engine.subgraphs import cpu_nodes
@@ -49,6 +49,7 @@ class LayerCost:
     stored: int
     origin: tuple[str, ...]
     work: Work = NO_WORK
+    reads_int16: bool = False
 
     @property
     def moved(self) -> int:
@@ -80,10 +81,23 @@ def layers_of(
             maps.stored(index),
             step.origin,
             work_of(step, around, macs(step, program)),
+            reads_int16(step, program),
         )
         for index, step in enumerate(program.instructions)
         if index in numbers
     )
+
+
+def in_int8(layers: Iterable[LayerCost], int16_rate: float | None) -> list[LayerCost]:
+    """The layers with the int8 multiply-accumulates that take as long; the same without a rate."""
+    return [_slowed(e, int16_rate) if int16_rate and e.reads_int16 else e for e in layers]
+
+
+def _slowed(layer: LayerCost, int16_rate: float) -> LayerCost:
+    work = layer.work
+    if work.kind == "conv":
+        work = work._replace(amount=round(work.amount / int16_rate))
+    return replace(layer, macs=round(layer.macs / int16_rate), work=work)
 
 
 def subgraphs_of(program: Program) -> dict[int, int]:
