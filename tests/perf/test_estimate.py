@@ -266,9 +266,7 @@ def test_int16_products_count_at_the_int16_rate_and_int8_ones_as_before(cost):
     for program, slower in ((PROGRAM, False), (_widened(PROGRAM), True)):
         (layers,) = parts_of(layers_of(program, 0))
         busy = [replace(layer, loaded=0, stored=0) for layer in layers]
-        now, then = (
-            sum(times_of(busy, replace(cost, int16_rate=rate), 1)) for rate in (0.5, None)
-        )
+        now, then = (sum(times_of(busy, replace(cost, int16_rate=rate), 1)) for rate in (0.5, None))
         assert (now > then) is slower
         bounds = [bound_of(busy, replace(cost, int16_rate=rate), 1) for rate in (0.5, None)]
         assert bounds[0] == pytest.approx(bounds[1] * (2 if slower else 1))

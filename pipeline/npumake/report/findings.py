@@ -107,7 +107,17 @@ def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
 
 
 KEYS = {
-    *("target", "compared", "int16", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *(
+        "target",
+        "compared",
+        "int16",
+        "graph",
+        "outputs",
+        "notes",
+        "recipe",
+        "losses",
+        "distributions",
+    ),
     *("channels", "weights", "samples", "scores", "gates", "estimate"),
 }
 

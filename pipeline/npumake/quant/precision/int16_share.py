@@ -18,8 +18,16 @@ from npumake.engine.fusion import result
 from npumake.engine.quantized_node import is_constant
 from npumake.graph import Graph, Node, Value, shape
 from npumake.graph.qdq import codes_dtype, dequantizer_of, first_quantizer
+from npumake.project.sections import Quantization
 from npumake.quant.precision.precision_plan import PrecisionPlan
-from npumake.quant.precision.type_propagation import ACCUMULATING_OPERATORS, WIDE
+from npumake.quant.precision.type_propagation import (
+    ACCUMULATING_OPERATORS,
+    OUT,
+    WIDE,
+    propagate_int16,
+)
+from npumake.quant.precision.type_requests import requested_types
+from npumake.targets.target import Target
 
 SHARE_DIGITS = 6
 SIXTEEN_BITS = (np.dtype(np.int16), np.dtype(np.uint16))
@@ -47,6 +55,17 @@ def planned_share(graph: Graph, plan: PrecisionPlan) -> float:
     """The share that the float `graph` will have with the types of the plan."""
     wide = {node for (node, _), kind in plan.reads.items() if kind == WIDE}
     return _share(graph, wide.__contains__)
+
+
+def typed_share(
+    graph: Graph, plan: PrecisionPlan, quantization: Quantization, target: Target
+) -> float:
+    """The share with the types of `quantization`, on the nodes of the plan: types of tensors change
+    no node's place."""
+    requests = requested_types(graph, quantization).by_use
+    wide = propagate_int16(graph, plan.nodes, requests, target).wide
+    reading = {use[0] for use in wide if isinstance(use, tuple) and use[1] != OUT}
+    return _share(graph, reading.__contains__)
 
 
 def _share(graph: Graph, reads_int16: Callable[[Node], bool]) -> float:
