@@ -46,6 +46,8 @@ def comparison_table(
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
+    if comparison.int16:
+        title += f", {comparison.int16:.1%} of multiply-accumulates read int16"
     return draw_table(columns, lines, width, title, results)
 
 
@@ -133,9 +135,10 @@ def summary_table(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
     width: int | None = None,
 ) -> Table:
-    """One line per project and target: the worst output, and the number of CPU nodes."""
+    """One line per project and target: the worst output, the number of CPU nodes, and the share of
+    multiply-accumulates that read int16."""
     names = [Column(head, "name") for head in ("Project", "Target", "Worst output")]
-    heads = ("Cosine Similarity", COMPILED, "CPU nodes")
+    heads = ("Cosine Similarity", COMPILED, "CPU nodes", "int16")
     lines = []
     for project, comparison, check in comparisons:
         worst = min(comparison.outputs, key=_closest_to_none)
@@ -143,7 +146,9 @@ def summary_table(
         cosine = _cosine(worst.cosine, comparison)
         ran = min((output.cosine for output in check.outputs), default=None) if check else None
         compiled = "--" if ran is None else f"{ran:.6f}"
-        lines.append(Line((project, comparison.target, worst.name, cosine, compiled, str(on_cpu))))
+        names_of = (project, comparison.target, worst.name)
+        figures = (cosine, compiled, str(on_cpu), f"{comparison.int16:.1%}")
+        lines.append(Line((*names_of, *figures)))
     return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 

@@ -88,6 +88,7 @@ class Comparison:
     # Only if an output's cosine is low.
     worst_node: WorstNode | None = None
     nodes: tuple[NodeRow, ...] = ()
+    int16: float = 0.0  # share of the multiply-accumulates that read int16
 
     suffix: ClassVar[str] = ".json"
 
@@ -114,6 +115,7 @@ class Comparison:
                 tuple(document["notes"]),
                 _worst_node(document["worst_node"]),
                 nodes,
+                float(document["int16"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error

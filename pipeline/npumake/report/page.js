@@ -376,6 +376,7 @@ function summary() {
   }
   columns.push(["Worst cosine", worst], ["Worst compiled cosine", worstRun],
     ["CPU nodes", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
+    ["int16", (each) => told(each.int16, `${(100 * each.int16).toFixed(1)}%`)],
     ["Compiled", (each) => { const made = compiled(each); return made ? told(made.bytes, bytes(made.bytes)) : null; }]);
   if (data.builds.some((each) => each.estimate)) columns.push(["Latency", latency]);
   columns.push(["Method", (each) => each.recipe.method]);
