@@ -66,7 +66,7 @@ def input_types(name: str) -> Mapping[str, type[Any]]:
     """The type of each stage that is an input, of one member where the stage joins many."""
     parameters = inputs_of(name)
     return {
-        source: _artifact_type(parameter.hint)
+        source: artifact_type(parameter.hint)
         for source, parameter in parameters.items()
         if source in STAGES
     }
@@ -158,7 +158,7 @@ def _is_computable(name: str, values: Mapping[str, Any]) -> bool:
     )
 
 
-def _artifact_type(hint: Any) -> type[Any]:
+def artifact_type(hint: Any) -> type[Any]:
     """T of `T | None` and of `Mapping[str, T]`."""
     members = [member for member in get_args(hint) if member not in (NoneType, str)]
     return members[0] if members else hint
