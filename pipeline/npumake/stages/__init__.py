@@ -51,5 +51,6 @@ COMPUTED = {
 # What a stage distributes (npumake.distribution): functions of an `item` and inputs of the stage.
 PARTS = (
     "npumake.quant.search.figures.figure",
+    "npumake.quant.search.sensitive_tensors.probe",
     "npumake.quant.search.trials.switch_trial",
 )
