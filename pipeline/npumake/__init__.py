@@ -32,7 +32,7 @@ FLOORS = (
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels", "plugins"),  # numbers only; what installed packages add
-    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
+    ("errors", "digest", "distribution", "extras", "late", "lifetime", "progress"),  # stdlib
 )
 
 # The public face: name → the module that has it, loaded when the name is first used.

@@ -51,7 +51,9 @@ SPACE = [
 SAMPLED = SPACE[3::31]
 
 
-@pytest.mark.parametrize(("name", "target", "most", "calibration", "on"), few(SPACE, SAMPLED.__contains__))
+@pytest.mark.parametrize(
+    ("name", "target", "most", "calibration", "on"), few(SPACE, SAMPLED.__contains__)
+)
 def test_no_recipe_spends_more_than_the_limit(models, name, target, most, calibration, on):
     asked = replace(Quantization(most_int16=most), **dict.fromkeys(on, True))
     share, made = spent(models, name, read_target(target), calibration, asked)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from npumake import digest
 from npumake.custom.operators import Operators
-from npumake.data.samples import Samples
+from npumake.data.samples import Feed, Samples
 from npumake.engine.float_session import float_session
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Value, attribute, producer, shape
@@ -77,6 +77,14 @@ class RescaledModel:
     noise: dict[Hashable, float] = field(default_factory=dict)
 
 
+class ProbedModel(NamedTuple):
+    """A float model before its Softmax, with feeds and its outputs for them."""
+
+    graph: Graph
+    feeds: Sequence[Feed]
+    reference: FloatReference
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Runs recipes for one graph; `target` has the grids of the project's scheme.
@@ -109,6 +117,11 @@ class Evaluator:
     def int16_limit(self) -> float | None:
         """The largest share of multiply-accumulates in int16."""
         return int16_limit(self.quantization, self.calibration)
+
+    @cached_property
+    def probed_models(self) -> dict[Hashable, ProbedModel]:
+        """A cache of search.sensitive_tensors."""
+        return {}
 
     @cached_property
     def _figures(self) -> dict[str, FidelityScore]:
