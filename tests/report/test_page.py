@@ -75,7 +75,7 @@ def test_the_verdict_stands_first_and_leads_to_what_costs_most(tmp_path: Path) -
         .map((each) => each.textContent);
       document.querySelector('.failing button').click();
       const current = document.querySelector('#summary tr[aria-current=true]').dataset.key;
-      document.querySelector('#evaluation .gates button').click();
+      location.hash = document.querySelector('#evaluation .gates a').hash; follow();
       const cells = [...document.querySelectorAll('#summary tbody tr:last-child td')];
       const cell = (head) => cells[[...document.querySelectorAll('#summary th')]
         .findIndex((each) => each.textContent === head)].textContent;
