@@ -38,18 +38,19 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
 
 
 class _Version(argparse.Action):
-    """Looks the version up only on demand: importlib.metadata is slow to import."""
+    """Looks the version up on demand: importlib.metadata is slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from npumake.cli.version import version_lines
 
-        print(f"npumake {version('npumake')}")
+        for line in version_lines():
+            SCREEN.line(line)
         parser.exit()
 
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="version, commit and extras")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, module in modules.items():
         summary, _, rest = (module.__doc__ or "").partition("\n")
