@@ -50,7 +50,7 @@ class _Version(argparse.Action):
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
-    parser.add_argument("--version", action=_Version, nargs=0, help="version, commit and extras")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, module in modules.items():
         summary, _, rest = (module.__doc__ or "").partition("\n")
