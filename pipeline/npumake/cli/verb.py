@@ -46,12 +46,13 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
 
 
 class _Version(argparse.Action):
-    """Looks the version up only on demand: importlib.metadata is slow to import."""
+    """Looks the version up on demand: importlib.metadata is slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from npumake.cli.version import version_lines
 
-        print(f"npumake {version('npumake')}")
+        for line in version_lines():
+            SCREEN.line(line)
         parser.exit()
 
 
