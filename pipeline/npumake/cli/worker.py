@@ -64,14 +64,14 @@ def _options(address: str, options: Sequence[str]) -> list[str]:
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
     """Settings of the processes: what they offer, and that a stage may start processes itself."""
-    from npumake.make.machine import resource, versions
+    from npumake.make.machine import offered, versions
     from npumake.make.memory import BuildMemory, cache_directory
 
     memory = BuildMemory(cache_directory(Path.cwd()))
-    offered = resource(versions(memory))
+    resources = offered(versions(memory))
     memory.save()
     settings = {
-        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps({offered: 1}),
+        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps(resources),
         "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
         "OPENBLAS_NUM_THREADS": "1",
     }

@@ -20,6 +20,7 @@ from npumake.cache.remote.outbox import FOREVER_S
 from npumake.cache.remote.transport import Deadline
 from npumake.cache.store import Record
 from npumake.errors import CacheError
+from npumake.lifetime.temporaries import temporary_folder
 from npumake.make.memory import BuildMemory
 from npumake.make.remote import setup_of
 from npumake.make.remote_files import NO_REMOTE
@@ -69,6 +70,20 @@ class Carrier:
             note = self.far.note if self.far is not None else ""
             raise CacheError(f"the shared store lacks blob {blob.digest[:12]}", hint=note)
         self._sent.add(blob.digest)
+
+    def send_bytes(self, data: bytes) -> Blob:
+        """`send` of a small document. Raises CacheError."""
+        with temporary_folder() as folder:
+            path = folder / "document"
+            path.write_bytes(data)
+            return self.send(path)
+
+    def bring_bytes(self, blob: Blob) -> bytes:
+        """Raises CacheError where no store has it."""
+        with temporary_folder() as folder:
+            path = folder / "document"
+            self.bring(blob, path)
+            return path.read_bytes()
 
     def send_all(self, files: Sequence[tuple[str, str]]) -> list[Blob]:
         """`send` of each (path, digest), side by side where a remote answers."""

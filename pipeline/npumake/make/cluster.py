@@ -24,7 +24,7 @@ from npumake.make import dask_worker
 from npumake.make.carrier import Blob, carrier_of
 from npumake.make.dask_client import connected, local_cluster
 from npumake.make.job import MachineError
-from npumake.make.machine import difference, resource, versions
+from npumake.make.machine import difference, offered, resource, versions
 from npumake.make.memory import BuildMemory
 from npumake.progress import tell
 
@@ -75,7 +75,7 @@ class DaskExecutor:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
         if address is None:
-            cluster = local_cluster(memory, processes, self._resource)
+            cluster = local_cluster(memory, processes, offered(self._versions))
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
         self._client = connected(address, self._wait_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -55,7 +55,7 @@ def connected(address: str, seconds: float) -> Any:
         raise StageError(message, address, hint) from None
 
 
-def local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
+def local_cluster(memory: BuildMemory, processes: int, resources: Mapping[str, int]) -> Any:
     library = _distributed()
     import dask  # noqa: PLC0415
 
@@ -74,7 +74,7 @@ def local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
             processes=True,
             dashboard_address=None,
             silence_logs=logging.CRITICAL,
-            resources={offered: 1},
+            resources=dict(resources),
             env=environment,
         )
 

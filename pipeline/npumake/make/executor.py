@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Protocol
 
 from npumake.digest import Json
-from npumake.lifetime.temporaries import temporary_folder
 from npumake.make.carrier import Blob, Carrier
 from npumake.make.job import performed
 from npumake.make.memory import BuildMemory
@@ -60,15 +58,9 @@ class LocalExecutor:
 
 def written(job: Json, carrier: Carrier) -> Blob:
     """The job as a blob of the shared store. Raises CacheError."""
-    with temporary_folder() as folder:
-        path = folder / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
-        return carrier.send(path)
+    return carrier.send_bytes(json.dumps(job).encode())
 
 
 def read(job: Blob, carrier: Carrier) -> Json:
     """Raises CacheError where the store lacks it."""
-    with temporary_folder() as folder:
-        path = Path(folder, "job.json")
-        carrier.bring(job, path)
-        return json.loads(path.read_bytes())
+    return json.loads(carrier.bring_bytes(job))

@@ -33,6 +33,17 @@ def resource(of: Mapping[str, str]) -> str:
     return RESOURCE_PREFIX + digest.of_document(dict(of))[:12]
 
 
+def part_resource(of: Mapping[str, str]) -> str:
+    """The resource for what a stage distributes, one each: a worker that waits with a node for
+    others takes a part meanwhile, but no second node."""
+    return f"{resource(of)}-part"
+
+
+def offered(of: Mapping[str, str]) -> dict[str, int]:
+    """All resources of a worker with these versions."""
+    return {resource(of): 1, part_resource(of): 1}
+
+
 def difference(worker: Mapping[str, str], client: Mapping[str, str]) -> str:
     """`numpy 2.1.0 (here 2.2.0)` for each version that differs; empty if none does.
 
