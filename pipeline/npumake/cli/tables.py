@@ -43,12 +43,18 @@ def comparison_table(
     columns = [NODE, ON, SUBGRAPH, TYPE, *figures, Column("DataType")]
     lines = [_node_line(row, comparison, bool(compiled), width) for row in comparison.rows]
     results = [_output_line(output, comparison, compiled) for output in comparison.outputs]
-    title = (
-        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
-    )
-    if comparison.int16:
-        title += f", {comparison.int16:.1%} of multiply-accumulates read int16"
+    title = f"{project} on {comparison.target}: {_circumstances(comparison, check)}"
     return draw_table(columns, lines, width, title, results)
+
+
+def _circumstances(comparison: Comparison, check: CompiledCheck | None) -> str:
+    """What the figures are of. The compiled file may have run on fewer samples."""
+    text = f"float against integers, {comparison.samples} samples"
+    if check is not None and check.outputs and check.samples != comparison.samples:
+        text += f" (the compiled file: {check.samples})"
+    if comparison.int16:
+        text += f", {comparison.int16:.1%} of multiply-accumulates read int16"
+    return text
 
 
 def _node_line(row: NodeRow, comparison: Comparison, has_compiled: bool, width: int | None) -> Line:
