@@ -134,7 +134,7 @@ def test_a_missing_key_is_an_error_that_names_it(tmp_path, key):
     ("said", "message"),
     [
         ({"param_hash": "0" * 16}, "`param_hash` is not that of `params`"),
-        ({"param_hash": "xyz"}, "`xyz` is no hash"),
+        ({"param_hash": "xyz"}, "`xyz` is not a hash"),
         ({"dtype": "int8"}, "`dtype` must be uint8"),
         ({"layout": "NHWC"}, "`layout` must be NCHW"),
         ({"value_range": "[0, 1]"}, "`value_range` must be [0, 255]"),

@@ -394,7 +394,7 @@ def test_schema_1_is_brought_to_2():
 
 @pytest.mark.parametrize("size", ["640", "0x640", "640X480", "640x480x3", "99999999x1"])
 def test_an_old_size_that_is_none_is_refused(size):
-    assert "is no WIDTHxHEIGHT" in error({"input": {"size": size}})
+    assert "is not WIDTHxHEIGHT" in error({"input": {"size": size}})
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_secure(file: BinaryIO) -> bool:
-    """Whether a file holds a sealed bundle; what the seal is worth is another question."""
+    """Whether a file holds a sealed bundle; the seal is not verified."""
     try:
         with zipfile.ZipFile(file) as archive:
             return SEAL in archive.namelist()

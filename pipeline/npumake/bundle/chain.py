@@ -49,7 +49,7 @@ def provenance_member(provenance: Mapping[str, Json]) -> dict[str, bytes]:
 
 
 def links_of(chain: Json) -> dict[str, str]:
-    """(model or stage, SHA-256) of each link; empty for anything that is no chain."""
+    """(model or stage, SHA-256) of each link; empty for anything but a chain."""
     if not isinstance(chain, dict):
         return {}
     trained = chain.get(TRAINED)

@@ -1,4 +1,4 @@
-"""What a store holds: each file with its size and its time, and what each record names."""
+"""The content of a store: each file with size and time, and the references of each record."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class LocalStore:
     """The verbs of `Store` over the directory `root`, safe among processes that share it.
 
     Interrupted files lie in root/scratch, for a sweep; damaged ones in root/quarantine, for
-    inspection. Users who share a store read and write what their permissions allow: the rest is
-    absent, and what could not be stored is in `unstored`.
+    inspection. Users who share a store read and write within their permissions: the rest is absent,
+    and `unstored` lists writes that failed.
     """
 
     root: Path

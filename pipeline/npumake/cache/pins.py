@@ -45,7 +45,7 @@ def pin_names(root: Path) -> list[str]:
 
 
 def pinned(root: Path, name: str) -> Mapping[str, str]:
-    """The nodes of a pin by key. Raises CacheError for a damaged one: nobody knows what it
+    """The nodes of a pin by key. Raises CacheError for a damaged one: it is unknown what it
     keeps."""
     try:
         keys = unsealed(_identity(name), _file(root, name).read_bytes())

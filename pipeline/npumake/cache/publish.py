@@ -39,7 +39,7 @@ def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def scratch(path: Path, directory: Path) -> Iterator[Path]:
-    """A temporary path in `directory` for what may become `path`; removed when the block ends.
+    """A temporary path in `directory` for the later `path`; removed when the block ends.
 
     Raises CacheError naming `path` on a full or unwritable disk; other errors pass through.
     """

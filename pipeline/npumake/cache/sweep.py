@@ -42,7 +42,7 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class Marks:
-    """What is in use: keys with their owner, and digests of code (npumake.make.code)."""
+    """Artifacts in use: keys with their owner, and digests of code (npumake.make.code)."""
 
     keys: Mapping[str, str]
     codes: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ def planned_sweep(
 
 
 def _unreadable(contents: Inventory, digests: Collection[str], now_ns: int) -> Iterator[Removal]:
-    """What no build can use; a download of an artifact in use may be continued."""
+    """Files that no build can use; a download of an artifact in use may be continued."""
     for entry in contents.entries:
         if not entry.digest:
             yield Removal(entry.file, "damaged")

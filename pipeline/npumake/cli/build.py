@@ -61,9 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="of the cluster, tcp://HOST:PORT, or its scheduler file; by default -n processes here",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="what became of each node, for machines"
-    )
+    parser.add_argument("--json", action="store_true", help="the result of each node, for machines")
     wide_argument(parser)
 
 
@@ -71,7 +69,7 @@ def build_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every verb that builds."""
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
     parser.add_argument(
-        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
+        "--remote", choices=MODES, help="the use of the remote cache; default write: read and write"
     )
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
     parser.add_argument(
@@ -88,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     entries: Sequence[NamedEntry] = ()
     if not names and not arguments.frozen and arguments.executor is None:
         entries = [*SealedProjects(top).entries()]
-    # Where nothing is there, `buildable` says why.
+    # Without a project, `buildable` raises the error.
     entries = entries or buildable(at, arguments.frozen)
     with executor_of(arguments, entries) as executor:
         if executor is None:
@@ -187,7 +185,7 @@ def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(top)]
         if not projects and os.path.lexists(top / "project.yaml"):
-            raise ProjectError("no project here", str(top), "its project.yaml is no plain file")
+            raise ProjectError("no project here", str(top), "its project.yaml is not a plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE

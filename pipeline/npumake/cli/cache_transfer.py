@@ -138,6 +138,6 @@ def import_(arguments: argparse.Namespace) -> int:
         reason = next(iter(arrivals.refused.values()))
         hint = "trust.yaml names whose records are read"
         if "not signed" in reason:
-            hint = "npumake cache export --sign; or import --unsigned if you trust its bearer"
+            hint = "npumake cache export --sign; or import --unsigned if you trust its source"
         raise CacheError(f"{len(arrivals.refused)} refused: {reason}", str(arguments.file), hint)
     return 0

@@ -101,7 +101,7 @@ def _spare(widths: dict[int, int], width: int) -> int:
 
 
 def _shared(min_widths: dict[int, int], full_widths: dict[int, int], spare: int) -> dict[int, int]:
-    """The spare characters in equal parts to those that want more; who wants little leaves rest."""
+    """The spare characters in equal parts, as far as each column needs them."""
     widths, hungry = (
         dict(min_widths),
         sorted(min_widths, key=lambda i: full_widths[i] - min_widths[i]),

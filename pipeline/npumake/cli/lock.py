@@ -60,7 +60,7 @@ def _write(entries: Sequence[NamedBuild]) -> None:
 
 
 def _before(build: Build) -> Lock | None:
-    """The lock file there is; None for one that cannot be read, after a conflict for example."""
+    """The present lock file; None for an unreadable one, for example after a conflict."""
     try:
         return read_lock(build.directory)
     except LockError:

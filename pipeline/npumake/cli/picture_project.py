@@ -86,7 +86,7 @@ def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> P
 
 
 def _metadata(proposal: Proposal, facts: ModelFacts) -> bytes:
-    """edgefirst.json, empty if it would say nothing."""
+    """edgefirst.json, empty without content."""
     from npumake.detection.notes import metadata_of
     from npumake.recognition.ultralytics import base_metadata
 

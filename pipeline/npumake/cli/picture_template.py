@@ -25,7 +25,7 @@ FEEDABLE = {
 
 @dataclass(frozen=True)
 class Truth:
-    """The labels of the pictures: a file, its column of labels, and what is measured by them."""
+    """The labels of the pictures: a file, its column of labels, and the metric."""
 
     file: str
     metric: str
@@ -34,8 +34,8 @@ class Truth:
 
 @dataclass(frozen=True)
 class PictureProject:
-    """What the YAML is written from. `pattern` names the pictures, `metadata` is the file of the
-    class names and heads, empty without one."""
+    """The content of the YAML. `pattern` names the pictures, `metadata` is the file of the class
+    names and heads, empty without one."""
 
     schema: str
     facts: Facts

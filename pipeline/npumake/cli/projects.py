@@ -69,8 +69,8 @@ def place(name: str) -> tuple[Path, str]:
 
 
 def typed(directory: Path, group: str) -> str:
-    """What a person types where they stand for a project or a variant of it: its name, or its
-    folder where the name alone finds nothing."""
+    """A command's argument for a project or a variant: its name, or its folder where the name alone
+    finds nothing."""
     current = Path.cwd()
     if directory in project_directories(current):
         return group

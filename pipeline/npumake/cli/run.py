@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
     parser.add_argument(
-        "--colors", help="rgb, bgr, gray or yuv444; as a bundle's project says by default"
+        "--colors", help="rgb, bgr, gray or yuv444; default: that of the bundle's project"
     )
     parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
     parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")

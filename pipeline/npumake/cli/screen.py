@@ -39,7 +39,7 @@ def format_argument(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _for_any_reader() -> Iterator[None]:
-    """One who has read enough, `npumake build | head`, does not end what is being made."""
+    """A closed pipe, as of `npumake build | head`, does not end the build."""
     try:
         yield
     except BrokenPipeError:

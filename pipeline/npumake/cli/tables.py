@@ -106,7 +106,7 @@ def _style(row: NodeRow, comparison: Comparison) -> str | None:
 
 
 def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
-    """The lines below the table of an inaccurate build: the worst node, and what to try. With a
+    """The lines below the table of an inaccurate build: the worst node, and a remedy to try. With a
     `project` it also suggests to check the samples' normalization."""
     guilty = comparison.worst_node
     if guilty is None:
@@ -235,7 +235,8 @@ def cpu_reasons(check: ModelCheck) -> str:
 def artifact_table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> Table:
-    """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
+    """The table of any artifact. Numbers, verdicts and types stay whole; other cells are
+    shortened."""
     lines = [Line([value_text(cell) for cell in row]) for row in rows]
     cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
     return draw_table([Column(head, _kind(head, column)) for head, column in cells], lines, width)

@@ -81,7 +81,7 @@ def _verify_graph(arguments: argparse.Namespace) -> int:
     for line in changed:
         print(f"changed: {line}")
     if changed or any(artifact.lines for artifact in compared):
-        raise GateError("the bundle is not what the quantized graph says", str(arguments.bin_model))
+        raise GateError("the bundle differs from the quantized graph", str(arguments.bin_model))
     print("Quanti onnx and bundle result Strict check PASSED")
     return 0
 

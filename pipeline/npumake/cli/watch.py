@@ -1,4 +1,4 @@
-"""npumake watch: build on every save, and print what changed in accuracy, size and placement
+"""npumake watch: build on every save, and print changes of accuracy, size and placement
 
 It watches the YAML and every file that it names, and compares each build with the last one of the
 same target. An error is printed, and watching goes on. Ctrl-C ends it, with exit code 130.

@@ -63,7 +63,7 @@ def _options(address: str, options: Sequence[str]) -> list[str]:
 
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
-    """Settings of the processes: what they offer, and that a stage may start processes itself."""
+    """Settings of the processes: their resources, and that a stage may start processes itself."""
     from npumake.make.machine import resource, versions
     from npumake.make.memory import BuildMemory, cache_directory
 

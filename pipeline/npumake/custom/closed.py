@@ -1,4 +1,4 @@
-"""Closed imports: a project's Python imports only what the cache key covers.
+"""Closed imports: a project's Python only imports modules that the cache key covers.
 
     the standard library, except modules that import by a computed name
     NumPy, whose version is part of the key

@@ -51,7 +51,7 @@ def detections(text: str) -> tuple[Detection, ...]:
     """
     start = text.find("{")
     if start < 0:
-        raise ProjectError("no JSON in the input", hint="give it what synap_cli_od prints")
+        raise ProjectError("no JSON in the input", hint="give it the output of synap_cli_od")
     document = _parsed(text[start:])
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list):
@@ -134,7 +134,7 @@ def _detection(item: Any, where: str) -> Detection:
         raise ProjectError("a bounding box of negative size", where)
     points = _at(item, "landmarks", "points", where=where) if "landmarks" in item else ()
     if not isinstance(points, list | tuple):
-        raise ProjectError("`landmarks.points` is no list", where)
+        raise ProjectError("`landmarks.points` is not a list", where)
     return Detection(
         int(_number(_at(item, "class_index", where=where), where)),
         _number(_at(item, "confidence", where=where), where),
@@ -169,7 +169,7 @@ def _point(item: Any, where: str) -> tuple[float, float]:
 def _number(value: Any, where: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or abs(value) > MAX_COORDINATE:
-        raise ProjectError(f"`{str(value)[:20]}` is no number of pixels or the like", where)
+        raise ProjectError(f"`{str(value)[:20]}` is not a number", where)
     return value
 
 
@@ -179,7 +179,7 @@ def _pixel(value: Any, where: str) -> int:
 
 def _class(name: str) -> int:
     if not name.isdecimal() or len(name) > 9:
-        raise ProjectError(f"`{name[:20]}` is no class", hint="its number, from 0 on")
+        raise ProjectError(f"`{name[:20]}` is not a class", hint="its number, from 0 on")
     return int(name)
 
 

@@ -128,7 +128,7 @@ def raw(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
         raise ProjectError(
             f"{len(data)} bytes, the input takes {expected}: {list(spec.shape)} of {dtype.name}",
             name,
-            "`dtype` under `data:` tells the type of bare numbers",
+            "set `dtype` under `data:` to the type of raw numbers",
         )
     return np.frombuffer(data, dtype).reshape(spec.shape)
 

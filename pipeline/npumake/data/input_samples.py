@@ -150,7 +150,7 @@ class InputSamples:
             raise ProjectError("no stack of samples", file.name, hint)
         stack = self._decoded(file)
         if stack.ndim == 0:
-            raise ProjectError("a single number is no stack of samples", file.name)
+            raise ProjectError("a single number is not a stack of samples", file.name)
         for index in range(len(stack)):
             yield SampleFile(f"{index} of {file.name}", partial(stack.__getitem__, index))
 

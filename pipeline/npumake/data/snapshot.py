@@ -54,7 +54,7 @@ TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "
 }
 # Keys without effect on the samples, and why.
 CARRIED = {
-    "producer": "who made the file",
+    "producer": "the author of the file",
     "studio_instance": "where the pictures come from",
     "pool": "which pictures it was chosen from",
     "image_ids": "which pictures were chosen",
@@ -230,7 +230,7 @@ def _check_hash(metadata: MetadataEntry, name: str) -> None:
     """`param_hash` must match `params`; it has sixteen digits, in older files eight."""
     param_hash = metadata.need("param_hash", TEXT)
     if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", param_hash):
-        raise ProjectError(f"`{param_hash}` is no hash", metadata.below("param_hash"))
+        raise ProjectError(f"`{param_hash}` is not a hash", metadata.below("param_hash"))
     if param_hash not in {of[: len(param_hash)] for of in _hashes(metadata.data)}:
         raise ProjectError("`param_hash` is not that of `params`", metadata.below("param_hash"))
     named = re.fullmatch(r"calibration-.+-([0-9a-f]{8,16})\.safetensors", name)

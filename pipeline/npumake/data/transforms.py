@@ -84,7 +84,7 @@ def normalize(array: np.ndarray, to: steps.Normalize) -> np.ndarray:
 
 def transpose(array: np.ndarray, to: steps.Transpose) -> np.ndarray:
     if sorted(to.order) != list(range(array.ndim)):
-        raise ProjectError(f"{list(to.order)} is no order of the axes of {shape_text(array)}")
+        raise ProjectError(f"{list(to.order)} is not an order of the axes of {shape_text(array)}")
     return array.transpose(to.order)
 
 

@@ -197,8 +197,8 @@ class _Cutting:
         )
 
     def _error_at(self, node: Node) -> str:
-        """What is wrong with the file that ends at the node; empty if nothing is, if it does not
-        compile, or after MAX_CUTS files."""
+        """The fault of a file that ends at the node; empty without one, if it does not compile, or
+        after MAX_CUTS files."""
         if self.cuts >= MAX_CUTS:
             return ""
         self.cuts += 1

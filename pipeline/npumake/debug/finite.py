@@ -24,7 +24,7 @@ class NonFiniteSource(NamedTuple):
     origin: tuple[str, ...]
     sample: str
     value: str
-    infinite: str = ""  # an input that is not finite: "its own constants", "what is fed"
+    infinite: str = ""  # an input that is not finite: "its own constants", "the model's inputs"
 
     @property
     def hint(self) -> str:
@@ -85,7 +85,7 @@ def _infinite(node: Node, feed: Feeds) -> str:
     if any(_is_infinite(array(value)) for value in reads(node)):
         return "its own constants"
     is_input = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
-    return "what is fed" if is_input else ""
+    return "the model's inputs" if is_input else ""
 
 
 def _is_infinite(x: np.ndarray | None) -> bool:

@@ -55,7 +55,7 @@ class VendorYaml:
     base: str = ""  # folder of its relative paths, relative to the project
 
     def raw_value(self, key: str) -> Json:
-        """The value as it stands in the file; None if it is absent or empty."""
+        """The value as written in the file; None if it is absent or empty."""
         group, _, name = key.partition(".")
         value = (self.document.data.get(group) or {}).get(name)
         return None if _is_blank(value, self.keys.get(key)) else value

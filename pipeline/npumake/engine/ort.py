@@ -27,7 +27,7 @@ from npumake.graph.proto import has_grids_and_branches, has_uneven_average, has_
 from npumake.late import when_used
 from npumake.lifetime.temporaries import temporary_folder
 
-with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
+with when_used("onnxruntime"):  # another calibration method runs no inference
     import onnxruntime
 
 Arrays = Mapping[str, np.ndarray]

@@ -71,9 +71,9 @@ def _validate_tensor(tensor: Tensor, dtypes: frozenset[str], op: str) -> None:
         return
     limits = np.iinfo(tensor.dtype)
     scaled = tensor.scale is not None and MIN_SCALE <= tensor.scale <= MAX_SCALE
-    refuse(not scaled, f"{tensor.scale} is no scale")
+    refuse(not scaled, f"{tensor.scale} is not a valid scale")
     zero = limits.min <= tensor.zero_point <= limits.max
-    refuse(not zero, f"{tensor.zero_point} is no zero point of {tensor.dtype}")
+    refuse(not zero, f"{tensor.zero_point} is not a zero point of {tensor.dtype}")
 
 
 def _validate_factors(call: Call, kind: InstructionKind, out_shape: Shape) -> None:

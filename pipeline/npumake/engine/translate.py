@@ -66,7 +66,7 @@ def _biased(
     column = bias.reshape(*bias.shape, *(1,) * trailing)
     max_value = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        refuse_inexact(max_value, SINGLE)  # no clamp brings these sums into float32's range
+        refuse_inexact(max_value, SINGLE)  # no clamp limits these sums to float32's range
     if max_value <= SINGLE:
         total = call.add("Add", total, call.constant(column, np.float32))
     else:

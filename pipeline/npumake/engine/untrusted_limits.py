@@ -47,7 +47,9 @@ def _refuse_other_ports(
         for value in values
     }
     if declared != actual:
-        message = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
+        message = (
+            f"the CPU model {role} {_joined(actual)}, the program declares {_joined(declared)}"
+        )
         raise GraphError(message, step.name)
 
 

@@ -212,8 +212,8 @@ class Graph:
             node.resize_outputs(1)
 
     def absorb(self, node: Node, *others: Node) -> None:
-        """`node` now computes what the others did: it inherits their origins, and those without
-        readers are removed."""
+        """`node` now replaces the others: it inherits their origins, and those without readers are
+        removed."""
         inherit(node, *others)
         order = {other: index for index, other in enumerate(self.model.graph)}
         for other in sorted(others, key=order.__getitem__, reverse=True):
@@ -263,7 +263,7 @@ class Graph:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Graph:
-        """Reads what `to_bytes` wrote; use `parse` for untrusted files."""
+        """Reads the bytes of `to_bytes`; use `parse` for untrusted files."""
         return cls(ir.from_proto(onnx.load_from_string(data)))
 
     def save(self, path: Path) -> None:

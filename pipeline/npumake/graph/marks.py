@@ -33,7 +33,7 @@ def is_kept_float(node: ir.Node) -> bool:
 
 
 def run_on_unit(node: ir.Node) -> None:
-    """Assigns the node to the NPU, whatever operators its target lists: a view that the NPU fuses
+    """Assigns the node to the NPU even if its target lacks the operator: a view that the NPU fuses
     into another node."""
     node.metadata_props[UNIT] = "1"
 

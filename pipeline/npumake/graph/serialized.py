@@ -53,8 +53,8 @@ class SerializedNode(NamedTuple):
 
 
 class SerializedGraph:
-    """The nodes of a graph in topological order, and its constants. `is_mixed` says whether it has
-    custom operators. The graph must not change: types and constants are serialized on first use."""
+    """The nodes of a graph in topological order, and its constants. `is_mixed`: it has custom
+    operators. The graph must not change: types and constants are serialized on first use."""
 
     def __init__(self, graph: Graph) -> None:
         model, main = graph.model, graph.model.graph

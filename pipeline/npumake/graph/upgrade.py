@@ -52,8 +52,8 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
 
 
 def _without_claims(graph: Graph, opset: int) -> Graph:
-    """Lowers the declared opset and IR version to what the model uses, since the runtime may be
-    older than the exporter."""
+    """Lowers the declared opset and IR version to those that the model uses, since the runtime may
+    be older than the exporter."""
     used = [
         onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
         for node in graph.model.graph.all_nodes()

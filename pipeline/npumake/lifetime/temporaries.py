@@ -158,7 +158,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """The start of a process; "ended" for a zombie, None where the system does not tell."""
+    """The start of a process; "ended" for a zombie, None if the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # PID (COMMAND) STATE and the rest, from field 4 on; the start is field 22

@@ -1,4 +1,4 @@
-"""What an attestation tells of a compiled file: all that it was made from, and its figures."""
+"""The content of an attestation: the inputs of a compiled file, and its figures."""
 
 from __future__ import annotations
 

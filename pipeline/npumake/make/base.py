@@ -1,6 +1,6 @@
 """The base of a change: what the lock file of an earlier commit names, fetched from the store.
 
-Nothing is built for it, unless `rebuilt` is asked to. What the store lacks is absent.
+Nothing is built for it, except by `rebuilt`. Artifacts that the store lacks are absent.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class Build:
             reasons = tuple(f"{stage} would run" for stage in waiting)
             return NodeState("would run", reasons, None, follows=True)
         if anew := [name for name in node.traced if states[name].status != "current"]:
-            return NodeState("would run", (f"reports how {anew[0]} was made",), None, follows=True)
+            return NodeState("would run", (f"reports how {anew[0]} was built",), None, follows=True)
         inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
         try:
             document = self.document(node, inputs)

@@ -118,7 +118,7 @@ class DaskExecutor:
             task.avoided.add(error.worker)
             if not self._again(task):
                 _fail(task.future, error)
-        except Exception as error:  # noqa: BLE001  # whatever Dask raises, its users' words follow
+        except Exception as error:  # noqa: BLE001  # any error of Dask becomes one in our words
             is_lost = remote.status in ("cancelled", "lost")
             if not (is_lost and self._again(task)):
                 _fail(task.future, _in_words(error))

@@ -35,7 +35,7 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
 }
 # Libraries that change no artifact: a build opens no secure file. Their updates are for security
-# and frequent; they make nothing anew.
+# and frequent; they rebuild nothing.
 NOT_KEYED = frozenset({"cryptography"})
 
 

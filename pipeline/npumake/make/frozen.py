@@ -1,7 +1,7 @@
 """Frozen builds: an artifact that differs from the lock file ends the build before it is published.
 
 Artifacts are compared, not keys: another version of a library may make the same bytes. The keys
-tell why an artifact differs.
+explain why an artifact differs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def reasons_for(
 
 
 def _parts(document: NodeKey) -> str:
-    """What a key is made of, in words. Inputs are not named: they were held to the lock before."""
+    """The parts of a key, in words. Inputs are not named: they were compared with the lock
+    before."""
     files = [name for names in document["sources"].values() for name in names]
     tools = [f"{name} {version}" for name, version in document["tools"].items()]
     parts = {

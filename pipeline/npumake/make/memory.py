@@ -124,7 +124,7 @@ class BuildMemory:
 
     @property
     def unstored(self) -> str:
-        """What could not be stored for want of write permission; empty if all was."""
+        """Files that could not be stored, for lack of write permission."""
         return next(iter(self.near.unstored), "")
 
     def save(self) -> None:

@@ -57,7 +57,7 @@ class NamedRemote:
 
 @dataclass(frozen=True)
 class Setup:
-    """The configuration of a remote. `allowed` tells whether the user, not only the project, named
+    """The configuration of a remote. `allowed`: the user, not only the project, named
     it."""
 
     named: NamedRemote

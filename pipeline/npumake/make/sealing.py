@@ -81,7 +81,7 @@ def _sealed_build(build: Build, seals: Seals) -> Json | None:
 
 
 def _is_sealable(build: Build, node: Node) -> bool:
-    """Whether its key holds nothing that other interpreters, programs or plugins tell."""
+    """Whether its key depends on no other interpreter, program or plugin."""
     stamp = build.stamp(node)
     if stamp is None or any(name.startswith("plugin ") for name in stamp.document["tools"]):
         return False

@@ -3,7 +3,7 @@
 Two witnesses, and one suffices. The change names a file that the project reads, or read before it
 was removed: its YAML, what its keys name, its lock file, npumake's own sources. Or, where the base
 has a lock file, the key of a node is another one than the locked: a library, a compiler or a
-variable of the environment changed, which no file of the workspace may tell.
+variable of the environment changed, without a change of any file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def reasons(
         yield from map(_path_text, sorted(_changed_files(build, configuration, changes)))
         if base is not None:
             yield from _changed_key(build, base)
-    except PipelineError as error:  # it cannot be built: the build tells
+    except PipelineError as error:  # it cannot be built: the build reports why
         yield error.what
 
 

@@ -24,7 +24,7 @@ from npumake.recognition.recognised import DeclaredFeed, Family
 TIE_RATIO = 1.05  # sharpness within it counts as equal
 CLEARLY_CLOSER = 0.85  # times the distance
 MIN_CLASSES = 5  # fewer never make sharp outputs
-MIN_TOLD = 0.1  # sharpness below it tells nothing
+MIN_SHARPNESS = 0.1  # sharpness below it is inconclusive
 OPEN_FAMILIES = (
     "Caffe",
     "vision transformer",
@@ -106,7 +106,7 @@ def _of_family(name: str, family: Family, trials: Sequence[FeedTrial], classes: 
     if trials[0].distance is not None and min(t.distance or 0 for t in trials) < MAX_FIT_DISTANCE:
         return _by_distance(name, family, trials)
     is_classifier = classes >= MIN_CLASSES
-    if (classes and not is_classifier) or max(t.sharpness for t in trials) < MIN_TOLD:
+    if (classes and not is_classifier) or max(t.sharpness for t in trials) < MIN_SHARPNESS:
         doubts = () if _is_settled(name, family) else (_unmeasured(family),)
         return Proposal(
             name,
@@ -205,7 +205,7 @@ def _colored(
     if len(pair) < 2:
         return feed, [], ["the order of colours could not be measured"]
     own, other = pair[feed.colors], next(t for c, t in pair.items() if c != feed.colors)
-    if max(own.sharpness, other.sharpness) < MIN_TOLD:
+    if max(own.sharpness, other.sharpness) < MIN_SHARPNESS:
         return feed, [], ["the order of colours could not be measured"]
     if other.sharpness > TIE_RATIO * own.sharpness:
         own, other = other, own
@@ -229,6 +229,6 @@ def _is_twin(trial: FeedTrial, other: FeedTrial) -> bool:
 
 
 def _is_alike(trial: FeedTrial, other: FeedTrial) -> bool:
-    """Whether the two differ in colours only, or in numbers that no measure tells apart."""
+    """Whether the two differ in color order only, or too little for the measures."""
     is_same = trial.feed.normalization == other.feed.normalization
     return is_same or (trial.sharpness, trial.distance) == (other.sharpness, other.distance)

@@ -29,7 +29,7 @@ with when_used("npumake.bundle.secure"):  # it brings the cryptography along
     from npumake.bundle import secure
 
 
-TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
+TRUSTING = "if you trust its author: --allow-code, Session(path, allow_code=True)"
 Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession | OpenVinoSession
 
 

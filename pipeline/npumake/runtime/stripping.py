@@ -104,7 +104,7 @@ def alike(program: Program, bundle: Bundle) -> Program:
 
 def _no_such(name: str) -> GraphError:
     message = f"the graph has no `{name}` at its border, which was deleted from the bundle"
-    return GraphError(message, hint="is this the graph that the bundle was made of?")
+    return GraphError(message, hint="is this the graph of the bundle?")
 
 
 def _selected(

@@ -74,7 +74,7 @@ def handover_sections(
     target: Target,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Sections:
-    """The sections that the vendor's tool is told of. The parameters are inputs of the stage."""
+    """The sections that go to the vendor's tool. The parameters are inputs of the stage."""
     return Sections(
         model=model,
         targets=(target.name,),

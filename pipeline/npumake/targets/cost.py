@@ -46,7 +46,7 @@ class Fitted:
     on: Annotated[tuple[str, ...], Doc("The fitted models and their errors, as text.")]
 
     def extrapolates(self, latency: float) -> bool:
-        """Whether no model that it was fitted on takes so little or so much."""
+        """Whether the latency is outside those of the fitted models."""
         low, high = self.seconds
         return not low <= latency <= high
 
@@ -74,5 +74,5 @@ class Cost:
 
     @property
     def on_chip_bytes(self) -> int | None:
-        """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
+        """Bytes of a map that stay on the chip. None: unknown, the whole map goes through DDR."""
         return self.on_chip if self.fitted is None else self.fitted.on_chip

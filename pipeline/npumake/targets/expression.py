@@ -56,13 +56,13 @@ def broken(text: str, look: Look) -> tuple[Breach, ...]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The facts that the condition asks for, sorted. Raises ProjectError."""
+    """The facts that the condition reads, sorted. Raises ProjectError."""
     return _names(parsed(text))
 
 
 @cache
 def parsed(text: str) -> ast.expr:
-    """Raises ProjectError for whatever has no meaning in a condition."""
+    """Raises ProjectError for an expression that conditions do not support."""
     if len(text) > MAX_CHARACTERS or not _ALPHABET.fullmatch(text):
         raise _error(text, f"at most {MAX_CHARACTERS} letters, digits, and signs of arithmetic")
     try:

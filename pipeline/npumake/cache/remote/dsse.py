@@ -56,7 +56,7 @@ def pae(type: str, payload: bytes) -> bytes:
 def opened(data: bytes, policy: Policy) -> SignedDocument | None:
     """The document with the best verdict on its signatures; None for bytes that are no envelope.
 
-    A payload whose verdict is not `trusted` must not be believed.
+    Do not trust a payload whose verdict is not `trusted`.
     """
     try:
         envelope = json.loads(data)

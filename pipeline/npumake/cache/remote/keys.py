@@ -80,7 +80,7 @@ class SigningKey:
         return Envelope(key, record, self.public, self.signature(payload(key, record)))
 
     def signature(self, content: bytes) -> bytes:
-        """Of `content`, which begins with what it is for. Raises ProjectError."""
+        """The signature of `content`, which begins with its purpose. Raises ProjectError."""
         return bytes(self._private.sign(content))
 
 

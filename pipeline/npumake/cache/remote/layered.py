@@ -41,7 +41,7 @@ class LayeredStore:
     policy: Policy
     outbox: Outbox | None = None
     signing: SigningKey | None = None
-    fetches_all: bool = False  # even what is faster to make
+    fetches_all: bool = False  # even artifacts that are faster to build
     _ahead: Ahead = field(init=False)
     _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
     # Trusted envelopes by digest and key, until the artifact has arrived.
@@ -119,7 +119,7 @@ class LayeredStore:
         return self.far.note if self.far else ""
 
     def opinion(self, key: str) -> tuple[str, Record | None]:
-        """What the remote has for a key, as a sentence, and the record if it would be used."""
+        """The remote's answer for a key, as a sentence, and the record if it would be used."""
         if self.far is None:
             return "the remote cache is off", None
         verdict = self.verdict(key)

@@ -59,7 +59,7 @@ def pays(predicted: float, making: float) -> bool:
 
 @dataclass
 class Ledger:
-    """The breaker of one process. `reason` tells why it is open; empty while it is closed.
+    """The breaker of one process. `reason` is why it is open; empty while it is closed.
 
     `last_failure` is the reason of the last failed operation, if any.
     """

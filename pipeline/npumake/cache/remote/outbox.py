@@ -62,7 +62,7 @@ class Outbox:
 
 @dataclass
 class Uploader:
-    """Uploads marked records while the build goes on. `ledger` tells why it stopped, if it did."""
+    """Uploads marked records while the build runs. `ledger` has the reason if it stopped."""
 
     near: LocalStore
     far: Far

@@ -21,7 +21,7 @@ SENTENCES: Mapping[Standing, str] = {
     "damaged": "its record is damaged",
     "unsigned": "its record is not signed",
     "replayed": "its record was signed for another key",
-    "foreign": "its record is signed by {who}, whom trust.yaml does not name",
+    "foreign": "its record is signed by {who}, a key that trust.yaml lacks",
     "revoked": "its record is signed by {who}, whose key is revoked",
     "forged": "its record does not carry the signature of {who}",
 }

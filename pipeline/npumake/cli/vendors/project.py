@@ -95,7 +95,9 @@ def shapes(pairs: Sequence[Sequence[str]]) -> dict[str, Json]:
     """`inputs:` of a project from NAME SHAPE pairs. Raises ProjectError."""
     for _, text in pairs:
         if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
-            raise ProjectError(f"`{text}` is no shape", "--input-shape", "write it as 1x3x224x224")
+            raise ProjectError(
+                f"`{text}` is not a shape", "--input-shape", "write it as 1x3x224x224"
+            )
     return {name: {"shape": [int(side) for side in text.split("x")]} for name, text in pairs}
 
 

@@ -80,7 +80,7 @@ def _with_files(document: Document, folder: Path) -> tuple[Document, tuple[Path,
 def _beside(folder: Path, name: str, place: Place) -> Path:
     file = folder / name
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise ProjectError(f"`{name}` lies outside the metafile's folder", place, "copy it there")
+        raise ProjectError(f"`{name}` is outside the metafile's folder", place, "copy it there")
     return file
 
 

@@ -138,7 +138,7 @@ def _names(meta: Meta) -> None:
             message = f"some of the {key} have a name and others have none"
             raise meta.error((key, names.index(None)), message, "name all of them, or none")
         if meta.suffix == ".pb" and not any(names):
-            message = f"a .pb model does not tell its {key}"
+            message = f"a .pb model does not state its {key}"
             raise meta.error((key,), message, f"write `name` of each under `{key}:`")
 
 

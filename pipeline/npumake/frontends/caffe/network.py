@@ -246,7 +246,7 @@ def _refuse_unmade(layer: CaffeLayer, versions: Mapping[str, int], file: str) ->
 
 
 def _name(blob: str, version: int, writers: list[str | None]) -> str:
-    """What a version of a blob is called, after the layers that write it."""
+    """The name of a version of a blob, after the layers that write it."""
     if writers[0] is None:
         return f"{blob}_after_{writers[version]}"
     if version == len(writers) - 1:

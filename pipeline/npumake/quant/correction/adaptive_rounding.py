@@ -17,7 +17,7 @@ stretched with its range. With few weights, all smaller SCALE_RATIOS of it are t
 limit of the bias, and the one of least loss wins.
 
 X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
-order, whatever the number of threads.
+order, for any number of threads.
 
 Memory: BUDGET_BYTES for carried tensors (engine.partial.walk), as much for the positions that are
 multiplied at once (MAX_POSITIONS of each sample, or as many more where not all samples are on the

@@ -1,4 +1,4 @@
-"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, whatever the samples show.
+"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, independent of the samples.
 
     reads x in [-T, T], where Sigmoids alone read x        makes y in [-t, t]
 

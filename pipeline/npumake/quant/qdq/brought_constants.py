@@ -60,7 +60,7 @@ def is_wide(read: Mapping[int, Grid]) -> bool:
 def _may_be_operand(
     node: Node, constant: StoredConstant, read: Mapping[int, Grid], target: Target
 ) -> bool:
-    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels want the type of the
+    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels need the type of the
     other operands."""
     if node.op_type not in CONSTANT_OPERANDS or constant.scale.size > 1:
         return False
