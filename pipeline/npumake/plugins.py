@@ -10,8 +10,8 @@
     toy-npu = "toy_npu.passes:PASSES"          # for the chip: a tuple of Graph → changed places
 
 Only a name that is not one of our own is looked up here, so a build without plugins reads no
-metadata. A chip's file runs no code. What a plugin computes with is in the keys: the distribution,
-its version and every file of the package.
+metadata. A chip's file runs no code. The code of a plugin is in the keys: the distribution, its
+version and every file of the package.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Plugin:
 
     @cached_property
     def package(self) -> Path:
-        """The top-level package, or the file of a module that lies in none.
+        """The top-level package, or the file of a module outside a package.
 
         Raises ProjectError where it is not installed.
         """
@@ -60,7 +60,7 @@ class Plugin:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file of the package, sorted; not what Python caches in it."""
+        """Every file of the package, sorted, without Python's caches."""
         if self.package.is_file():
             return (self.package,)
         files = (file for file in self.package.rglob("*") if file.is_file())

@@ -44,7 +44,7 @@ def test_what_a_bundle_brings_runs_only_when_it_is_allowed(
 ) -> None:
     assert main(command) == 3
     said = capsys.readouterr().err
-    assert "the bundle brings Python to run: shrink.py" in said
+    assert "the bundle contains Python to run: shrink.py" in said
     assert "--allow-code" in said
     assert not (folder / "ran").exists()
     assert main([*command, "--allow-code"]) == 0

@@ -159,7 +159,7 @@ def test_a_bundle_keeps_its_code_byte_for_byte(bundle):
 
 
 def test_a_bundle_runs_its_code_only_when_told_to(bundle):
-    with pytest.raises(GraphError, match=r"brings Python to run: shrink\.py") as caught:
+    with pytest.raises(GraphError, match=r"contains Python to run: shrink\.py") as caught:
         Session(bundle)
     assert "allow_code=True" in caught.value.hint
     (y,) = Session(bundle, allow_code=True).run(None, {"image": IMAGE})

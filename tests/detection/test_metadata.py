@@ -403,7 +403,7 @@ def test_an_old_size_that_is_none_is_refused(size):
         ("", "not readable JSON"),
         ("[1]", "the JSON must be an object"),
         ('{"a": 1, "a": 2}', "a key is written twice"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": NaN}', "NaN is not a number"),
         ("[" * 100_000, "not readable JSON"),
         ('{"a": ' + "1" * 5000 + "}", "not readable JSON"),
         (b"\xff\xfe{", "not readable JSON"),

@@ -383,7 +383,7 @@ def test_one_clear_error(name: str):
 
 
 def test_onnx_cannot_be_made_nhwc():
-    assert "a model in .onnx cannot be made nhwc" in error("data_layout: nhwc", ONNX)
+    assert "a model in .onnx cannot become nhwc" in error("data_layout: nhwc", ONNX)
 
 
 def test_a_pb_model_does_not_tell_its_inputs():

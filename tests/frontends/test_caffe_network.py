@@ -154,9 +154,9 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
     [
         ("", "not a Caffe network: it has no layers"),
         (INPUT, "not a Caffe network: it has no layers"),
-        (CURRENT, "layer `c` reads blob `x`, which no layer before it makes"),
+        (CURRENT, "layer `c` reads blob `x`, which no layer before it writes"),
         (INPUT + layer("ReLU", bottom="z"), "layer `it` reads blob `z`, which no layer before it"),
-        (INPUT + layer("ReLU") + layer("TanH"), "blob `y` is made twice, again by `it`"),
+        (INPUT + layer("ReLU") + layer("TanH"), "blob `y` is written twice, again by `it`"),
         (INPUT + CURRENT + V1, "the network mixes `layers` with `layer`"),
         ('input: "x"' + layer("ReLU"), "the network has 1 inputs and 0 shapes for them"),
         (INPUT.replace("6", "0") + layer("ReLU"), "input `x` has shape [1, 3, 0, 0]"),

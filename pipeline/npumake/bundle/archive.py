@@ -12,7 +12,7 @@ gives the same bytes on every machine.
     code/<file>      the Python of custom operators, optional
     edgefirst.json   a detector's metadata and
     labels.txt       its classes, optional, for decoders; this room does not read them
-    provenance.json  the quantized graph's digest, the target and the tools that made it
+    provenance.json  the quantized graph's digest, the target and the versions of the tools
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The chain of a compiled file: SHA-256 of the models that it was made from.
+"""The chain of a compiled file: SHA-256 of the models that it was built from.
 
     chain: {trained: {model.onnx: SHA-256}, original_float: SHA-256, ..., quantized: SHA-256}
 

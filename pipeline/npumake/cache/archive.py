@@ -87,6 +87,6 @@ def _write_blob(file: BinaryIO, store: LocalStore, packed: PackedEntry) -> None:
     except FileNotFoundError:
         raise CacheError(f"the artifact {packed.digest} is gone", hint="npumake build") from None
     if (hashed.hexdigest(), size) != (packed.digest, packed.size):
-        hint = "npumake cache verify lists the damages; a build makes them again"
+        hint = "npumake cache verify lists the damage; a build replaces the files"
         raise CacheError(f"the artifact {packed.digest} is damaged", hint=hint)
     file.write(bytes(-size % BLOCK_BYTES))

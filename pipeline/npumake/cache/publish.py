@@ -51,7 +51,7 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
 
 
 def settle(temporary: Path, path: Path, flush: bool = True) -> None:
-    """Flushes `temporary` to the disk and renames it to `path`; its directory is made if needed.
+    """Flushes `temporary` to the disk and renames it to `path`; its directory is created if needed.
 
     Without `flush` a power failure may damage the file: for those that are verified on every read.
     """

@@ -54,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executor",
         choices=EXECUTORS,
-        help="where nodes are made: `local`, this process, or `dask`, a cluster",
+        help="where nodes run: `local`, this process, or `dask`, a cluster",
     )
     parser.add_argument(
         "--scheduler",
@@ -67,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def build_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every verb that builds."""
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
     parser.add_argument(
         "--remote", choices=MODES, help="the use of the remote cache; default write: read and write"
     )
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 def executor_of(
     arguments: argparse.Namespace, entries: Sequence[NamedEntry]
 ) -> Iterator[Executor | None]:
-    """None where doit makes the nodes itself. Raises ProjectError for options that do not fit."""
+    """None if doit builds the nodes itself. Raises ProjectError for options that do not fit."""
     memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
     if arguments.scheduler and arguments.executor != "dask":
         raise ProjectError("--scheduler names a cluster", hint="add --executor dask")

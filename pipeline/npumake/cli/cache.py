@@ -91,7 +91,7 @@ def _sweep(add: Add) -> None:
 
 
 def _transfer(add: Add) -> None:
-    keygen = add("keygen", help="make a signing key, print its public half")
+    keygen = add("keygen", help="create a signing key, print its public half")
     keygen.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"instead of {KEY_FILE} of the user"
     )

@@ -27,7 +27,7 @@ def local_store() -> LocalStore:
     """The store of the current folder. Raises CacheError where there is none."""
     root = cache_directory(Path.cwd())
     if not root.is_dir():
-        raise CacheError("there is no cache", str(root), "npumake build makes it")
+        raise CacheError("there is no cache", str(root), "npumake build creates it")
     return LocalStore(root.absolute())
 
 

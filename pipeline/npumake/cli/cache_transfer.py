@@ -50,7 +50,7 @@ def _obstacle(store: LayeredStore) -> str:
     if store.far is None:
         return "NPUMAKE_REMOTE=off"
     if store.signing is None:
-        return "there is no signing key; npumake cache keygen makes one"
+        return "there is no signing key; npumake cache keygen creates one"
     return "NPUMAKE_REMOTE=read, or only the project names the remote and config.yaml not its host"
 
 
@@ -100,7 +100,7 @@ def export(arguments: argparse.Namespace) -> int:
     signing = user_signing_key() if arguments.sign else None
     packing = packed_artifacts(builds, memory.near, signing)
     if not packing.artifacts:
-        hint = "npumake build makes them, npumake cache pull fetches them"
+        hint = "npumake build builds them, npumake cache pull fetches them"
         raise CacheError("no artifact of these projects is in the cache", hint=hint)
     SCREEN.begin("packing")
     try:

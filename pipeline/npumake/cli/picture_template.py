@@ -89,7 +89,7 @@ def _picture(project: PictureProject) -> Iterator[str]:
         yield from _comment(f"evidence: {words}")
     for words in project.proposal.doubts:
         yield from _comment(f"NOT SURE: {words}")
-    yield f"    type: {feed.colors} # the colours of training"
+    yield f"    type: {feed.colors} # the colors of training"
     yield f"    fed_type: {project.fed_type} # {FEEDABLE[feed.colors]}"
     yield f"    mean: {_numbers(feed.mean)}"
     yield f"    scale: {_numbers(feed.scale)}"

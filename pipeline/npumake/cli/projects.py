@@ -185,7 +185,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
 
 
 def planned_from(directory: Path) -> list[str]:
-    """The files that the project's last plan was made from, relative to it."""
+    """The files that the project's last plan depends on, relative to it."""
     try:
         plan = unsealed(_identity(directory), (directory / STAMPS / "plan.json").read_bytes())
         return [*plan["files"]] if plan is not None else []

@@ -24,7 +24,7 @@ from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
 
 NOT_FINITE = "not finite"
-# `fed_type` of a project: the colours of a picture; the model is fed nv12 as yuv444.
+# `fed_type` of a project: the colors of a picture; the model is fed nv12 as yuv444.
 FED_COLORS = {"rgb": "rgb", "bgr": "bgr", "gray": "gray", "yuv444": "yuv444", "nv12": "yuv444"}
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def fed_colors(arguments: argparse.Namespace) -> str | None:
-    """The colours that the bundle is fed, by its record; None for another file, or without one."""
+    """The colors that the bundle is fed, by its record; None for another file, or without one."""
     from npumake.bundle.archive import INPUTS, Bundle
     from npumake.bundle.opening import opened_one
 

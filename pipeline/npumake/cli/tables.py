@@ -92,7 +92,7 @@ def _threshold(row: NodeRow, width: int | None) -> str:
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
-    """Marks the worst node, for output without colours."""
+    """Marks the worst node, for output without colors."""
     return (
         "> " if comparison.worst_node is not None and row.node == comparison.worst_node.node else ""
     )

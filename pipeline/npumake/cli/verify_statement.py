@@ -122,7 +122,7 @@ def _chain(artifact: Path) -> Mapping[str, Json] | None:
 
 
 def _rebuild(project: Path, statement: Statement, artifact: Path) -> None:
-    """Raises GateError where the project is another one, or makes another file."""
+    """Raises GateError if the project or the rebuilt file differs."""
     from npumake.make.rebuild import hold_project, rebuilt, tool_notes
 
     (build,) = selected(project, [])

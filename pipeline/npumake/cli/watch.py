@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", nargs="*", metavar="PROJECT", help="or its folder, a node; all when none is named"
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
 
 
 def run(arguments: argparse.Namespace) -> int:

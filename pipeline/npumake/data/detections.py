@@ -1,7 +1,7 @@
 """Draws detections over their image; reads the JSON that `synap_cli_od` prints.
 
-A mask is resized to the image. Where it is positive inside the bounding box, the colour of its
-class is added. Default colours have equal brightness and hues spaced by the golden ratio.
+A mask is resized to the image. Where it is positive inside the bounding box, the color of its
+class is added. Default colors have equal brightness and hues spaced by the golden ratio.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def detections(text: str) -> tuple[Detection, ...]:
 
 
 def mask_colors(text: str) -> Mapping[int, Color]:
-    """The colours by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
+    """The colors by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
     document = _parsed(text)
     if not isinstance(document, dict):
         raise ProjectError("not a JSON object of colors by class")

@@ -51,7 +51,7 @@ def to_feed(array: np.ndarray, spec: InputSpec) -> np.ndarray:
 
 
 def noise(name: str, how: Files, spec: InputSpec) -> Callable[[int], np.ndarray]:
-    """A function that makes the i-th seeded sample, uniform in `how.range`, 0..255 or 0..1."""
+    """A function that returns the i-th seeded sample, uniform in `how.range`, 0..255 or 0..1."""
     low, high = how.range or ((0.0, 255.0) if spec.offset else (0.0, 1.0))
     seed = zlib.crc32(name.encode())
 

@@ -166,7 +166,7 @@ class InputSamples:
 
 
 def _order(how: Files, section: Input) -> Order:
-    """The channel order to read an image in: `channels`, else the order of the first colour
+    """The channel order to read an image in: `channels`, else the order of the first color
     transform, else the trained order."""
     trained = section.type if section.type in ("bgr", "gray") else "rgb"
     return how.channels or color_order(how.transforms) or trained

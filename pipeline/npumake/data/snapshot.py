@@ -1,6 +1,6 @@
 """EdgeFirst's calibration snapshot: all samples of a model in one `.safetensors` file.
 
-Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colours. The
+Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colors. The
 normalization is recorded, not applied:
 
     x = (code * scale - mean) / std = (code - mean / scale) * (scale / std)
@@ -61,7 +61,7 @@ CARRIED = {
     "params.dataset_id": "where the pictures come from",
     "params.annotation_set_id": "where the pictures come from",
     "params.split": "which pictures it was chosen from",
-    "params.color": "the pixels are in these colours already",
+    "params.color": "the pixels are in these colors already",
     "params.seed": "how it was chosen",
     "params.selection": "how it was chosen",
     "params.count": "how many were asked for; count_actual is how many there are",
@@ -168,9 +168,7 @@ def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataE
     if len(shape) != 2:
         raise ProjectError("`input_shape` must be [height, width]", params.below("input_shape"))
     if tuple(shape) != size:
-        message = (
-            f"made for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
-        )
+        message = f"for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
         raise ProjectError(message, params.below("input_shape"))
     return params
 

@@ -1,4 +1,4 @@
-"""Finds the source of NaN and infinity: the first node that makes them from finite numbers."""
+"""Finds the source of NaN and infinity: the first node that computes them from finite values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def source_of_infinite(
 
 
 def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
-    """The first instruction that makes NaN from numbers; None if none does."""
+    """The first instruction that computes NaN from values; None if none does."""
     engine = ReferenceSession(program, operators)
     values = dict(engine.checked(feed))
     for step in program.instructions:

@@ -66,7 +66,7 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
             total += prod(shape(value))
     if total > MAX_ELEMENTS:
         raise GraphError(
-            f"the CPU model makes {total:,} numbers, more than {MAX_ELEMENTS:,}", step.name
+            f"the CPU model computes {total:,} values, more than {MAX_ELEMENTS:,}", step.name
         )
 
 

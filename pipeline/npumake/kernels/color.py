@@ -1,4 +1,4 @@
-"""Colour as linear algebra on channels, each a letter: r g b, y u v, a (alpha, ignored).
+"""Color as linear algebra on channels, each a letter: r g b, y u v, a (alpha, ignored).
 
     Y = 0.299 R + 0.587 G + 0.114 B        U = (B - Y) / 1.772        V = (R - Y) / 1.402
     R = Y + 1.402 V                        B = Y + 1.772 U

@@ -28,7 +28,7 @@ class Dependency(NamedTuple):
 
 
 class MeasuredMetric(NamedTuple):
-    """A figure of an artifact; `of` says over what."""
+    """A figure of an artifact, measured over `of`."""
 
     name: str
     artifact: str
@@ -38,7 +38,7 @@ class MeasuredMetric(NamedTuple):
 
 @dataclass(frozen=True)
 class AttestedBuild:
-    """A compiled file with the nodes that it was made from, in order; all are current."""
+    """A compiled file with the nodes that it was built from, in order; all are current."""
 
     build: Build
     node: Node
@@ -56,7 +56,7 @@ class AttestedBuild:
     @cached_property
     def sections(self) -> dict[str, Json]:
         """The YAML that the nodes read, by section, without paths: files count by their content.
-        A target's overlay stands in later nodes."""
+        Later nodes have the overlay of a target."""
         sections: dict[str, Json] = {}
         for node in self.nodes:
             sections |= self.stamps[node.name].document["params"]
@@ -86,7 +86,7 @@ class AttestedBuild:
 
     @cached_property
     def metrics(self) -> tuple[MeasuredMetric, ...]:
-        """Scores and cosines, where the build has measured them."""
+        """Scores and cosines, if the build has measured them."""
         return tuple((*self._scores(), *self._cosines()))
 
     def _scores(self) -> Iterator[MeasuredMetric]:

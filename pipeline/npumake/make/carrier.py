@@ -121,7 +121,7 @@ def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
         hint = "the user's own settings must name it, and --remote must be `write`"
         raise CacheError(f"nothing may be uploaded to {far.address}", hint=hint)
     if memory.layered is not None:
-        memory.layered.fetches_all = True  # nothing is made where it would be faster to make
+        memory.layered.fetches_all = True  # a job fetches even artifacts that are faster to build
     carrier = Carrier(memory.near, far)
     carrier.forgive()
     return carrier

@@ -139,8 +139,8 @@ class DaskExecutor:
     # -- workers ---------------------------------------------------------------------------
 
     def _fitting_workers(self) -> list[Json]:
-        """What the workers with our versions introduce themselves with; waits for the first.
-        Raises StageError."""
+        """The introductions of the workers with our versions; waits for the first. Raises
+        StageError."""
         end = time.monotonic() + self._wait_s
         while True:
             reasons = self._refused()
@@ -187,14 +187,14 @@ class DaskExecutor:
         return [address for address, worker in workers if self._resource in worker["resources"]]
 
     def _watch(self) -> None:
-        """Fails what waits once the cluster has had no worker for long."""
+        """Fails waiting jobs after a long time without a worker."""
         since = time.monotonic()
         while not self._closed.wait(POLL_S):
             with suppress(Exception):  # the scheduler restarts
                 if self._fitting():
                     since = time.monotonic()
             if time.monotonic() - since > self._wait_s:
-                hint = "what was made is kept; start workers, then run it again"
+                hint = "finished artifacts are kept; start workers, then run it again"
                 for future in list(self._waiting):
                     _fail(future, StageError("the cluster has lost its workers", None, hint))
 
@@ -204,7 +204,9 @@ def _wait_s() -> float:
     with suppress(ValueError):
         if 0 < float(text) < math.inf:
             return float(text)
-    raise ProjectError(f"`{text}` is no number of seconds", WAIT_VARIABLE, f"{WAIT_S:g} by default")
+    raise ProjectError(
+        f"`{text}` is not a number of seconds", WAIT_VARIABLE, f"{WAIT_S:g} by default"
+    )
 
 
 def _fail(future: Future[Json], error: Exception) -> None:
@@ -215,6 +217,6 @@ def _fail(future: Future[Json], error: Exception) -> None:
 def _in_words(error: Exception) -> PipelineError:
     if type(error).__name__ == "KilledWorker":
         hint = "out of memory? give each worker more: npumake worker ADDRESS --memory-limit 8GiB"
-        return StageError("every worker that tried to make it died", None, hint)
-    hint = "what was made is kept; run it again"
+        return StageError("every worker that ran it died", None, hint)
+    hint = "finished artifacts are kept; run it again"
     return StageError(f"the cluster failed: {type(error).__name__}: {error}", None, hint)

@@ -50,7 +50,7 @@ def connected(address: str, seconds: float) -> Any:
     try:
         return library.Client(**place, timeout=min(CONNECT_S, seconds), set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        hint = "`dask scheduler` prints its address; a scheduler file may stand in its place"
+        hint = "`dask scheduler` prints its address; a scheduler file may replace it"
         message = f"no scheduler answers: {error or type(error).__name__}"
         raise StageError(message, address, hint) from None
 
@@ -81,7 +81,7 @@ def local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Where a signal ends the client, multiprocessing's tracker warns of what it cleans up."""
+    """If a signal ends the client, multiprocessing's tracker warns of its cleanup."""
     name = "PYTHONWARNINGS"
     before = os.environ.get(name)
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"

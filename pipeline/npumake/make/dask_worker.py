@@ -1,4 +1,4 @@
-"""What a process of Dask does for npumake: it introduces itself, and makes jobs."""
+"""The work of a Dask process for npumake: it introduces itself, and runs jobs."""
 
 from __future__ import annotations
 

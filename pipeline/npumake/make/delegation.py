@@ -26,7 +26,7 @@ from npumake.progress import tell
 
 
 class WorkerBug(Exception):  # noqa: N818  # not the user's: the traceback of a worker
-    """A stage raised what is no PipelineError; the text is its traceback."""
+    """A stage raised another exception than PipelineError; the text is its traceback."""
 
 
 @dataclass(frozen=True)

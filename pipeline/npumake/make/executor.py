@@ -34,12 +34,12 @@ class Executor(Protocol):
     def submit(self, key: str, job: Blob) -> Future[Json]: ...
 
     def close(self) -> None:
-        """Ends what the executor started. Running jobs keep their results in the store."""
+        """Ends the executor's processes. Running jobs keep their results in the store."""
         ...
 
 
 class LocalExecutor:
-    """One job at a time, in this process: what a worker does, without a cluster."""
+    """One job at a time, in this process, like a worker without a cluster."""
 
     width = 1
 

@@ -27,8 +27,8 @@ LOCK_FILE = "npumake.lock"
 MAX_LOCK_BYTES = 1 << 24
 FORMAT = "# npumake.lock 1"
 HEAD = f"""{FORMAT}
-# What a build of this project makes: SHA-256, key, bytes and node of each artifact.
-# `npumake lock` writes this file, also after a conflict. `npumake build --frozen` requires it.
+# The artifacts of this project: SHA-256, key, bytes and node of each. `npumake lock` writes this
+# file, also after a conflict. `npumake build --frozen` requires it.
 """
 # The last target needs an unchanged line behind it, too.
 END = "# end\n"

@@ -39,7 +39,7 @@ How = Literal["made", "recalled"]
 class Outcome(NamedTuple):
     """How a node was made, in how many seconds.
 
-    `unstored` is what the cache could not store, `note` why the remote is not used, `worker` the
+    `unstored` lists failed writes of the cache, `note` is why the remote is not used, `worker` the
     one of a cluster that made it.
     """
 

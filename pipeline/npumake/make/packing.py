@@ -1,4 +1,4 @@
-"""Packs the artifacts of projects for another machine, and unpacks what arrives."""
+"""Packs the artifacts of projects for another machine, and unpacks received ones."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def user_signing_key() -> SigningKey:
     """Raises ProjectError where the user has none."""
     signing = signing_key(read(user_folder() / USER_FILE, UserFile))
     if signing is None:
-        raise ProjectError("there is no signing key", hint="npumake cache keygen makes one")
+        raise ProjectError("there is no signing key", hint="npumake cache keygen creates one")
     return signing
 
 
 def packed_artifacts(
     builds: Sequence[Build], near: LocalStore, signing: SigningKey | None
 ) -> Packing:
-    """What the builds would find in the store. Own records are signed by `signing`, if any; those
-    of others keep the signature of their writer."""
+    """The artifacts that the builds would find in the store. Own records are signed by `signing`,
+    if any; those of others keep the signature of their writer."""
     contents = inventory(near)
     digests = {e.key: e.digest for e in contents.entries if e.digest in contents.blobs}
     names: dict[str, str] = {}

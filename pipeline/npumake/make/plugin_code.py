@@ -1,4 +1,4 @@
-"""What a build depends on of installed packages that add something: their code, for the keys.
+"""The code of plugins that a build depends on, for the keys.
 
 The source of a plugin counts as our own does, in whole: distribution, version, and the digest of
 every file of the package. A node without a plugin reads no metadata of installed packages.
@@ -34,7 +34,7 @@ def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mappi
 
 
 def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Path, ...]:
-    """Every file of the plugins that add what `project` names, beside what is our `own`, by group.
+    """Every file of the plugins whose additions `project` names, except our `own` names, by group.
 
     Raises ProjectError.
     """

@@ -28,7 +28,7 @@ Documents = Sequence[tuple[Node, NodeKey]]
 
 @dataclass(frozen=True)
 class Rebuild(Build):
-    """A build of the same project whose artifacts lie in another folder."""
+    """A build of the same project with artifacts in another folder."""
 
     outputs: Path = Path()
 
@@ -58,14 +58,14 @@ def needed_nodes(build: Build, node: Node) -> list[Node]:
 
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
-    """Raises GateError where the project is not what the statement was made from."""
+    """Raises GateError if the project differs from the statement."""
     documents = [
         (needed_node, build.document(needed_node, {})) for needed_node in needed_nodes(build, node)
     ]
     lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
         rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-        message = "the project is not what the statement was made from"
+        message = "the project differs from the statement"
         raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 

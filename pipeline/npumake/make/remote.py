@@ -117,7 +117,9 @@ def _seconds(name: str, usual: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ProjectError(f"`{text}` is no number of seconds", name, f"{usual:g} is the default")
+        raise ProjectError(
+            f"`{text}` is not a number of seconds", name, f"{usual:g} is the default"
+        )
     return seconds
 
 

@@ -2,7 +2,7 @@
 
 A seal covers all that `Build.is_current` and the plan look at. What is no file of this interpreter
 is not sealed: tools in another interpreter or on PATH, processors, plugins. All that is sealed must
-be older than the process: then what was looked at is what is stamped.
+be older than the process: then the stamps are those of the files as read.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _folders_above(path: str, base: str) -> Iterator[str]:
 
 
 def _program() -> Iterator[str]:
-    """This package in whole, and what the versions of installed packages are read from."""
+    """This whole package, and the metadata of installed packages."""
     for folder, folders, names in os.walk(PACKAGE):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield folder
@@ -152,7 +152,7 @@ def _metadata(place: str) -> Iterator[str]:
 
 
 def _entry(paths: Iterable[str], variables: Iterable[str], base: str, seals: Seals) -> Json | None:
-    """What is sealed of these paths; None where one is too young, absent or not to be named."""
+    """The sealed entry of these paths; None if one is too young, absent or cannot be named."""
     prefix = f"{base}/"
     names = sorted({path.removeprefix(prefix) for path in paths})
     entry = {"paths": BETWEEN.join(names), "variables": sorted(variables)}

@@ -81,8 +81,8 @@ def _of_source(build: Build, source: FileSource, changes: frozenset[str]) -> set
 
 @cache
 def _ways(path: str, hops: int = MAX_LINKS) -> frozenset[str]:
-    """What git may call the change of a file: the file, the links that lead to it, and the folders
-    above it, one of which may be a submodule."""
+    """The paths by which git may report a change of a file: the file, the links to it, and the
+    folders above it, one of which may be a submodule."""
     folder, name = os.path.split(os.path.normpath(path))
     if not name:
         return frozenset()

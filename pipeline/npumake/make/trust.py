@@ -89,7 +89,7 @@ def _key(text: str, document: Document, route: tuple[str | int, ...]) -> bytes:
     try:
         return key_bytes(text)
     except ValueError:
-        hint = "ed25519: and 44 letters, as `npumake cache keygen` prints it"
+        hint = "ed25519: and 44 characters, as `npumake cache keygen` prints it"
         raise ProjectError(
             f"`{text}` is not a public key", document.places[route].value, hint
         ) from None

@@ -58,7 +58,7 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
 
 
 def editor_schema() -> Json:
-    """The schema of `project.yaml` for editors, which do not see a vendor's file beside it.
+    """The schema of `project.yaml` for editors, which do not read a vendor's file beside it.
     Sections are required only without a `dialect`."""
     whole = schema_of(Sections)
     required = whole.pop("required")

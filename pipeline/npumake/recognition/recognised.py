@@ -59,7 +59,7 @@ class Family:
 
 
 class DeclaredFeed(NamedTuple):
-    """The normalization that the file states. `sets_color`: it states the order of colours too."""
+    """The normalization that the file states. `sets_color`: it states the color order too."""
 
     feed: PictureFeed
     evidence: str

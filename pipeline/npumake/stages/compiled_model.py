@@ -33,7 +33,7 @@ def compiled_model(
     """Raises ProjectError for a file that only its chip runs."""
     if handover is not None:
         message = f"a file that the vendor's tool made for {target.name} is not run here"
-        hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
+        hint = "leave `compiled` out of the artifacts: `quantized` is npumake's own result"
         raise ProjectError(message, Route("evaluation.artifacts"), hint)
     session = _session(compiled, quantized, target, operators)
     return ScoredModel(session, metadata_of(quantized))

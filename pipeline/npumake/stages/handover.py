@@ -59,7 +59,7 @@ def handover(
         tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
     for message in complete_document(tool, request).omissions:
-        tell(f"{tool.config} does not say `{message}`")
+        tell(f"{tool.config} cannot express `{message}`")
     return Handover(partial(files, tool, request, sources, sets))
 
 

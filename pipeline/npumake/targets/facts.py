@@ -97,7 +97,7 @@ def _is_output(node: Node) -> Fact:
 
 
 def _has_residual_add(node: Node) -> Fact:
-    """Whether what it makes is only added to another computed tensor."""
+    """Whether its output is only added to another computed tensor."""
     reader = only_consumer(node.outputs[0])
     if reader is None or reader.op_type != "Add":
         return False

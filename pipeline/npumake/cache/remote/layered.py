@@ -129,7 +129,7 @@ class LayeredStore:
         sentence = f"{self.far.address}: {verdict}, {record.size:,} bytes"
         if record.seconds is not None:
             predicted = self.far.rates.predicted(record.size)
-            sentence += f", {predicted:.1f} s to fetch and {record.seconds:.1f} s to make"
+            sentence += f", {predicted:.1f} s to fetch and {record.seconds:.1f} s to build"
         return sentence, record if self.is_cheaper(record) else None
 
     # -- what the remote has ---------------------------------------------------------------

@@ -143,7 +143,7 @@ class Run:
     # -- the cache -------------------------------------------------------------------------
 
     def _saved(self, build: Build) -> float:
-        """The recorded seconds of the nodes that were not made, where a record has them."""
+        """The recorded seconds of the nodes that were not built, if a record has them."""
         seconds = 0.0
         for node in build.plan.nodes:
             stamp, status = build.stamp(node), self._statuses[node.name]

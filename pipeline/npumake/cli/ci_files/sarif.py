@@ -24,7 +24,7 @@ NOTE = "Note"
 RULES: Mapping[str, tuple[str, str]] = {
     "ProjectError": ("error", "The project's YAML, or a file it names, is invalid."),
     "GraphError": ("error", "The model cannot be built."),
-    "StageError": ("error", "A stage could not make its artifact."),
+    "StageError": ("error", "A stage failed to build its artifact."),
     "CacheError": ("error", "The cache or the disk failed."),
     "GateError": ("error", "A gate of the project is not met."),
     "LockError": ("error", "An artifact is not the one of the lock file."),

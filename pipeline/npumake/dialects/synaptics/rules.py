@@ -119,7 +119,7 @@ def _layout(meta: Meta) -> None:
         message = f"`data_layout` cannot be `{meta.metafile.data_layout}`"
         raise meta.error(key, message, "allowed: default, nchw, nhwc")
     if layout == "nhwc" and meta.layout == "NCHW":
-        message = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
+        message = f"a model in {meta.suffix or 'ONNX'} cannot become nhwc"
         raise meta.error(key, message, "leave `data_layout` out, or write default")
 
 

@@ -4,7 +4,7 @@
     float16   the node alone
     cpu       the node alone, in float32
 
-A data movement is no candidate: it takes the type of its input.
+A data movement is not a candidate: it takes the type of its input.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def plan_precision(
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
         REASON_DIVISION: divisions,
-        "CPU, so that each part of an answer keeps its own 8 bits": concats,
+        "CPU, so that each part of an output keeps its own 8 bits": concats,
         **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(

@@ -1,4 +1,4 @@
-"""Constants of a model that brings its own grids: which stay quantized, and which become float.
+"""Constants of a model with its own grids: which stay quantized, and which become float.
 
 weight      quantized, with a scale per output channel. Float on such a grid where its scales lie
             along another axis, or where the kernels only take int8 with zero point 0

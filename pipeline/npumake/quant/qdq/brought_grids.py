@@ -1,4 +1,4 @@
-"""Grids that a model brings along: Q/DQ of a quantized file, or of quantization-aware training.
+"""Grids of the model itself: Q/DQ of a quantized file, or of quantization-aware training.
 
 They stay as they are. Missing grids follow from them: a data movement outputs codes of its input's
 grid, an 8-bit image is a code already, and a float weight between two grids gets the target's.
@@ -47,16 +47,14 @@ from npumake.quant.qdq.uint8_to_int8 import to_signed
 from npumake.targets.target import Target
 
 NOTE_SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
-NOTE_BIAS_SCALE = (
-    "a bias is of another scale than the products it is added to, and is put on theirs"
-)
+NOTE_BIAS_SCALE = "a bias has another scale than the products it is added to, and gets theirs"
 NOTE_REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
 EXACT_MOVES = SAME_GRID_OPERATORS - {"Resize"}  # outputs are input codes
 LOAD = "load"
 
 
 def carries_grids(graph: Graph) -> bool:
-    """Whether a tensor that is computed or fed lies on a grid of the model's own."""
+    """Whether a computed tensor or an input is on a grid of the model's own."""
     return any(not is_constant(node.inputs[0]) for node in graph.nodes(*QDQ_OPERATORS))
 
 
