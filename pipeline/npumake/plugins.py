@@ -50,7 +50,7 @@ class Plugin:
     def package(self) -> Path:
         """The top-level package, or the file of a module outside a package.
 
-        Raises ProjectError where it is not installed.
+        Raises ProjectError if it is not installed.
         """
         spec = find_spec(self.module.split(".")[0])
         if spec is None or not (spec.submodule_search_locations or spec.origin):
@@ -76,7 +76,7 @@ class Plugin:
         return file
 
     def load(self) -> Any:
-        """The object; imports its module. Raises ProjectError where there is none."""
+        """The object; imports its module. Raises ProjectError if there is none."""
         attribute = self.value.partition(":")[2].strip()
         try:
             return getattr(import_module(self.module), attribute)
@@ -89,9 +89,9 @@ class Plugin:
 
 
 def plugin(group: str, name: str) -> Plugin | None:
-    """The plugin of that name; None where no installed package has it.
+    """The plugin of that name; None if no installed package has it.
 
-    Raises ProjectError where two have it.
+    Raises ProjectError if two have it.
     """
     plugins = _installed(group, tuple(sys.path)).get(name, ())
     if len(plugins) > 1:

@@ -176,11 +176,11 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
         ),
         (
             INPUT + layer("Pooling", "pooling_param { kernel_size: 9 }"),
-            "layer `it` (Pooling) makes a blob of shape [1, 3, -2, -2]: its input is too small",
+            "layer `it` (Pooling) gives a blob of shape [1, 3, -2, -2]: its input is too small",
         ),
         (
             INPUT + layer("Upsample", "upsample_param { scale: 99999 }"),
-            "layer `it` (Upsample) makes a blob of shape [1, 3, 599994, 599994]: more than Caffe",
+            "layer `it` (Upsample) gives a blob of shape [1, 3, 599994, 599994]: more than Caffe",
         ),
         (
             INPUT + layer("Softmax", "softmax_param { axis: 4 }"),

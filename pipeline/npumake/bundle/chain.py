@@ -58,7 +58,7 @@ def links_of(chain: Json) -> dict[str, str]:
 
 
 def chain_in(data: bytes, notes: Mapping[str, str]) -> Mapping[str, Json] | None:
-    """The chain of a compiled file with these `notes` in its metadata; None where it has none."""
+    """The chain of a compiled file with these `notes` in its metadata; None if it has none."""
     try:
         if NOTE in notes:
             document = json.loads(notes[NOTE])

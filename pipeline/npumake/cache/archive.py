@@ -45,7 +45,7 @@ class PackedEntry(NamedTuple):
 def write_archive(path: Path, store: LocalStore, artifacts: Iterable[PackedEntry]) -> int:
     """Writes the archive, whole or not at all; returns its size in bytes.
 
-    Raises CacheError where the store has lost an artifact, or holds a damaged one.
+    Raises CacheError if the store has lost an artifact, or holds a damaged one.
     """
     ordered = sorted(artifacts)
     count = sum(len(packed.envelopes) for packed in ordered)

@@ -27,7 +27,7 @@ SILENCE_S = 60.0  # without a renewal, after which the others stop waiting
 def locked(path: Path) -> BufferedWriter | None:
     """The file at `path`, created if absent, opened and locked; None while another owns the lock.
 
-    Closing it releases the lock. Raises OSError where locks do not work.
+    Closing it releases the lock. Raises OSError if locks do not work.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

@@ -22,7 +22,7 @@ def pin(root: Path, name: str, keys: Mapping[str, str]) -> None:
 
 
 def unpin(root: Path, name: str) -> None:
-    """Raises ProjectError where there is no pin of that name."""
+    """Raises ProjectError if there is no pin of that name."""
     try:
         _file(root, name).unlink()
     except FileNotFoundError:

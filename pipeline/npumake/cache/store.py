@@ -22,7 +22,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True)
 class Record:
     """The key document, the SHA-256 and size in bytes of its blob, and the seconds to build it;
-    None where they were not measured."""
+    None if they were not measured."""
 
     document: Json
     digest: str

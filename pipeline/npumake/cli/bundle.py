@@ -118,7 +118,7 @@ def _reproduction(build: Build, samples: int | None, follow_links: bool) -> Repr
 
 
 def _check(folder: Path, packed: Reproduction) -> None:
-    """Raises ProjectError where the packed project would not read the packed files."""
+    """Raises ProjectError if the packed project would not read the packed files."""
     directory = folder / packed.project
     plan = plan_of(directory, BuildMemory(folder / ".cache"))
     for source in {source for node in plan.nodes for source in node.sources}:

@@ -24,7 +24,7 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def local_store() -> LocalStore:
-    """The store of the current folder. Raises CacheError where there is none."""
+    """The store of the current folder. Raises CacheError if there is none."""
     root = cache_directory(Path.cwd())
     if not root.is_dir():
         raise CacheError("there is no cache", str(root), "npumake build creates it")

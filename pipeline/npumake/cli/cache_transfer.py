@@ -40,7 +40,7 @@ def push(arguments: argparse.Namespace) -> int:
 
 
 def _layered(memory: BuildMemory) -> LayeredStore:
-    """The store with a remote. Raises ProjectError where none is configured."""
+    """The store with a remote. Raises ProjectError if none is configured."""
     refuse_no_remote(memory)
     assert memory.layered is not None
     return memory.layered

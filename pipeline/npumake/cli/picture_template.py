@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 WIDTH = 96  # characters of a comment
 FEWEST_FOR_KL = 16  # pictures, as the comparison notes it
 FEEDABLE = {
-    "rgb": "rgb, bgr, yuv444 or nv12: what the chip is given",
-    "bgr": "rgb, bgr, yuv444 or nv12: what the chip is given",
+    "rgb": "rgb, bgr, yuv444 or nv12: the format at runtime",
+    "bgr": "rgb, bgr, yuv444 or nv12: the format at runtime",
     "gray": "gray",
 }
 

@@ -135,7 +135,7 @@ def configuration_files(build: Build) -> tuple[Path, ...]:
 
 
 def refuse_no_remote(memory: BuildMemory) -> None:
-    """Raises ProjectError where no remote cache is configured."""
+    """Raises ProjectError if no remote cache is configured."""
     store = memory.layered
     is_off = os.environ.get(MODE) == "off" and memory.workspace and is_configured(memory.workspace)
     if store is None or (store.far is None and not is_off):

@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[NAME=]FILE",
-        help="a picture, a .npy file or bare numbers",
+        help="a picture, a .npy file or raw numbers",
     )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")

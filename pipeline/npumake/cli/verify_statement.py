@@ -21,7 +21,7 @@ NO_STATEMENT = "npumake attest writes one; --statement names it"
 
 
 def verify_statement(arguments: argparse.Namespace) -> int:
-    """Raises GateError where anything does not hold."""
+    """Raises GateError if a check fails."""
     artifact: Path = arguments.artifact
     if not artifact.is_file():
         raise ProjectError("no such file", str(artifact))
@@ -91,7 +91,7 @@ def _read(file: Path) -> bytes:
 
 
 def _check_chain(artifact: Path, statement: Statement) -> None:
-    """Raises GateError where the chain inside the file is not that of the statement."""
+    """Raises GateError if the chain inside the file is not that of the statement."""
     from npumake.bundle.chain import MODEL_ROUTES, links_of
 
     chain = _chain(artifact)

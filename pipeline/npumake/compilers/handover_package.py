@@ -74,7 +74,7 @@ def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
 
 
 def own_snapshot(tool: ClosedTool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """A snapshot of the project's samples for a tool that takes one. None where the project names
+    """A snapshot of the project's samples for a tool that takes one. None if the project names
     its own, or a sample does not fit into one."""
     if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
         return None

@@ -36,7 +36,7 @@ OPEN = (sys.stdlib_module_names | LIBRARIES) - DYNAMIC
 STANDARD_FOLDERS = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")
 )
-_LOADING = threading.RLock()  # sys.modules is global, and a file in it while it is executed
+_LOADING = threading.RLock()  # sys.modules is global, and contains a file while it is executed
 
 PLAIN = "write a plain `import`: the cache key does not cover imports by a computed name"
 

@@ -61,7 +61,7 @@ CARRIED = {
     "params.dataset_id": "where the pictures come from",
     "params.annotation_set_id": "where the pictures come from",
     "params.split": "which pictures it was chosen from",
-    "params.color": "the pixels are in these colors already",
+    "params.color": "the pixels have this color format already",
     "params.seed": "how it was chosen",
     "params.selection": "how it was chosen",
     "params.count": "how many were asked for; count_actual is how many there are",

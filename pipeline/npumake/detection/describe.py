@@ -41,7 +41,7 @@ def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOut
 
 def is_normalized(graph: Graph, boxes: Value) -> bool:
     """Whether decoded boxes are in 0..1 instead of pixels. Evaluates the arithmetic for zero
-    distances, so that its constants alone decide."""
+    distances, so that only its constants decide."""
     chain, todo = set[Node](), [boxes]
     while todo:
         node = producer(todo.pop())

@@ -56,7 +56,7 @@ def _add(site: QuantizedNode) -> LoweredStep:
 
 
 def _refuse_coarse(site: QuantizedNode, fits: bool) -> None:
-    """Raises GraphError where LiteRT would fail an assertion and abort the process."""
+    """Raises GraphError if LiteRT would fail an assertion and abort the process."""
     if not fits:
         name, out_scale = site.node.name, site.scale
         in_scale = max(operand.scale for operand in site.operands)

@@ -219,7 +219,7 @@ def _lookup(call: TranslatedCall) -> Value:
 def _max_pool(call: TranslatedCall) -> Value:
     window, kernel = call.window(), call.step.attributes["kernel"]
     if max(call.step.attributes["pads"]) >= min(kernel):
-        raise InexactError  # onnxruntime refuses windows that lie in the padding alone
+        raise InexactError  # onnxruntime refuses windows entirely in the padding
     largest = call.add("MaxPool", call.read[0], kernel_shape=kernel, **window)
     return finished(call, largest, call.largest())
 

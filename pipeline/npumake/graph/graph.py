@@ -221,7 +221,7 @@ class Graph:
                 self.remove(other)
 
     def bypass(self, node: Node) -> bool:
-        """Removes a node that returns its input unchanged. False where the node connects a graph
+        """Removes a node that returns its input unchanged. False if the node connects a graph
         input, or another graph output, to a graph output. Its producer inherits the origin."""
         x, y = node.inputs[0], node.outputs[0]
         if x is None:

@@ -104,7 +104,7 @@ def _file(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> Beside:
 
 
 def _span(tensor: onnx.TensorProto, file: Beside) -> tuple[int, int]:
-    """(offset, length) in bytes. Raises GraphError where file or shape contradict it."""
+    """(offset, length) in bytes. Raises GraphError if file or shape contradict it."""
     entries = _entries(tensor)
     bits = prod(tensor.dims) * ir.DataType(tensor.data_type).bitwidth
     length = -(-bits // 8)

@@ -119,7 +119,7 @@ def pair_of(value: Value | None) -> tuple[Node, Node] | None:
 
 
 def sole_quantizer(value: Value) -> Node | None:
-    """The Q that alone reads the tensor; None for a model output."""
+    """The Q that is the tensor's only reader; None for a model output."""
     reader = only_consumer(value)
     return reader if is_quantize(reader) else None
 
@@ -167,7 +167,7 @@ def readers_past_pairs(value: Value) -> Iterator[tuple[Node, int]]:
 
 
 def grid_of(node: Node) -> Grid | None:
-    """The grid of a Q or DQ; None where it is computed, and for any other node."""
+    """The grid of a Q or DQ; None if it is computed, and for any other node."""
     if not is_qdq(node):
         return None
     scale = array(node.inputs[1])

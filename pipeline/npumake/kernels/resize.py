@@ -78,7 +78,7 @@ def nearest_indices(
 ) -> Int64:
     """The input index of each output index along one axis, of shape (out_size,).
 
-    `scale` is None where the model gives sizes instead of scales.
+    `scale` is None if the model gives sizes instead of scales.
     """
     if scale is None or coordinates == "align_corners":
         index = _rounded_fraction(*_fraction(in_size, out_size, coordinates), rule)

@@ -60,7 +60,7 @@ def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
         raise ValueError("a factor must be finite")
     fraction, exponent = np.frexp(values)  # 1/2 <= |fraction| < 1, or 0
     mantissa = np.rint(np.ldexp(fraction, MANTISSA_BITS)).astype(np.int64)
-    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 where rounding reached 2**31
+    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 if rounding reached 2**31
     return FixedPoint(mantissa >> carry, MANTISSA_BITS - exponent - carry)
 
 

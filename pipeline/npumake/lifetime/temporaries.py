@@ -48,7 +48,7 @@ def owned(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder of this process alone for temporary files; removed when the block ends."""
+    """A folder for temporary files of this process only; removed when the block ends."""
     import tempfile  # noqa: PLC0415  # slow to load, and unused in an up-to-date build
 
     path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER_PREFIX))

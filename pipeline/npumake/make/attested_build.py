@@ -103,7 +103,7 @@ class AttestedBuild:
                 yield MeasuredMetric("cosine", "quantized", output.cosine, over)
 
     def _beside(self, stage: str) -> Path | None:
-        """The artifact of a later stage of the same target; None where it is not current."""
+        """The artifact of a later stage of the same target; None if it is not current."""
         name = f"{self.node.name.rpartition('/')[0]}/{stage}"
         node = self.build.plan.by_name.get(name)
         return (
@@ -112,7 +112,7 @@ class AttestedBuild:
 
 
 def attested(build: Build, node: Node) -> AttestedBuild:
-    """The build of a compiled `node`. Raises ProjectError where it is not current."""
+    """The build of a compiled `node`. Raises ProjectError if it is not current."""
     needed = needed_by(
         [node.name], {entry.name: entry.inputs.values() for entry in build.plan.nodes}
     )

@@ -25,7 +25,7 @@ from npumake.make.lock import LOCK_FILE, Lock, lock_in, read_lock
 
 @dataclass(frozen=True)
 class Base:
-    """The commit a branch left, the changes since, and the project's lock file at it; None where it
+    """The commit a branch left, the changes since, and the project's lock file at it; None if it
     had none. Paths are absolute."""
 
     commit: Commit
@@ -62,7 +62,7 @@ def _lock_at(build: Build, commit: Commit, changes: frozenset[str]) -> Lock | No
 
 
 def stored_file(store: Store, lock: Lock, name: str, folder: Path) -> Path | None:
-    """The artifact of a locked node, copied into `folder`; None where it is not locked, or not
+    """The artifact of a locked node, copied into `folder`; None if it is not locked, or not
     stored."""
     locked = lock.artifacts.get(name)
     if locked is None:
@@ -79,7 +79,7 @@ def rebuilt(builds: Sequence[Build], commit: Commit) -> Mapping[str, Lock]:
     """The locks of these projects by name after a build of `commit` into the same cache. A project
     that it lacks, or that does not build, is absent. The build prints to standard error.
 
-    Raises ProjectError where git cannot check the commit out.
+    Raises ProjectError if git cannot check the commit out.
     """
     locks: dict[str, Lock] = {}
     with _checkout(commit) as root:

@@ -60,7 +60,7 @@ class Carrier:
         return blob
 
     def bring(self, blob: Blob, path: Path) -> None:
-        """Publishes the verified blob at `path`. Raises CacheError where no store has it."""
+        """Publishes the verified blob at `path`. Raises CacheError if no store has it."""
         if self.near.fetch(blob.digest, path):
             return
         record = Record({}, blob.digest, blob.size)
@@ -108,7 +108,7 @@ def _patient(far: Far, call: Callable[[Deadline], T]) -> T | None:
 
 
 def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
-    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError where
+    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError if
     the cluster has no store in common."""
     if shares_folder:
         return Carrier(memory.near, None)

@@ -49,7 +49,7 @@ class DaskExecutor:
     """`address` is that of a scheduler, or its scheduler file; without one, `processes` of this
     machine are the cluster.
 
-    Raises StageError where no worker fits, CacheError where client and workers share no store.
+    Raises StageError if no worker fits, CacheError if client and workers share no store.
     """
 
     width = WIDTH

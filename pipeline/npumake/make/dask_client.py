@@ -23,7 +23,7 @@ def is_scheduler_file(address: str) -> bool:
 
 
 def refuse_absent() -> None:
-    """Raises StageError where Dask is not installed."""
+    """Raises StageError if Dask is not installed."""
     try:
         distribution("distributed")
     except PackageNotFoundError:
@@ -32,7 +32,7 @@ def refuse_absent() -> None:
 
 
 def _distributed() -> Any:
-    """The library. Raises StageError where it is not installed."""
+    """The library. Raises StageError if it is not installed."""
     refuse_absent()
     import distributed  # noqa: PLC0415  # an extra
 
@@ -41,7 +41,7 @@ def _distributed() -> Any:
 
 
 def connected(address: str, seconds: float) -> Any:
-    """The client. Raises StageError where no scheduler answers for so long."""
+    """The client. Raises StageError if no scheduler answers for so long."""
     library = _distributed()
     if is_scheduler_file(address) and not Path(address).is_file():
         hint = "dask scheduler --scheduler-file writes it; an address is tcp://HOST:PORT"

@@ -22,7 +22,7 @@ class Executor(Protocol):
     """Equal keys run once. A result is what `performed` returns, with the name of its `worker`.
 
     `width` is the number of jobs to submit at a time. A future raises CacheError or StageError
-    where no machine could run the job.
+    if no machine could run the job.
     """
 
     @property
@@ -67,7 +67,7 @@ def written(job: Json, carrier: Carrier) -> Blob:
 
 
 def read(job: Blob, carrier: Carrier) -> Json:
-    """Raises CacheError where the store lacks it."""
+    """Raises CacheError if the store lacks it."""
     with temporary_folder() as folder:
         path = Path(folder, "job.json")
         carrier.bring(job, path)

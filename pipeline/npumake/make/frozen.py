@@ -1,6 +1,6 @@
 """Frozen builds: an artifact that differs from the lock file ends the build before it is published.
 
-Artifacts are compared, not keys: another version of a library may make the same bytes. The keys
+Artifacts are compared, not keys: another version of a library may give the same bytes. The keys
 explain why an artifact differs.
 """
 
@@ -19,7 +19,7 @@ from npumake.make.why import differences
 ACCEPT = "`npumake lock` accepts the change"
 MAX_REASONS = 8
 NOT_REPRODUCED = (
-    "the inputs, tools and code are the locked ones: this machine computes other bytes from them"
+    "inputs, tools and code are the locked ones: this machine computes other bytes from them"
 )
 
 
@@ -34,7 +34,7 @@ def frozen(build: Build) -> Build:
         message = f"the lock file lacks {_listed(added)}"
         raise LockError(message, lock.file, ACCEPT)
     if removed := sorted({*lock.artifacts} - planned):
-        message = f"the lock file has {_listed(removed)}, which the project does not make"
+        message = f"the lock file has {_listed(removed)}, which the project does not build"
         raise LockError(message, lock.place(removed[0]), ACCEPT)
     return replace(build, lock=lock)
 
@@ -45,7 +45,7 @@ def _listed(names: list[str]) -> str:
 
 
 def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) -> None:
-    """Raises LockError where a frozen build would make another artifact than the locked one."""
+    """Raises LockError if a frozen build would give another artifact than the locked one."""
     if build.lock is None or build.lock.allows(node, artifact):
         return
     name = locked_name(node)

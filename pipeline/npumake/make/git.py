@@ -42,7 +42,7 @@ class Commit:
         return frozenset(f"{self.root}/{os.fsdecode(name)}" for name in names if name)
 
     def file(self, path: Path) -> bytes | None:
-        """The bytes of a file as they were; None where there was none. Raises ProjectError."""
+        """The bytes of a file as they were; None if there was none. Raises ProjectError."""
         name = _blobs(self).get(self._name(path))
         return None if name is None else _git(self.root, "cat-file", "blob", name)
 

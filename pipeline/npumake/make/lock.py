@@ -40,7 +40,7 @@ _CONFLICT = re.compile(r"(<{7}|={7}|>{7}|\|{7})( |$)")
 
 @dataclass(frozen=True)
 class LockedArtifact:
-    """`size` is in bytes; `line` counts from 1, 0 where it was not read from a file."""
+    """`size` is in bytes; `line` counts from 1, 0 if it was not read from a file."""
 
     digest: str
     key: str

@@ -18,7 +18,7 @@ MODEL_SUFFIX = ".onnx"
 
 
 class NodeKey(TypedDict):
-    """The document that names an artifact: all that can change it, and nothing else.
+    """The document that names an artifact: everything that can change it, and nothing else.
 
     It has no path of this machine and no clock. Its SHA-256 is the name of the record in the store.
     """

@@ -43,7 +43,7 @@ class Rebuild(Build):
 
 
 class Difference(NamedTuple):
-    """The first node whose artifact is another one; `tensor` is empty where the original artifact
+    """The first node whose artifact is another one; `tensor` is empty if the original artifact
     is not here to compare with."""
 
     node: str
@@ -113,7 +113,7 @@ def rebuilt(
     build: Build, node: Node, statement: Statement, file: Path, folder: Path
 ) -> Difference | None:
     """Makes `node` again below `folder`, and returns the first difference to the statement and the
-    compiled `file`; None where the compiled file is equal to the byte."""
+    compiled `file`; None if the compiled file is equal to the byte."""
     memory = BuildMemory(folder / "cache")
     again = Rebuild(build.directory, build.plan, memory, outputs=folder)
     first: Difference | None = None

@@ -76,7 +76,7 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """The near store with its remote, if one is configured; None where there is nothing of other
+    """The near store with its remote, if one is configured; None if there is nothing of other
     machines. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
@@ -176,7 +176,7 @@ def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
 
 def credentials(setup: Setup) -> Credentials:
     """The credentials for the remote; none where only the project names it. Raises ProjectError
-    where a secret cannot be read."""
+    if a secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
     resolved = _of_host(setup.host) if setup.host else ANONYMOUS

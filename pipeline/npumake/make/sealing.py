@@ -64,7 +64,7 @@ def _remove_oldest(folder: Path) -> None:
 
 
 def _sealed_build(build: Build, seals: Seals) -> Json | None:
-    """The entry of a project; None where it cannot be sealed."""
+    """The entry of a project; None if it cannot be sealed."""
     nodes, base = build.plan.nodes, str(build.directory)
     if not all(_is_sealable(build, node) for node in nodes):
         return None

@@ -45,7 +45,7 @@ def signing_key(user: UserFile) -> SigningKey | None:
 
 
 def users_key() -> SigningKey:
-    """Raises ProjectError where the user has none."""
+    """Raises ProjectError if the user has none."""
     key = signing_key(read(user_folder() / USER_FILE, UserFile))
     if key is None:
         hint = f"npumake cache keygen makes one, {user_folder() / KEY_FILE}"

@@ -122,7 +122,7 @@ def _with_planned_widths(bundle: Bundle, program: Program) -> Compiled:
 
 
 def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
-    """The compiled file; None where the vendor's tool made it."""
+    """The compiled file; None if the vendor's tool made it."""
     return None if handover else compiled.data
 
 

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def collapsed_rank(shapes: Sequence[Shape]) -> int:
-    """The axes that are left; 0 where every operand is one number."""
+    """The axes that are left; 0 if every operand is one number."""
     return len(list(groupby(_repeated(_aligned(shapes)))))
 
 

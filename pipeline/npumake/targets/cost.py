@@ -1,4 +1,4 @@
-"""Cost: the figures of a chip that an estimate is made from, published or fitted."""
+"""Cost: the figures of a chip for estimates, published or fitted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Cost:
-    """Published figures of the unit. One that is absent is not published, and is not guessed."""
+    """Published figures of the unit. An absent one is not published, and is not guessed."""
 
     macs: Annotated[
         float | None,

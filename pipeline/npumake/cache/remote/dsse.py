@@ -33,7 +33,7 @@ class SignedDocument(NamedTuple):
 
 
 def signed(payload: bytes, type: str, key: SigningKey) -> bytes:
-    """The envelope, in canonical JSON. Raises ProjectError where the key cannot be read."""
+    """The envelope, in canonical JSON. Raises ProjectError if the key cannot be read."""
     signature = {
         "keyid": key_text(key.public),
         "sig": base64.b64encode(key.signature(pae(type, payload))).decode(),

@@ -34,7 +34,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 
 @dataclass(frozen=True)
 class Envelope:
-    """A record with the raw public key of its signer and the signature; None where unsigned."""
+    """A record with the raw public key of its signer and the signature; None if unsigned."""
 
     key: str
     record: Record

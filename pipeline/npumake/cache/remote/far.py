@@ -151,7 +151,7 @@ class Far:
 
     @staticmethod
     def _is_down(failure: RemoteError, ledger: Ledger) -> bool:
-        """Whether to stop waiting: an outage of a remote that has never answered."""
+        """Whether to stop waiting: an outage of a remote that has never responded."""
         return failure.is_outage and not ledger.has_answered
 
     # -- between processes -----------------------------------------------------------------

@@ -107,7 +107,7 @@ class LayeredStore:
             self._ahead.begin(digest)
 
     def uploader(self) -> Uploader | None:
-        """The uploader of pending records, of this and earlier builds; None where nothing is
+        """The uploader of pending records, of this and earlier builds; None if nothing is
         uploaded."""
         if self.far is None or self.outbox is None or self.signing is None:
             return None

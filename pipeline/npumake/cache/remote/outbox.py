@@ -133,7 +133,7 @@ class Uploader:
                 self._given_up |= set() if is_done else {key}
 
     def _upload(self, key: str) -> bool:
-        """Whether the record is done with. Raises ProjectError where the key cannot be read."""
+        """Whether the record is done with. Raises ProjectError if the key cannot be read."""
         signed = self._signed(key)
         if signed is None:
             self.outbox.remove(key)
@@ -153,7 +153,7 @@ class Uploader:
         return True
 
     def _signed(self, key: str) -> tuple[Record, bytes] | None:
-        """The record and its envelope, that of another machine as it came; None where the near
+        """The record and its envelope, that of another machine as it came; None if the near
         store has lost it, or its artifact."""
         try:
             record = self.near.recall(key)

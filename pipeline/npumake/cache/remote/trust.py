@@ -42,7 +42,7 @@ class TrustVerdict:
 @dataclass(frozen=True)
 class Policy:
     """`named` returns names by raw public key, and is called for each verdict. A revoked key is
-    refused, whoever else names it."""
+    refused, even if another file names it."""
 
     named: Callable[[], Mapping[bytes, str]] = dict
     revoked: frozenset[bytes] = frozenset()

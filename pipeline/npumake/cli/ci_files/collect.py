@@ -101,7 +101,7 @@ class Run:
                 yield ModelRow(model, target, None, before, "removed", is_stored)
 
     def _after(self, build: Build, compiled: Node) -> ModelFigures | None:
-        """None where the file was not built."""
+        """None if the file was not built."""
         if not self._is_valid(compiled):
             return None
         branch = compiled.name.rpartition("/")[0]
@@ -115,7 +115,7 @@ class Run:
     def _before(
         self, build: Build, lock: Lock | None, place: str, folder: Path
     ) -> tuple[ModelFigures | None, bool]:
-        """The figures of the base, None where it has no such target; and whether the cache has its
+        """The figures of the base, None if it has no such target; and whether the cache has its
         artifacts. The lock has the size of a file that the cache lacks."""
         compiled = lock.artifacts.get(f"{place}/{FIGURED}") if lock else None
         if lock is None or compiled is None:

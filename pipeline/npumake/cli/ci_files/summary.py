@@ -22,7 +22,7 @@ MAX_FAILURES = 20
 class ModelRow:
     """One model on one target. `state` is its change since the base: there is no base, the base has
     no such target, or this change removes it. `is_stored`: the cache has the base's artifacts.
-    `after` is None where it was not built."""
+    `after` is None if it was not built."""
 
     model: str
     target: str
@@ -45,7 +45,7 @@ class Summary:
 
 
 class SummaryColumn(NamedTuple):
-    """`better` is the sign of a difference that is an improvement, 0 where none is."""
+    """`better` is the sign of a difference that is an improvement, 0 if none is."""
 
     head: str
     figure: Callable[[ModelFigures], float | None]

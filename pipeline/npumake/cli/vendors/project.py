@@ -57,7 +57,7 @@ def allow_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def allowed_findings(native: Document, allow: Sequence[str]) -> dict[str, Json]:
-    """`data:` with the allowed findings, for which a vendor's file has no key."""
+    """`data:` with the allowed findings; a vendor's file has no key for them."""
     samples: dict[str, dict[str, Json]] = native.data.get("data", {})
     kinds_by_input = {
         name: list(dict.fromkeys([*entry.get("allow", []), *allow]))

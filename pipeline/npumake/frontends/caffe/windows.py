@@ -184,7 +184,7 @@ def _check_groups(site: LayerSite, param: Any, channels: int) -> None:
         raise site.error(f"has its channels on axis {param.axis}; only axis 1 is supported")
     group, outputs = param.group, param.num_output
     if not outputs or not group or channels % group or outputs % group:
-        raise site.error(f"makes {outputs} channels of {channels} in {group} groups")
+        raise site.error(f"gives {outputs} channels of {channels} in {group} groups")
 
 
 def _convolved(

@@ -40,7 +40,7 @@ def with_concat_grids(
 
 
 def _owner(part: Value, joins: Collection[Node]) -> Node | None:
-    """The Concat that gives a tensor its grid; None where something else computes with it."""
+    """The Concat that gives a tensor its grid; None if something else computes with it."""
     itself, moved = list[Node](), list[Node]()
     waiting = [(part, itself)]
     while waiting:

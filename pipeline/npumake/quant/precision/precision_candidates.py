@@ -34,7 +34,7 @@ def candidates(
 ) -> dict[str, int]:
     """The operation counts of every 8-bit chip node that may be promoted, by name, in order.
 
-    Raises ProjectError where there is none.
+    Raises ProjectError if there is none.
     """
     plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"

@@ -120,7 +120,7 @@ def _is_on_products(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) 
 def bias_factor(node: Node, read: Mapping[int, Grid]) -> float:
     """The scale of a node's int32 bias over the product of input and weight scale.
 
-    It should be 1; the factor of the worst channel is returned, and 1 where there is no such bias.
+    It should be 1; the factor of the worst channel is returned, and 1 if there is no such bias.
     """
     places = RULES[node.op_type].weights if node.op_type in RULES else ()
     bias = stored_constant(node.inputs[2]) if 2 in places and len(node.inputs) > 2 else None

@@ -59,14 +59,14 @@ def carries_grids(graph: Graph) -> bool:
 
 
 def check_method(graph: Graph, calibration: Calibration) -> None:
-    """Raises ProjectError where the model carries grids and `method` is not `load`."""
+    """Raises ProjectError if the model carries grids and `method` is not `load`."""
     if carries_grids(graph) and calibration.method != LOAD:
         message = f"the model carries its own scales, `{calibration.method}` would ignore them"
         raise ProjectError(message, Route("calibration.method"), f"write  method: {LOAD}")
 
 
 def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
-    """Raises ProjectError where a model without grids would run some node in integers."""
+    """Raises ProjectError if a model without grids would run some node in integers."""
     if plan_precision(graph, quantization, target).nodes:
         hint = "choose kl, max or max_percentile to find its thresholds"
         message = "the model is float: it has no Q/DQ to load scales from"

@@ -47,7 +47,7 @@ def _place(node: Node) -> int | None:
 
 
 def _tiny(value: Value) -> float | None:
-    """The guard of a divisor; None where rounding cannot make it zero."""
+    """The guard of a divisor; None if rounding cannot make it zero."""
     scale = _scale(value)
     if scale is not None:
         return scale * 2.0**-GUARD_BITS if scale >= MIN_GUARDED_SCALE else None

@@ -29,7 +29,7 @@ def merge_pairs(graph: Graph) -> None:
 
 
 def _key(node: Node) -> Key | None:
-    """The operator, input and parameters of the node; None where its scale is computed."""
+    """The operator, input and parameters of the node; None if its scale is computed."""
     grid = grid_of(node)
     if grid is None:
         return None
