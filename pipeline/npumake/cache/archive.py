@@ -8,7 +8,7 @@ A plain tar of plain files, in this order:
     ...
 
 The same contents give the same bytes. The reader takes nothing else: no link, no folder, no other
-name, no extended header. An artifact is stored only where an accepted record precedes it, and only
+name, no extended header. An artifact is stored only if an accepted record precedes it, and only
 with the size and the digest of that record. So a reader needs little memory, and no more disk than
 the accepted records name (npumake.cache.unpacking).
 """

@@ -4,7 +4,7 @@ first.
 A lock is flock(2) on a file, so a crash releases it. Its owner renews the time of the file, for
 waiting builds: an owner that is stopped, or on a machine that is gone, does not renew it.
 
-No lock is needed for correctness. Where locks do not work, or an owner shows no sign of life, both
+No lock is needed for correctness. If locks do not work, or an owner shows no sign of life, both
 build, and the store gets the same bytes twice.
 """
 

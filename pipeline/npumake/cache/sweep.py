@@ -4,7 +4,7 @@
 
 An artifact goes after the last record that names it, so no record that stays loses its artifact. A
 build that uses a blob sets its time (npumake.cache.local). So a file is moved aside before it is
-removed, and moved back where its time is no longer the one of the first step. No lock is needed.
+removed, and moved back if its time is no longer the one of the first step. No lock is needed.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def swept(root: Path, plan: SweepPlan) -> list[Removal]:
 
 
 def _remove_unchanged(root: Path, file: StoredFile) -> bool:
-    """Whether the file was removed: it is not where it changed, vanished, or may not be moved."""
+    """Whether the file was removed: it stays if it changed, vanished, or may not be moved."""
     path, aside = root / file.name, root / "scratch" / temporary_name()
     with owned(aside):
         try:

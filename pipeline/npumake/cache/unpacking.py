@@ -95,7 +95,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _accepted(
     reader: _Reader, member: Member, judge: JudgeEnvelope, arrivals: Arrivals
 ) -> list[_Accepted]:
-    """The envelope, where it is accepted."""
+    """The envelope, if it is accepted."""
     if member.size > MAX_ENVELOPE_BYTES:
         raise reader.damaged("it has a record that is too large")
     data = reader.read(member.size)

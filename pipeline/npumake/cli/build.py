@@ -4,7 +4,7 @@ example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # read and verify every file, as in CI
   npumake build --executor dask --scheduler tcp://10.0.0.1:8786
-  npumake build --frozen          # fail where an artifact is not the one of npumake.lock
+  npumake build --frozen          # fail if an artifact differs from npumake.lock
   npumake build --json | jq '.[] | select(.status == "failed")'
 
 exit codes: 0 success; error in 2 the project, 3 the model, 4 a stage, 5 the cache or disk; 6 a
@@ -73,7 +73,7 @@ def build_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
     parser.add_argument(
-        "--frozen", action="store_true", help="fail where a build would differ from npumake.lock"
+        "--frozen", action="store_true", help="fail if a build would differ from npumake.lock"
     )
 
 

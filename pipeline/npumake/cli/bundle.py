@@ -1,7 +1,7 @@
 """npumake bundle: pack a project that reproduces a problem, for a support ticket
 
 The ZIP holds the YAML, the model, a few samples, the versions, the commands, and the log of a build
-of just these files. Files outside of the project are packed only where the YAML names them.
+of just these files. Files outside of the project are packed only if the YAML names them.
 
 example:
   npumake bundle digits

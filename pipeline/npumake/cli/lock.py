@@ -1,7 +1,7 @@
 """npumake lock: build projects and write the digests of their artifacts, one a line
 
 Each project gets npumake.lock, a sorted file for git: `npumake build --frozen` and `npumake ci
---frozen` fail where an artifact differs from it. A failed build leaves the file as it is.
+--frozen` fail if an artifact differs from it. A failed build leaves the file as it is.
 
 example:
   npumake lock                    # every project here

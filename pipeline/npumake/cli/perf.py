@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", action="store_true", help="of a packed model; a pack is detected without it"
     )
-    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, where you know it")
+    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, if you know it")
     parser.add_argument("--html", type=Path, default=FOLDER, metavar="DIR", help=str(FOLDER))
     parser.add_argument("--json", action="store_true", help="for machines")
     keys.arguments(parser)

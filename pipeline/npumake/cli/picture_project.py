@@ -71,7 +71,8 @@ def picture_project(
 
 
 def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> Proposal:
-    """The class names of `--labels` replace the model's own; a doubt where their number is odd."""
+    """The class names of `--labels` replace the model's own; a doubt if their number does not
+    match."""
     from npumake.recognition.facts import classes_of
 
     family = proposal.family

@@ -69,8 +69,8 @@ def place(name: str) -> tuple[Path, str]:
 
 
 def typed(directory: Path, group: str) -> str:
-    """A command's argument for a project or a variant: its name, or its folder where the name alone
-    finds nothing."""
+    """A command's argument for a project or a variant: its name, or its folder if the name finds
+    nothing."""
     current = Path.cwd()
     if directory in project_directories(current):
         return group

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
-    """Raises ProjectError for a name without a project, and where there is none at all."""
+    """Raises ProjectError for a name without a project, and without any project."""
     for top, names in at.items():
         projects = [directory.name for directory in project_directories(top)]
         if not projects:

@@ -37,7 +37,7 @@ def _window(step: Instruction, kernel: list[int]) -> _Window:
 
 
 def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
-    """SAME or VALID, where one of them gives the same window positions; else None."""
+    """SAME or VALID, if one of them gives the same window positions; else None."""
     if not any(window.pads):
         return VALID
     sizes = before[2:], after[2:]

@@ -257,7 +257,7 @@ def _accepted_types(rule: VendorKey) -> tuple[str, ...]:
 
 
 def unknown_notes(vendor: VendorYaml, groups: tuple[str, ...]) -> tuple[Note, ...]:
-    """A note for every unknown key in `groups`, where the vendor accepts it."""
+    """A note for every unknown key in `groups`, if the vendor accepts it."""
     return tuple(
         Note(f"`{key.partition('.')[2]}` is ignored: no key of this tool", vendor.spot(key).key)
         for key in vendor.keys_with_values()

@@ -64,8 +64,7 @@ class OrtSession:
     """
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
-        """Use more threads only for a model with exact sums, or where the last bit does not
-        matter."""
+        """Use more threads only for a model with exact sums, or if the last bit does not matter."""
         model = ending(model)
         try:
             self._session = _session(model, threads, fusion)

@@ -1,4 +1,4 @@
-"""Rules and kernels of TensorFlow Lite's arithmetic, where it differs by more than rounding twice.
+"""Rules and kernels of TensorFlow Lite's arithmetic that differ by more than rounding twice.
 
     fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
     add, sub   each side times 2**20 and s / (2 * max s), the sum times 2 * max s / (2**20 * s_y)

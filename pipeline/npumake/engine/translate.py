@@ -59,7 +59,7 @@ def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> I
 def _biased(
     call: TranslatedCall, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
 ) -> Value:
-    """Adds the bias, in float64 where float32 might not hold the sum."""
+    """Adds the bias, in float64 if float32 might not hold the sum."""
     if bias is None:
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)

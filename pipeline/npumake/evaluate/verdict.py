@@ -53,7 +53,7 @@ class GateResult:
     met: bool
     nodes: tuple[NodeLoss, ...] = field(default=(), metadata={"key": "blamed"})
     suggestion: GateSuggestion | None = field(default=None, metadata={"key": "mending"})
-    unlike: str = ""  # how the calibration data differ, where that is the cause
+    unlike: str = ""  # how the calibration data differ, if that is the cause
 
     @property
     def advice(self) -> str:

@@ -86,7 +86,7 @@ def written_for(node: ir.Node) -> str:
 
 
 def round_border(graph: Graph, rule: str) -> None:
-    """Records how the chip's CPU rounds when it quantizes, where that differs from ONNX."""
+    """Records how the chip's CPU rounds when it quantizes, if that differs from ONNX."""
     if rule != BORDER_ROUNDINGS[0]:
         graph.set_metadata({BORDER: rule})
 

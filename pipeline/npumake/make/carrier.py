@@ -46,8 +46,8 @@ class Carrier:
     _sent: set[str] = field(default_factory=set)
 
     def send(self, path: Path | str, digest: str | None = None) -> Blob:
-        """Makes the file a blob that every machine can fetch. `digest` is known where the near
-        store may have it already. Raises CacheError."""
+        """Makes the file a blob that every machine can fetch. `digest` is known if the near store
+        may have it already. Raises CacheError."""
         size = os.path.getsize(path)
         if digest in self._sent:
             return Blob(digest, size)
@@ -71,7 +71,7 @@ class Carrier:
         self._sent.add(blob.digest)
 
     def send_all(self, files: Sequence[tuple[str, str]]) -> list[Blob]:
-        """`send` of each (path, digest), side by side where a remote answers."""
+        """`send` of each (path, digest), in parallel to a remote."""
         return self._side_by_side(lambda file: self.send(*file), files)
 
     def bring_all(self, files: Sequence[tuple[Blob, Path]]) -> None:

@@ -1,8 +1,8 @@
 """DaskExecutor: jobs on the workers of a Dask cluster, or on processes of this machine.
 
 The scheduler sees a key and a digest per job; all else goes through the shared store. Dask repeats
-a job whose worker died. Where a machine fails, the job goes to another one. An error of the project
-is a result, which is not repeated.
+a job whose worker died. If a machine fails, the job goes to another one. An error of the project is
+a result, which is not repeated.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ class DaskExecutor:
             key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
             resources={self._resource: 1},
             workers=others or None,
-            allow_other_workers=bool(others),  # where none of these is left
+            allow_other_workers=bool(others),  # if none of these is left
         )
         self._waiting[task.future] = remote
         remote.add_done_callback(partial(self._settle, task))
 
     def _settle(self, task: _Task, remote: Any) -> None:
-        """Passes a result on. A job is submitted again where its machine failed, to another one,
-        and where a new scheduler does not know it."""
+        """Passes a result on. A job is submitted again if its machine failed, to another one, and
+        if a new scheduler does not know it."""
         self._waiting.pop(task.future, None)
         try:
             result = remote.result()

@@ -1,4 +1,4 @@
-"""Executor: where the jobs of a build run. `local` is this process, `dask` a cluster.
+"""Executor: the place where the jobs of a build run. `local` is this process, `dask` a cluster.
 
 A job is a document in the shared store (npumake.make.job); an executor carries its digest and
 returns its result, and knows nothing of stages.

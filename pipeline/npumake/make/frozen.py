@@ -24,7 +24,7 @@ NOT_REPRODUCED = (
 
 
 def frozen(build: Build) -> Build:
-    """The build, held to its lock file. Raises LockError without one, and where the lock has other
+    """The build, held to its lock file. Raises LockError without one, and if the lock has other
     nodes than the plan."""
     lock = read_lock(build.directory)
     if lock is None:

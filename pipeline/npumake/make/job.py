@@ -171,7 +171,7 @@ def _result(build: JobBuild, node: Node, carrier: Carrier) -> Json:
 
 
 def _upload_record(memory: BuildMemory) -> None:
-    """Signs and uploads the record where this worker has a key, so that a build whose client was
+    """Signs and uploads the record if this worker has a key, so that a build whose client was
     killed goes on from it."""
     uploader = memory.layered.uploader() if memory.layered else None
     if uploader is not None:

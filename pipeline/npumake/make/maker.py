@@ -1,6 +1,6 @@
 """Makes one node: fetches its artifact by key, or runs its stage and stores the result.
 
-Where another build runs the same stage on the same inputs, this one waits and fetches the result.
+If another build runs the same stage on the same inputs, this one waits and fetches the result.
 
 The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
 the next build completes one that died in between.

@@ -79,7 +79,7 @@ class BuildMemory:
 
     @cached_property
     def store(self) -> Store:
-        """The near store, with the remote behind it where one is configured. Raises ProjectError.
+        """The near store, with the remote behind it if one is configured. Raises ProjectError.
 
         `near` only has the local store, and reads no configuration.
         """
@@ -102,7 +102,7 @@ class BuildMemory:
 
     @property
     def note(self) -> str:
-        """Why the remote is not used, where this process has tried."""
+        """Why the remote is not used, if this process has tried."""
         layered = self.__dict__.get("layered")
         return layered.note if layered else ""
 

@@ -49,7 +49,7 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
 
 
 def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:
-    """The readers of its model files, and the passes of its chip where that is not ours."""
+    """The readers of its model files, and the passes of its chip if that is not ours."""
     suffixes = {PurePath(name).suffix.lower() for name in models} - OWN_SUFFIXES
     readers = suffixes if node.stage == "original_float" else ()
     lookups = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]

@@ -175,8 +175,8 @@ def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
 
 
 def credentials(setup: Setup) -> Credentials:
-    """The credentials for the remote; none where only the project names it. Raises ProjectError
-    if a secret cannot be read."""
+    """The credentials for the remote; none if only the project names it. Raises ProjectError if a
+    secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
     resolved = _of_host(setup.host) if setup.host else ANONYMOUS

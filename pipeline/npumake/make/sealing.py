@@ -113,7 +113,7 @@ def _looked_at(build: Build) -> Iterator[str]:
 
 
 def _closures(builds: Iterable[Build]) -> Iterator[str]:
-    """Their stored closures, which every build restores where they are lost."""
+    """Their stored closures, which every build restores if they are lost."""
     for build in builds:
         for node in build.plan.nodes:
             if (stamp := build.stamp(node)) is not None:

@@ -100,8 +100,8 @@ class Seals:
 class SealedBuild:
     """The build of a project whose seal holds, as far as doit asks (npumake.make.build.Build).
 
-    The project is planned only where a node is to be made all the same (doit -a), or something has
-    run in this process.
+    The project is planned only if a node is built all the same (doit -a), or something has run in
+    this process.
     """
 
     def __init__(self, directory: Path, seals: Seals, read: Callable[[Path], Build]) -> None:

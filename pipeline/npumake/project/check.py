@@ -191,7 +191,7 @@ def _quoted(value: Json) -> str:
 
 
 def _apart(schema: Json) -> str:
-    """A hint for several keys where one is allowed."""
+    """A hint for several keys instead of one."""
     if "properties" in schema:
         return "write one step per line, each behind its own `-`"
     return "indent its content further"

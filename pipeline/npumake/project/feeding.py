@@ -114,7 +114,7 @@ def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
         _check_picture(name, section, result)
     if section.color_range == "video" and not _converts(result):
         raise ProjectError(
-            "`color_range: video` where no YUV is converted to RGB",
+            "`color_range: video` without a conversion of YUV to RGB",
             Route(f"inputs.{name}.color_range"),
             "it is the range of a YUV picture fed to a model trained on rgb or bgr",
         )

@@ -5,7 +5,7 @@ package; fsspec would need a library per cloud, each with its own settings and a
 optional: `npumake[remote]`.
 
 The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) apply. Their credentials are only looked
-up where the user allows the bucket; otherwise requests are unsigned.
+up if the user allows the bucket; otherwise requests are unsigned.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Pa
 
 
 class _Part:
-    """The start of a blob in a file, with its hash; `was_resumed` where an earlier attempt wrote
-    some of it."""
+    """The start of a blob in a file, with its hash; `was_resumed` if an earlier attempt wrote some
+    of it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

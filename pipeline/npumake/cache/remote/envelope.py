@@ -83,7 +83,7 @@ def unpacked(data: bytes) -> Envelope | None:
 
 
 def envelope_file(root: Path, key: str) -> Path:
-    """Where the store at `root` has the trusted envelope of a key."""
+    """The path of a key's trusted envelope in the store at `root`."""
     return root / "signed" / checked(key)[:2] / key[2:]
 
 

@@ -135,8 +135,8 @@ class LayeredStore:
     # -- what the remote has ---------------------------------------------------------------
 
     def verdict(self, key: str) -> TrustVerdict:
-        """The verdict on the envelope of a key: the stored one where it is trusted, else the far
-        one. The near store's own records are not consulted."""
+        """The verdict on the envelope of a key: the stored one if it is trusted, else the far one.
+        The near store's own records are not consulted."""
         saved = self.policy.judge(key, self._stored_envelope(key))
         if saved.record is not None or self.far is None:
             return saved

@@ -77,7 +77,7 @@ class Uploader:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Starts threads for the present marks; none where reading has shown an outage."""
+        """Starts threads for the present marks; none if reading has shown an outage."""
         if self.far.ledger.is_open:
             self.ledger.reason = self.ledger.reason or self.far.ledger.reason
             return

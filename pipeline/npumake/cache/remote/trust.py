@@ -29,7 +29,7 @@ SENTENCES: Mapping[Standing, str] = {
 
 @dataclass(frozen=True)
 class TrustVerdict:
-    """The verdict on an envelope; `record` only where it is trusted."""
+    """The verdict on an envelope; `record` only if it is trusted."""
 
     standing: Standing
     signer_name: str = ""

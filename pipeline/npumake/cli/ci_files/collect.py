@@ -53,7 +53,7 @@ class Run:
         return summary_text(Summary(rows, self.results, saved, base, self.untouched, notes))
 
     def with_rebuilt_base(self) -> Run:
-        """With the locks of builds of the base, where the base has the project."""
+        """With the locks of builds of the base, if the base has the project."""
         bases = dict(self.bases)
         by_commit = {base.commit: base for base in self.bases.values()}
         for commit in by_commit:

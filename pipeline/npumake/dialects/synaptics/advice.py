@@ -37,7 +37,7 @@ PHRASES: Phrases = (
     (r"the other `layout` fits", "save it in the order of the model's axes"),
     (r"see `normalized`", "see `scale`"),
     (r"set `dtype` under `data:` to the type of raw numbers", "a dataset is .npy or pictures"),
-    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note where it is meant so"),
+    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note if it is meant so"),
     (
         r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
         r"write, for example  inputs: [{name: \1, shape: \2}]",

@@ -241,7 +241,7 @@ def layer_delegates(document: Document) -> dict[str, str]:
 
 
 def layer_name(name: str) -> str:
-    """The name of a layer. `@id` refers to quantization_info.yaml, where our ids are names."""
+    """The name of a layer. `@id` refers to quantization_info.yaml, whose ids are names here."""
     return name.removeprefix("@")
 
 

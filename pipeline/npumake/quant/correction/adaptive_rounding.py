@@ -20,7 +20,7 @@ X holds codes, whose products are summed exactly, and F sixteenths of them. Samp
 order, for any number of threads.
 
 Memory: BUDGET_BYTES for carried tensors (engine.partial.walk), as much for the positions that are
-multiplied at once (MAX_POSITIONS of each sample, or as many more where not all samples are on the
+multiplied at once (MAX_POSITIONS of each sample, or as many more if not all samples are on the
 way), and H of one layer, at most MAX_HESSIAN_BYTES. Larger layers keep the nearest codes.
 """
 

@@ -1,8 +1,8 @@
 """Rescale groups: channels rescaled between layers, without a change of the network's function.
 
 A channel-wise positively homogeneous function, f(x / s) = f(x) / s for s > 0, lets a factor
-through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. Where every
-maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
+through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. If every maker
+and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
 
     maker   w[c, :] / s[c]    b[c] / s[c]        reader   w[:, c] * s[c]
 

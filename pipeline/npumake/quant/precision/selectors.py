@@ -62,7 +62,7 @@ class TypeRule(NamedTuple):
 
 
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
+    """The parts of `graph` that `name` selects. Raises ProjectError at `route` if there are
     none."""
     if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)

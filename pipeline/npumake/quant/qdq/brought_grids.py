@@ -89,7 +89,7 @@ def check_only_defaults(quantization: Quantization) -> None:
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
     """A copy of a graph that carries grids, with the grids that follow from them.
 
-    Raises StageError for int16 where the target has none.
+    Raises StageError for int16 if the target has none.
     """
     graph, notes = graph.copy(), list[str]()
     merge_pairs(graph)

@@ -4,8 +4,8 @@
 
 In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 lies beyond every grid with
 the sign of a, as in the integer kernel (npumake.kernels.divide). NaN would become different codes
-on different machines. An unguarded norm of quantized values is zero where all codes are: its guard
-is the least number that float32 divides by.
+on different machines. An unguarded norm of quantized values is zero if all codes are: its guard is
+the least number that float32 divides by.
 """
 
 from __future__ import annotations
