@@ -98,7 +98,7 @@ def test_without_a_word_an_input_is_a_feature_map_fed_as_it_is():
             Input(preprocess=CameraPreprocess("float32", crop=True)),
             (4,),
             "preprocess",
-            "no picture",
+            "not a picture",
         ),
         (
             Input(preprocess=CameraPreprocess("rgb", (8,))),
