@@ -40,12 +40,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
-    parser.add_argument("--since", metavar="REF", default="", help="what the change started from")
+    parser.add_argument(
+        "--since",
+        metavar="REF",
+        default="",
+        help="the commit or branch that the change started from",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the nodes as test cases")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write errors and findings")
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write Markdown for reviewers")
     parser.add_argument(
-        "--rebuild-base", action="store_true", help="build the base too, for what the cache lacks"
+        "--rebuild-base",
+        action="store_true",
+        help="build the base too, for artifacts that the cache lacks",
     )
     build_arguments(parser)
     wide_argument(parser)
@@ -79,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _touched(entries: Sequence[NamedBuild], bases: dict[str, Base]) -> Iterator[NamedBuild]:
-    """The projects that the change concerns, each with a line that says why."""
+    """The projects that the change concerns, each with the reason in a line."""
     for name, build in entries:
         why = [build.what] if isinstance(build, PipelineError) else list(_why(build, bases[name]))
         if why:

@@ -153,7 +153,7 @@ FED_AS = {
     "scale": ("scale_value", 1.0),
     "offset": ("offset", 0),
 }
-CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, where the name is another
+CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, if the names differ
 RANGES = {"full": "regular", "video": "bt601_video"}
 
 

@@ -1,7 +1,7 @@
 """npumake lock: build projects and write the digests of their artifacts, one a line
 
 Each project gets npumake.lock, a sorted file for git: `npumake build --frozen` and `npumake ci
---frozen` fail where an artifact differs from it. A failed build leaves the file as it is.
+--frozen` fail if an artifact differs from it. A failed build leaves the file as it is.
 
 example:
   npumake lock                    # every project here
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def _write(entries: Sequence[NamedBuild]) -> None:
 
 
 def _before(build: Build) -> Lock | None:
-    """The lock file there is; None for one that cannot be read, after a conflict for example."""
+    """The present lock file; None for an unreadable one, for example after a conflict."""
     try:
         return read_lock(build.directory)
     except LockError:

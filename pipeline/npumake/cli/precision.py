@@ -45,13 +45,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
     metric.add_argument("--metric", metavar="M", help="a figure of the project's evaluation")
     parser.add_argument(
-        "--max-drop", type=_points, metavar="D", help="of --metric; by default as `gates` say"
+        "--max-drop", type=_points, metavar="D", help="of --metric; by default that of `gates`"
     )
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
     limits.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
     choices = ("int16", "float16", "cpu")
-    parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
+    parser.add_argument("--to", choices=choices, default="int16", help="default int16")
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
     parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
     wide_argument(parser)

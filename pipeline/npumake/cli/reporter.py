@@ -196,7 +196,7 @@ class Reporter:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _seal(self) -> None:
-        """Seals the projects of which this build found every node current."""
+        """Seals the projects whose nodes were all current in this build."""
         current = [
             build
             for build in self._builds

@@ -100,7 +100,7 @@ def _threshold(row: NodeRow, width: int | None) -> str:
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
-    """Marks the worst node, for output without colours."""
+    """Marks the worst node, for output without colors."""
     return (
         "> " if comparison.worst_node is not None and row.node == comparison.worst_node.node else ""
     )
@@ -114,7 +114,7 @@ def _style(row: NodeRow, comparison: Comparison) -> str | None:
 
 
 def worst_node_lines(comparison: Comparison, project: str = "") -> list[str]:
-    """The lines below the table of an inaccurate build: the worst node, and what to try. With a
+    """The lines below the table of an inaccurate build: the worst node, and a remedy to try. With a
     `project` it also suggests to check the samples' normalization."""
     worst = comparison.worst_node
     if worst is None:
@@ -246,7 +246,8 @@ def cpu_reasons(check: ModelCheck) -> str:
 def artifact_table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> Table:
-    """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
+    """The table of any artifact. Numbers, verdicts and types stay whole; other cells are
+    shortened."""
     lines = [Line([value_text(cell) for cell in row]) for row in rows]
     cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
     return draw_table([Column(head, _kind(head, column)) for head, column in cells], lines, width)

@@ -47,8 +47,8 @@ class Carrier:
     _sent: set[str] = field(default_factory=set)
 
     def send(self, path: Path | str, digest: str | None = None) -> Blob:
-        """Makes the file a blob that every machine can fetch. `digest` is known where the near
-        store may have it already. Raises CacheError."""
+        """Makes the file a blob that every machine can fetch. `digest` is known if the near store
+        may have it already. Raises CacheError."""
         size = os.path.getsize(path)
         if digest in self._sent:
             return Blob(digest, size)
@@ -61,7 +61,7 @@ class Carrier:
         return blob
 
     def bring(self, blob: Blob, path: Path) -> None:
-        """Publishes the verified blob at `path`. Raises CacheError where no store has it."""
+        """Publishes the verified blob at `path`. Raises CacheError if no store has it."""
         if self.near.fetch(blob.digest, path):
             return
         record = Record({}, blob.digest, blob.size)
@@ -86,7 +86,7 @@ class Carrier:
             return path.read_bytes()
 
     def send_all(self, files: Sequence[tuple[str, str]]) -> list[Blob]:
-        """`send` of each (path, digest), side by side where a remote answers."""
+        """`send` of each (path, digest), in parallel to a remote."""
         return self._side_by_side(lambda file: self.send(*file), files)
 
     def bring_all(self, files: Sequence[tuple[Blob, Path]]) -> None:
@@ -123,7 +123,7 @@ def _patient(far: Far, call: Callable[[Deadline], T]) -> T | None:
 
 
 def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
-    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError where
+    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError if
     the cluster has no store in common."""
     if shares_folder:
         return Carrier(memory.near, None)
@@ -136,7 +136,7 @@ def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
         hint = "the user's own settings must name it, and --remote must be `write`"
         raise CacheError(f"nothing may be uploaded to {far.address}", hint=hint)
     if memory.layered is not None:
-        memory.layered.fetches_all = True  # nothing is made where it would be faster to make
+        memory.layered.fetches_all = True  # a job fetches even artifacts that are faster to build
     carrier = Carrier(memory.near, far)
     carrier.forgive()
     return carrier

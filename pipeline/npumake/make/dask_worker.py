@@ -1,4 +1,4 @@
-"""What a process of Dask does for npumake: it introduces itself, makes jobs, and parts of jobs."""
+"""The work of a Dask process for npumake: it introduces itself, and runs jobs and parts of jobs."""
 
 from __future__ import annotations
 

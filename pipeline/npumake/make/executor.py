@@ -1,4 +1,4 @@
-"""Executor: where the jobs of a build run. `local` is this process, `dask` a cluster.
+"""Executor: the place where the jobs of a build run. `local` is this process, `dask` a cluster.
 
 A job is a document in the shared store (npumake.make.job); an executor carries its digest and
 returns its result, and knows nothing of stages.
@@ -20,7 +20,7 @@ class Executor(Protocol):
     """Equal keys run once. A result is what `performed` returns, with the name of its `worker`.
 
     `width` is the number of jobs to submit at a time. A future raises CacheError or StageError
-    where no machine could run the job.
+    if no machine could run the job.
     """
 
     @property
@@ -32,12 +32,12 @@ class Executor(Protocol):
     def submit(self, key: str, job: Blob) -> Future[Json]: ...
 
     def close(self) -> None:
-        """Ends what the executor started. Running jobs keep their results in the store."""
+        """Ends the executor's processes. Running jobs keep their results in the store."""
         ...
 
 
 class LocalExecutor:
-    """One job at a time, in this process: what a worker does, without a cluster."""
+    """One job at a time, in this process, like a worker without a cluster."""
 
     width = 1
 
@@ -62,5 +62,5 @@ def written(job: Json, carrier: Carrier) -> Blob:
 
 
 def read(job: Blob, carrier: Carrier) -> Json:
-    """Raises CacheError where the store lacks it."""
+    """Raises CacheError if the store lacks it."""
     return json.loads(carrier.bring_bytes(job))

@@ -1,4 +1,4 @@
-"""Job: one node of a build as a document, made by a process that has no files of the project.
+"""Job: one node of a build as a document, for a process without the project's files.
 
 The client packs it: the node, its key document, and the digests of all that its stage reads. The
 worker lays the files out in a folder of its own and runs the node as any build does. Its result is
@@ -31,7 +31,7 @@ from npumake.make.why import differences
 from npumake.progress import hearing
 from npumake.project.files import SourceFile
 
-# What travels as data; an error of any other kind travels as its nearest base here.
+# Errors that travel as data; any other travels as its nearest base here.
 KINDS: Mapping[str, type[PipelineError]] = {
     kind.__name__: kind
     for kind in (
@@ -179,7 +179,7 @@ def _result(build: JobBuild, node: Node, carrier: Carrier) -> Json:
 
 
 def upload_record(memory: BuildMemory) -> None:
-    """Signs and uploads the record where this worker has a key, so that a build whose client was
+    """Signs and uploads the record if this worker has a key, so that a build whose client was
     killed goes on from it."""
     uploader = memory.layered.uploader() if memory.layered else None
     if uploader is not None:

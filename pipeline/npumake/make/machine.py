@@ -1,4 +1,4 @@
-"""Machine: what must be equal on a client and its workers, so that they make the same bytes."""
+"""Machine: the versions that a client and its workers must share, for the same bytes."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Trials:
     def _judging(self, measure: Callable[[Graph], float] | None) -> Callable[[Quantization], Score]:
         recipe, samples = self._loaded("recipe", Recipe), self._loaded("samples", Samples)
         if recipe.method == LOAD:
-            raise ProjectError("the model brings its own scales: there is nothing to promote")
+            raise ProjectError("the model has its own scales: there is nothing to promote")
         if made_up(samples) or not samples:
             hint = "add  data: {'*': {files: ...}}"
             raise ProjectError("no samples to judge by", hint=hint)

@@ -17,7 +17,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """None where a figure was not measured.
+    """None if a figure was not measured.
 
     `accuracy` is that of the last evaluated artifact, in the unit of `metric`; larger is better.
     `cosine` is the smallest of the outputs, quantized against float. `size` is that of the compiled
@@ -36,7 +36,7 @@ class ModelFigures:
 
 
 def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigures:
-    """`file` finds the artifact of a stage; None where there is none. Raises PipelineError for a
+    """`file` finds the artifact of a stage; None if there is none. Raises PipelineError for a
     damaged artifact."""
     figures = ModelFigures()
     if scores := file("evaluation"):

@@ -1,4 +1,4 @@
-"""Parameters of a stage: what each of them names, and how a stage is called.
+"""Parameters of a stage: the meaning of each name, and how a stage is called.
 
 A parameter that COMPUTED lists is computed by a function. The parameters of that function are then
 inputs of the stage, so that keys and plans know them.

@@ -60,8 +60,7 @@ def verdict(
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
-    is."""
+    """The clipping of evaluation data but not of calibration data; empty if nothing is."""
     calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
     faulty = {cause.node for cause in rank_causes(calibrated) if cause.is_fault}
     first = rank_causes(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]

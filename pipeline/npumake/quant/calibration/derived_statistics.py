@@ -53,8 +53,8 @@ SAME_VALUES = frozenset(
 class ConcatStatistics:
     """Concat of `parts`, by name.
 
-    `channels` is true where their channels lie in a row and are known, false for images that are
-    joined below each other.
+    `channels` is true if their channels are contiguous and known, false for images that are joined
+    below each other.
     """
 
     parts: tuple[str, ...]
@@ -63,7 +63,7 @@ class ConcatStatistics:
 
 @dataclass(frozen=True)
 class FunctionStatistics:
-    """f of every value of `source`; x * f(x) where it is `gated`."""
+    """f of every value of `source`; x * f(x) if it is `gated`."""
 
     source: str
     f: Callable[[Floats], Floats]
