@@ -17,7 +17,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import Evaluator
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.sensitive_tensors import MAX_INT16_SHARE, find_sensitive_tensors
+from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -111,21 +111,18 @@ def test_a_chip_without_int16_gets_no_proposal():
     assert found(X3, ON).sensitive == ()
 
 
-def test_what_costs_more_than_half_of_the_model_stays_at_8_bits():
-    weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
-    text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}> {{ c = Conv(x, w)"
-    model = upgraded(parse_text(text + "  y = Conv(c, v) }")).with_shapes()
-    assert MAX_INT16_SHARE < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
-    assert made.sensitive == ()
+# The tensor c costs three quarters of the model where a layer of four weights reads it.
+COSTLY = """a (float[1,1,8,8] x) => (float[1,1,7,7] y)
+<float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}, float[1] b = {150}>
+{ c = Conv(x, w, b)  y = Conv(c, v) }"""
 
 
-def test_what_costs_more_than_half_is_int16_where_else_too_much_would_be_lost():
-    weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
-    text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}, float[1] b = {{150}}>"
-    model = upgraded(parse_text(text + "{ c = Conv(x, w, b)  y = Conv(c, v) }")).with_shapes()
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
-    assert made.sensitive == ("c",)
+@pytest.mark.parametrize(("most", "chosen"), [(None, ()), (0.7, ()), (0.8, ("c",)), (1.0, ("c",))])
+def test_what_costs_more_than_the_limit_stays_at_8_bits(most, chosen):
+    model = upgraded(parse_text(COSTLY)).with_shapes()
+    asked = replace(ON, most_int16=most)
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=asked)
+    assert made.sensitive == chosen
 
 
 def test_what_costs_half_of_the_model_may_be_int16():

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from npumake.cli.version import commit, installed_extras
 from npumake.compilers.adapters.adapter import ADAPTERS, versions
 from npumake.compilers.required import installed_version, missing_compiler
 from npumake.engine.parallel import threads
@@ -26,6 +27,8 @@ def examined(names: Iterable[str]) -> dict[str, Any]:
     """The machine, the packages, and what each target lacks."""
     return {
         "npumake": installed_version("npumake"),
+        "commit": commit(),
+        "extras": installed_extras(),
         "installed by": installer(),
         "python": platform.python_version(),
         "interpreter": sys.executable,

@@ -236,9 +236,9 @@ class Reporter:
             return
         from npumake.cli.tables import (
             comparison_table,
-            guilty_lines,
             skipped_lines,
             summary_table,
+            worst_node_lines,
         )
         from npumake.debug.compared import Comparison
 
@@ -257,7 +257,7 @@ class Reporter:
         for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))
-            for line in guilty_lines(comparison, typed(build.directory, project)):
+            for line in worst_node_lines(comparison, typed(build.directory, project)):
                 SCREEN.line(line, "red")
             notes = (*comparison.notes, *(check.lines if check else ()))
             for line in (*self._estimate(build, node), *(f"note: {note}" for note in notes)):

@@ -72,9 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.save, outputs)
     metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
     labels = _lines(arguments.labels) if arguments.labels else classes
+    no_box = ""
     if metadata is not None and metadata.has_decoder:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
+        no_box = f"no box scores {arguments.score:g} or more; --score asks for less"
     elif arguments.draw:
         message, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
         raise ProjectError(message, "--draw", hint)
@@ -82,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         rows = _classes(results[0], arguments.top, labels)
     else:
         rows = _outputs(outputs)
-    print(digest.text(rows, indent=1) if arguments.json else _text(rows))
+    print(digest.text(rows, indent=1) if arguments.json else _text(rows) or no_box)
     return 0
 
 

@@ -109,14 +109,14 @@ def named(error: CompilerError, graph: Graph) -> StageError:
     """The error with the nodes that OpenVINO reports. It names a node after its output, and also
     reports the Q behind it."""
     makers = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
-    blamed = [
+    refused_nodes = [
         makers[name]
         for kind, name in NAMED.findall(error.what)
         if _is_node_output(kind, name, makers)
     ]
-    if not blamed:
+    if not refused_nodes:
         return error
-    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
+    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(refused_nodes))
     return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,8 +51,8 @@ class GateResult:
     index: int
     what: str  # a sentence
     met: bool
-    nodes: tuple[NodeLoss, ...] = field(default=(), metadata={"key": "blamed"})
-    suggestion: GateSuggestion | None = field(default=None, metadata={"key": "mending"})
+    nodes: tuple[NodeLoss, ...] = ()
+    suggestion: GateSuggestion | None = None
     unlike: str = ""  # how the calibration data differ, where that is the cause
 
     @property
@@ -99,9 +99,9 @@ class Verdict:
 
 def _gate_result(document: Any) -> GateResult:
     nodes = [
-        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["blamed"]
+        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["nodes"]
     ]
-    suggestion = document["mending"] and GateSuggestion(**document["mending"])
+    suggestion = document["suggestion"] and GateSuggestion(**document["suggestion"])
     facts = {name: document[name] for name in ("index", "what", "met", "unlike")}
     return GateResult(nodes=tuple(nodes), suggestion=suggestion, **facts)
 

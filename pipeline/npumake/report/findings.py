@@ -75,6 +75,7 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
+        "int16": comparison.int16,
         "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
         "notes": (*comparison.notes, *(check.lines if check else ())),
@@ -106,7 +107,17 @@ def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
 
 
 KEYS = {
-    *("target", "compared", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *(
+        "target",
+        "compared",
+        "int16",
+        "graph",
+        "outputs",
+        "notes",
+        "recipe",
+        "losses",
+        "distributions",
+    ),
     *("channels", "weights", "samples", "scores", "gates", "estimate"),
 }
 

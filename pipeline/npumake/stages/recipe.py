@@ -112,7 +112,7 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in DEFAULT_SWITCHES)
-    if not may_have_int16(base.graph):
+    if not may_have_int16(base.graph) or evaluator.int16_limit == 0.0:
         names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)

@@ -59,6 +59,15 @@ class Cost:
         float | None,
         Doc("Peak int8 multiply-accumulates per second of all `cores`; TOPS count each as two."),
     ] = None
+    int16_rate: Annotated[
+        float | None,
+        Doc(
+            "Multiply-accumulates per second that read int16, as a share of `macs`. null: not "
+            "published, counted at the int8 rate.",
+            0.01,
+            1.0,
+        ),
+    ] = None
     ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
     on_chip: Annotated[
         int | None,

@@ -14,7 +14,7 @@ from npumake.cli.ci_files.sarif import SarifResult, sarif_text
 from npumake.cli.ci_files.summary import ModelRow, Summary, summary_text
 from npumake.cli.projects import NamedBuild
 from npumake.cli.reporter import NodeOutcome
-from npumake.cli.tables import guilty_lines
+from npumake.cli.tables import worst_node_lines
 from npumake.debug.compared import Comparison
 from npumake.digest import of_document
 from npumake.errors import PipelineError
@@ -170,7 +170,7 @@ class Run:
                 if node.stage == "comparison" and self._is_valid(node):
                     comparison = Comparison.load(build.artifact(node))
                     name = node.name.rpartition("/")[0]
-                    if lines := guilty_lines(comparison, node.group):
+                    if lines := worst_node_lines(comparison, node.group):
                         yield SarifResult("LargestError", name, "\n".join(lines), file)
                     for note in comparison.notes:
                         yield SarifResult("Note", name, note, file)

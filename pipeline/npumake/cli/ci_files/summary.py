@@ -106,6 +106,13 @@ COLUMNS = (
         _absolute(".0f"),
         better=-1,
     ),
+    SummaryColumn(
+        "int16",
+        lambda figures: figures.int16,
+        lambda figures: f"{figures.int16:.1%}",
+        lambda before, after: f"{_signed(100 * (after - before), '.1f')} points",
+        better=-1,
+    ),
 )
 
 

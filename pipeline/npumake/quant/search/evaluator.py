@@ -39,7 +39,9 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
+from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
+from npumake.quant.search.int16_budget import int16_limit
 from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
@@ -105,8 +107,16 @@ class Evaluator:
             outputs, (expected, ends) = self._fold_outputs(models), self._references
             figure = expected.figure(outputs.read)
             cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
-            self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
+            share = max(map(int16_share, models))
+            self._figures[key] = replace(
+                figure, distributions=cosine, ties=figure.ties + ties, int16=share
+            )
         return self._figures[key]
+
+    @property
+    def int16_limit(self) -> float | None:
+        """The largest share of multiply-accumulates in int16."""
+        return int16_limit(self.quantization, self.calibration)
 
     @cached_property
     def probed_models(self) -> dict[Hashable, ProbedModel]:

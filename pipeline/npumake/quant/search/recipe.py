@@ -19,21 +19,23 @@ PER_CHANNEL_LINE = "Perchannel quantization is enabled."  # of hb_mapper's log
 
 @dataclass(frozen=True)
 class RecipeTrial:
-    """A trial: the closeness of its outputs, their cosine, whether it was kept, and its argmax
-    ties."""
+    """A trial: the closeness of its outputs, their cosine, whether it was kept, its argmax
+    ties, and its share of multiply-accumulates that read int16."""
 
     what: str
     closeness: float
     cosine: float
     kept: bool
     ties: int = 0
+    int16: float = 0.0
 
     @property
     def summary(self) -> str:
         """The figures as text; of vector outputs closeness and cosine are one."""
         cosine = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
         ties = f", {self.ties} ties" if self.ties else ""
-        return f"closeness {self.closeness:.6f}{cosine}{ties}"
+        int16 = f", {self.int16:.1%} int16" if self.int16 else ""
+        return f"closeness {self.closeness:.6f}{cosine}{ties}{int16}"
 
 
 @dataclass(frozen=True)

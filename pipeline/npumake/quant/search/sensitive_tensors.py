@@ -7,18 +7,14 @@
                  and all of it but BEARABLE_NOISE
 
 Tensors are taken by noise for their cost, or by noise, whichever order removes more of it within
-MAX_INT16_SHARE of the model's operations that then read int16. This share includes nodes in int16
-already and those to which it spreads on this chip. Beyond the share, tensors follow by noise for
-their cost as long as more than BEARABLE_NOISE remains. A node that outputs int16 from 8 bits
-accumulates as before and costs nothing. Weights keep their 8 bits: int16 does not reduce their
-noise, so it does not count.
+the budget (search.int16_budget). The share includes nodes in int16 already and those to which it
+spreads on this chip. A node that outputs int16 from 8 bits accumulates as before and costs nothing.
+Weights keep their 8 bits: int16 does not reduce their noise, so it does not count.
 
 The noise of the other tensors remains, and boxes tolerate little of it at high overlaps: of
 UltraFace on rdk-x5, by 60 pictures of ImageNet, 88 % of mAP at .50:.95 is kept where 0.0034
 remains, 96 where 0.001, and 98 where BEARABLE_NOISE does, as with no tensor in 8 bits. One tensor
-makes three quarters of the noise there, so no share alone bounds the rest. The first layers of
-detectors are their largest and among the noisiest: hence the high MAX_INT16_SHARE. Where int16 runs
-at half the pace of int8, half of a model in int16 runs at two thirds of it.
+makes three quarters of the noise there, so no share of the noise alone bounds the rest.
 
 A probe is a float model with one Q/DQ, over MAX_PROBE_SAMPLES calibration samples: an order needs
 fewer samples than a verdict. Holdout samples are not used.
@@ -39,21 +35,15 @@ from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
 from npumake.engine.parallel import side_by_side
 from npumake.engine.partial.downstream import change_groups, changed
-from npumake.graph import Graph, Node
+from npumake.graph import Node
 from npumake.graph.qdq import Grid
-from npumake.project.sections import Quantization
 from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.grids import on_grid
+from npumake.quant.precision.int16_share import typed_share
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
-from npumake.quant.precision.type_propagation import (
-    MOVING_OPERATORS,
-    WIDE,
-    operands,
-    propagate_int16,
-)
-from npumake.quant.precision.type_requests import requested_types
+from npumake.quant.precision.type_propagation import MOVING_OPERATORS, WIDE
 from npumake.quant.qdq.grid_assignment import grids_of
 from npumake.quant.search.evaluator import (
     Evaluator,
@@ -63,6 +53,7 @@ from npumake.quant.search.evaluator import (
 )
 from npumake.quant.search.fidelity import FloatReference
 from npumake.quant.search.figures import encoded
+from npumake.quant.search.int16_budget import SENSITIVE_LIMIT, affordable
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -70,7 +61,6 @@ MAX_PROBE_SAMPLES = 8  # per tensor
 MAX_PROBE_RUNS = 512  # over all tensors
 NOISE_SHARE = 0.97
 BEARABLE_NOISE = 0.0005
-MAX_INT16_SHARE = 0.5
 
 
 def find_sensitive_tensors(
@@ -93,24 +83,14 @@ def find_sensitive_tensors(
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
-    def affordable(order: Sequence[str]) -> set[str]:
-        chosen: set[str] = set()
-        for name in order:
-            if (
-                _share(plan, graph, with_tensors(graph, types, chosen | {name}), target)
-                <= MAX_INT16_SHARE
-            ):
-                chosen.add(name)
-        return chosen
+    def share_of(names: Sequence[str]) -> float:
+        return typed_share(graph, plan, with_tensors(graph, types, names), target)
 
-    ways = (
-        affordable(worthy),
-        affordable(noisy),
-    )  # cheap tensors may leave no room for the noisiest
+    limit = evaluator.int16_limit
+    limit = SENSITIVE_LIMIT if limit is None else limit
+    # Cheap tensors may leave no room for the noisiest.
+    ways = [affordable(order, share_of, limit) for order in (worthy, noisy)]
     chosen = min(ways, key=lambda names: _left(noise, names))
-    for name in worthy:
-        if _left(noise, chosen) > BEARABLE_NOISE:
-            chosen.add(name)
     return tuple(name for name in read if name in chosen)
 
 
@@ -212,11 +192,3 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
 def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
     own = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     return grids_of(*recipe.ranges[name], own).narrow
-
-
-def _share(plan: PrecisionPlan, graph: Graph, types: Quantization, target: Target) -> float:
-    """The share of the plan's operations that read int16 with these types. No tensor type changes
-    which nodes are on the chip."""
-    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).by_use, target).wide
-    reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
-    return sum(map(operations, reading)) / sum(map(operations, plan.nodes))

@@ -32,7 +32,7 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
-from npumake.quant.calibration.channel_imbalance import int16_candidates
+from npumake.quant.calibration.channel_imbalance import int16_candidates, with_int16_nodes
 from npumake.quant.correction.corrections import (
     BIAS,
     RESCALING,
@@ -41,9 +41,12 @@ from npumake.quant.correction.corrections import (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
+from npumake.quant.precision.int16_share import planned_share
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
+from npumake.quant.search.int16_budget import affordable
 from npumake.quant.search.output_layers import int16_output_layers
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
@@ -74,18 +77,30 @@ def complete_recipe(
 ) -> Recipe:
     """The recipe with these switches and the int16 nodes and tensors that follow from them; its
     ranges are those of `base`."""
-    wide: tuple[str, ...] = ()
-    if WIDENING in switches:
-        wide = int16_candidates(
-            base.graph, base.statistics, evaluator.target, evaluator.quantization
-        )
-    if WIDENING_ANSWERS in switches:
-        wide = (*wide, *int16_output_layers(base.graph, evaluator.target, evaluator.quantization))
-    wide = tuple(dict.fromkeys(wide))
+    wide = _int16_nodes(switches, base, evaluator)
     complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
     if WIDENING_SENSITIVE not in switches:
         return complete
     return replace(complete, sensitive=find_sensitive_tensors(complete, base, evaluator))
+
+
+def _int16_nodes(
+    switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
+) -> tuple[str, ...]:
+    """The nodes around uneven tensors and at the outputs, within the budget: those nearest to an
+    output first, which cost least."""
+    graph, target, types = base.graph, evaluator.target, evaluator.quantization
+    wide: tuple[str, ...] = ()
+    if WIDENING_ANSWERS in switches:
+        wide = int16_output_layers(graph, target, types)[::-1]
+    if WIDENING in switches:
+        wide = (*wide, *int16_candidates(graph, base.statistics, target, types))
+
+    def share_of(names: Sequence[str]) -> float:
+        return planned_share(graph, plan_precision(graph, with_int16_nodes(types, names), target))
+
+    chosen = affordable(tuple(dict.fromkeys(wide)), share_of, evaluator.int16_limit)
+    return tuple(str(node.name) for node in graph.nodes() if str(node.name) in chosen)
 
 
 def with_int16_candidates(
@@ -222,9 +237,8 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
 def _trial(row: Best, evaluator: Evaluator, is_kept: bool) -> RecipeTrial:
     figure = row.figure
     cosine = min(figure.cosine.all, figure.distributions.all)
-    return RecipeTrial(
-        _named(row.recipe, evaluator), figure.close.all, cosine, is_kept, figure.ties
-    )
+    named = _named(row.recipe, evaluator)
+    return RecipeTrial(named, figure.close.all, cosine, is_kept, figure.ties, figure.int16)
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
