@@ -51,6 +51,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="or its folder, a node (npumake list), an artifact",
     )
     build_arguments(parser)
+    executor_arguments(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="what became of each node, for machines"
+    )
+    wide_argument(parser)
+
+
+def executor_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that may use a cluster; -n is the verb's own."""
     parser.add_argument(
         "--executor",
         choices=EXECUTORS,
@@ -61,8 +70,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="of the cluster, tcp://HOST:PORT, or its scheduler file; by default -n processes here",
     )
-    parser.add_argument("--json", action="store_true", help="the result of each node, for machines")
-    wide_argument(parser)
 
 
 def build_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Without a project, `buildable` raises the error.
     entries = entries or buildable(at, arguments.frozen)
     with executor_of(arguments, entries) as executor:
-        if executor is None:
-            code = run_builds(entries, names, top, arguments.n, console)
-        else:
-            code = _run_doit(entries, names, top, console, executor)
+        code = run_builds(entries, names, top, executor or arguments.n, console)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
@@ -134,12 +138,14 @@ def run_builds(
     entries: Sequence[NamedEntry],
     names: Sequence[str],
     directory: Path,
-    jobs: int,
+    jobs: int | Executor,
     console: TextIO,
     options: Sequence[str] = (),
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
-    error. `options` are doit's."""
+    error. `jobs` is the number of nodes at a time, or an executor; `options` are doit's."""
+    if not isinstance(jobs, int):
+        return _run_doit(entries, [*options, *names], directory, console, jobs)
     processes = ["-n", str(jobs)] if jobs else []
     return _run_doit(entries, [*options, *processes, *names], directory, console)
 

@@ -23,7 +23,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from npumake.cache.publish import replacing
-from npumake.cli.build import build_arguments, buildable, held_to_lock, prepare, run_builds
+from npumake.cli.build import (
+    build_arguments,
+    buildable,
+    executor_arguments,
+    executor_of,
+    held_to_lock,
+    prepare,
+    run_builds,
+)
 from npumake.cli.projects import NOWHERE, NamedBuild, configuration_files, places
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN, wide_argument
@@ -55,6 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="build the base too, for artifacts that the cache lacks",
     )
     build_arguments(parser)
+    executor_arguments(parser)
     wide_argument(parser)
 
 
@@ -78,7 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     if touched:
         names = [name for name, _ in touched]
         directory = next(iter(at))
-        code = run_builds(touched, names, directory, arguments.n, sys.stdout, ["--continue"])
+        with executor_of(arguments, touched) as executor:
+            jobs = executor or arguments.n
+            code = run_builds(touched, names, directory, jobs, sys.stdout, ["--continue"])
     else:
         SCREEN.line("nothing to build")
     _write(arguments, touched, len(entries), bases, code)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 
 from npumake.cache.publish import replacing
-from npumake.cli.build import buildable, run_builds
+from npumake.cli.build import buildable, executor_arguments, executor_of, run_builds
 from npumake.cli.projects import NOWHERE, NamedBuild, places
 from npumake.errors import LockError, ProjectError
 from npumake.make.build import Build
@@ -30,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
+    executor_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not entries:
         raise ProjectError("no project here", hint=NOWHERE)
     names = [name for name, _ in entries]
-    if code := run_builds(entries, names, next(iter(at)), arguments.n, sys.stdout):
+    with executor_of(arguments, entries) as executor:
+        jobs = executor or arguments.n
+        code = run_builds(entries, names, next(iter(at)), jobs, sys.stdout)
+    if code:
         return code
     _write(entries)
     return 0

@@ -8,6 +8,7 @@ example:
   npumake precision digits:rdk-x5 --cosine 0.9995
   npumake precision digits:rdk-x5 --metric top1 --max-drop 0.5
   npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
+  npumake precision faces --cosine 0.999 --executor dask -n 4
   npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
 
 exit code 6: no choice within the limits reaches the goal
@@ -16,11 +17,14 @@ exit code 6: no choice within the limits reaches the goal
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from npumake import digest
 from npumake.cache.publish import replacing
+from npumake.cli.build import executor_arguments, executor_of
 from npumake.cli.precision_target import PrecisionTarget, bring_up, objective_of, place_of
 from npumake.cli.screen import SCREEN, wide_argument
 from npumake.digest import Json
@@ -52,6 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
     choices = ("int16", "float16", "cpu")
     parser.add_argument("--to", choices=choices, default="int16", help="default int16")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="processes of a cluster here")
+    executor_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
     parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
     wide_argument(parser)
@@ -85,14 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     place = place_of(arguments.model, arguments.metric)
     bring_up(place.build, _needed(place), quiet=arguments.json)
     objective = objective_of(arguments, place)
-    trials = Trials(place.build, place.calibrated, place.comparison, arguments.to, place.task)
-    try:
-        SCREEN.begin("precision")
-        with listening(SCREEN.progress):
-            result = choose_promotions(trials, objective)
-    finally:
-        SCREEN.end()
-        place.build.memory.save()
+    model = place.build, place.calibrated, place.comparison
+    console = sys.stderr if arguments.json else sys.stdout  # for notes meanwhile
+    entries = [(arguments.model, place.build)]
+    with redirect_stdout(console), executor_of(arguments, entries) as executor:
+        trials = Trials(*model, arguments.to, place.task, executor)
+        try:
+            SCREEN.begin("precision")
+            with listening(SCREEN.progress):
+                result = choose_promotions(trials, objective)
+        finally:
+            SCREEN.end()
+            place.build.memory.save()
     _tell(arguments, place, trials, objective, result)
     return 0
 

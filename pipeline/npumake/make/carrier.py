@@ -6,6 +6,7 @@ their digests on arrival; no record is needed, because the digests come from the
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.outbox import FOREVER_S
 from npumake.cache.remote.transport import Deadline
 from npumake.cache.store import Record
+from npumake.digest import Json
 from npumake.errors import CacheError
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.make.memory import BuildMemory
@@ -116,6 +118,16 @@ class Carrier:
 
         if not _patient(far, call):
             raise CacheError(f"cannot upload to {far.address}", hint=far.note)
+
+
+def written(document: Json, carrier: Carrier) -> Blob:
+    """The document as a blob of the shared store. Raises CacheError."""
+    return carrier.send_bytes(json.dumps(document).encode())
+
+
+def read(document: Blob, carrier: Carrier) -> Json:
+    """Raises CacheError where the store lacks it."""
+    return json.loads(carrier.bring_bytes(document))
 
 
 def _patient(far: Far, call: Callable[[Deadline], T]) -> T | None:

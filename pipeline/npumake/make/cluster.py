@@ -11,8 +11,9 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,9 +24,11 @@ from npumake.lifetime.temporaries import owned, temporary_name
 from npumake.make import dask_worker
 from npumake.make.carrier import Blob, carrier_of
 from npumake.make.dask_client import connected, local_cluster
+from npumake.make.dask_parts import workers_with
 from npumake.make.job import MachineError
-from npumake.make.machine import difference, offered, resource, versions
+from npumake.make.machine import difference, offered, part_resource, resource, versions
 from npumake.make.memory import BuildMemory
+from npumake.make.parts import Order
 from npumake.progress import tell
 
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
@@ -36,10 +39,12 @@ WIDTH = 1000  # jobs at a time: the scheduler queues those that have no worker y
 
 @dataclass
 class _Task:
-    """A job at work. `avoided` are the addresses of workers whose machine failed at it."""
+    """A job or part at work. `avoided` are the addresses of workers whose machine failed at it."""
 
     key: str
+    work: Callable[[Json, str], Json]
     order: Json
+    resource: str
     attempts: int = 0
     avoided: set[str] = field(default_factory=set)
     future: Future[Json] = field(default_factory=Future)
@@ -85,23 +90,37 @@ class DaskExecutor:
 
     def submit(self, key: str, job: Blob) -> Future[Json]:
         order = {"job": plain(job), "versions": self._versions}
-        task = _Task(f"npumake-{key}", order)
-        self._submit(task)
-        return task.future
+        return self._begun(_Task(f"npumake-{key}", dask_worker.work, order, self._resource))
+
+    @property
+    def part_width(self) -> int:
+        return workers_with(part_resource(self._versions), self._client)
+
+    def submit_part(self, order: Order) -> Future[Json]:
+        document = {"part": order.plain, "versions": self._versions}
+        resource = part_resource(self._versions)
+        return self._begun(_Task(order.name, dask_worker.work_part, document, resource))
+
+    def idle(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         self._closed.set()
         self._resources.close()
 
+    def _begun(self, task: _Task) -> Future[Json]:
+        self._submit(task)
+        return task.future
+
     def _submit(self, task: _Task) -> None:
         fitting = self._fitting() if task.avoided else []
         others = [name for name in fitting if name not in task.avoided]
         remote = self._client.submit(
-            dask_worker.work,
+            task.work,
             task.order,
             self._token,
             key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
-            resources={self._resource: 1},
+            resources={task.resource: 1},
             workers=others or None,
             allow_other_workers=bool(others),  # if none of these is left
         )

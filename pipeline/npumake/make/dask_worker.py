@@ -11,12 +11,12 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributing
 from npumake.errors import PipelineError
-from npumake.make.carrier import Blob, Carrier, carrier_of
-from npumake.make.dask_parts import DaskDistribution
-from npumake.make.executor import read
+from npumake.make.carrier import Blob, Carrier, carrier_of, read
+from npumake.make.dask_parts import WorkerQueue
 from npumake.make.job import MachineError, performed
 from npumake.make.machine import difference, versions
 from npumake.make.memory import BuildMemory, cache_directory
+from npumake.make.part_jobs import PartJobs
 from npumake.make.parts import SLOT, Order, forget_others, performed_part
 
 
@@ -53,7 +53,8 @@ def _work(order: Json, token: str) -> Json:
     blob = Blob(**order["job"])
     job = read(blob, carrier)
     node = digest.of_document(job["document"])
-    with distributing(DaskDistribution(work_part, blob, node, order["versions"], token, carrier)):
+    queue = WorkerQueue(work_part, order["versions"], token)
+    with distributing(PartJobs(blob, node, carrier, queue)):
         return performed(job, memory, carrier)
 
 

@@ -15,8 +15,8 @@ from npumake.cache.store import Record
 from npumake.digest import Json
 from npumake.errors import CacheError, PipelineError
 from npumake.make.build import Build
-from npumake.make.carrier import Blob
-from npumake.make.executor import Executor, written
+from npumake.make.carrier import Blob, written
+from npumake.make.executor import Executor
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.job import MachineError, error_in, packed
 from npumake.make.maker import How, Outcome, recalled

@@ -72,7 +72,7 @@ def packed(build: Build, node: Node, document: NodeKey, carrier: Carrier) -> Jso
     blobs = iter(carrier.send_all([*inputs, *files]))
     return {
         "project": build.plan.project,
-        "nodes": [digest.plain(build.plan.node(name)) for name in (*others, node.name)],
+        "nodes": [digest.plain(entry) for entry in (*map(build.plan.node, others), node)],
         "document": document,
         "inputs": {name: digest.plain(next(blobs)) for name in node.inputs.values()},
         "sources": {

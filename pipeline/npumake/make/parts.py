@@ -7,6 +7,7 @@ the store by key, so that a stage that runs again, after its worker died, finds 
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,8 +17,7 @@ from npumake import digest
 from npumake.cache.store import Record
 from npumake.digest import Json
 from npumake.errors import CacheError
-from npumake.make.carrier import Blob, Carrier
-from npumake.make.executor import read
+from npumake.make.carrier import Blob, Carrier, read
 from npumake.make.job import JobBuild, job_build, upload_record
 from npumake.make.maker import SPECIAL_VALUES, loaded
 from npumake.make.memory import BuildMemory
@@ -50,6 +50,11 @@ class Order(NamedTuple):
     def document(self) -> Json:
         """The key document of its result."""
         return {"stage": "part", "node": self.node, "part": self.part, "item": self.item.digest}
+
+    @property
+    def name(self) -> str:
+        """For Dask: equal names run once."""
+        return f"npumake-part-{digest.of_document(self.document)}"
 
     @property
     def plain(self) -> Json:
@@ -87,6 +92,11 @@ class SharedInputs:
 # and the inputs of the latest node whose stage runs elsewhere.
 _own: dict[tuple[str, str], Mapping[str, Any]] = {}
 _latest: dict[str, SharedInputs] = {}
+
+
+@atexit.register
+def _forget() -> None:
+    forget_others("")
 
 
 @contextmanager

@@ -62,9 +62,9 @@ def encoded(document: Json) -> bytes:
 
 def score_of(document: Json) -> FidelityScore:
     """The score of its plain document."""
-    parts = {
+    values = {
         name: FidelitySamples(part["all"], tuple(part["without"]))
         for name, part in document.items()
-        if name != "ties"
+        if isinstance(part, dict)
     }
-    return FidelityScore(**parts, ties=document["ties"])
+    return FidelityScore(**{**document, **values})
