@@ -39,6 +39,7 @@ VERBS = {
     "perf": "perf",
     "precision": "precision",
     "preprocess": "preprocess",
+    "report": "report",
     "run": "run",
     "secure": "secure",
     "show": "show_artifact",
