@@ -164,8 +164,8 @@ def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
         return recipe
     base, trials = evaluator.rescaled_model(recipe.switches), [*recipe.trials]
     tried = {recipe.sensitive}
-    for most in (most for most in BEYOND_LIMITS if most > limit):
-        sensitive = find_sensitive_tensors(replace(recipe, sensitive=()), base, evaluator, most)
+    for share in (share for share in BEYOND_LIMITS if share > limit):
+        sensitive = find_sensitive_tensors(replace(recipe, sensitive=()), base, evaluator, share)
         if sensitive not in tried:
             wider = replace(recipe, switches=switches, sensitive=sensitive)
             trial = _trial(Best(wider, evaluator.figure(wider)), evaluator, is_kept=False)
