@@ -123,7 +123,7 @@ def _tell(
     else:
         title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
         by = "the evaluation" if place.task else "the samples held out"
-        _print_front(f"{title}, by {by}", result)
+        _print_front(f"{title}, by {by}", trials, result)
         print(f"{trials.measured + trials.recalled} trials, {trials.recalled} of them known before")
     if not result.suffices:
         reached = getattr(chosen.score, objective.metric)
@@ -158,17 +158,18 @@ def _needed(place: PrecisionTarget) -> set[str]:
     return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
 
-def _print_front(title: str, result: PromotionResult) -> None:
+def _print_front(title: str, trials: Trials, result: PromotionResult) -> None:
     from npumake.cli.columns import Column, Line, draw_table
 
     at_task = result.chosen.score.metric is not None
-    heads = ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task))
+    heads = ("Nodes", "Operations", "int16", "Cosine", "Agreement", *(["Metric"] * at_task))
     columns = [*(Column(head, "figure") for head in heads), Column("Promoted", "prose")]
     lines = []
     for choice in result.front:
         cells = (
             str(len(choice.names)),
             f"{choice.operations:.1%}",
+            f"{trials.int16_share(choice.names):.1%}",
             f"{choice.score.cosine:.6f}",
             f"{choice.score.agreement:.2%}",
             *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
@@ -191,6 +192,7 @@ def _document(trials: Trials, result: PromotionResult, quantization: Quantizatio
         return {
             "promoted": list(choice.names),
             "operations": choice.operations,
+            "int16": trials.int16_share(choice.names),
             "cosine": choice.score.cosine,
             "agreement": choice.score.agreement,
             **({} if choice.score.metric is None else {"metric": choice.score.metric}),

@@ -35,9 +35,12 @@ from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Quantization, Sections
 from npumake.quant.precision.form import in_form
+from npumake.quant.precision.int16_share import planned_share
 from npumake.quant.precision.precision_candidates import Promoted, all_but, candidates, promoted
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.qdq.brought_grids import LOAD
 from npumake.quant.search import type_judge
+from npumake.quant.search.methods import types_with
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.type_judge import Score
 from npumake.targets.target import Target
@@ -91,12 +94,21 @@ class Trials:
         return in_form(self._loaded("optimized_float", Graph), self.target)
 
     @cached_property
+    def _recipe(self) -> Recipe:
+        return self._loaded("recipe", Recipe)
+
+    @cached_property
     def candidates(self) -> dict[str, int]:
         return candidates(self.graph, self.target, self.quantization, self.to)
 
     def quantization_with(self, names: Collection[str]) -> Quantization:
         """The project's quantization with these nodes promoted."""
         return promoted(self.graph, self.target, self.quantization, names, self.to)
+
+    def int16_share(self, names: Collection[str]) -> float:
+        """The share of multiply-accumulates that read int16 with these nodes promoted."""
+        types = types_with(self.graph, self._recipe, self.quantization_with(names))
+        return planned_share(self.graph, plan_precision(self.graph, types, self.target))
 
     def score(self, names: Collection[str]) -> Score:
         """The score with these nodes promoted, measured unless it is stored. Raises
@@ -195,7 +207,7 @@ class Trials:
         return self._judging(None)
 
     def _judging(self, measure: Callable[[Graph], float] | None) -> Callable[[Quantization], Score]:
-        recipe, samples = self._loaded("recipe", Recipe), self._loaded("samples", Samples)
+        recipe, samples = self._recipe, self._loaded("samples", Samples)
         if recipe.method == LOAD:
             raise ProjectError("the model has its own scales: there is nothing to promote")
         if made_up(samples) or not samples:

@@ -49,6 +49,7 @@ from npumake.quant.search.trials import (
     best_switches,
     complete_recipe,
     with_int16_candidates,
+    with_trials_beyond,
 )
 from npumake.targets.target import Target
 
@@ -120,7 +121,8 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    best = best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
 
 
 def _is_search(calibration: Calibration) -> bool:

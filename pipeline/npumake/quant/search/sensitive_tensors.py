@@ -64,9 +64,10 @@ BEARABLE_NOISE = 0.0005
 
 
 def find_sensitive_tensors(
-    recipe: Recipe, base: RescaledModel, evaluator: Evaluator
+    recipe: Recipe, base: RescaledModel, evaluator: Evaluator, limit: float | None = None
 ) -> tuple[str, ...]:
-    """The names of the tensors for int16 beside the recipe's nodes, in graph order.
+    """The names of the tensors for int16 beside the recipe's nodes, in graph order. `limit`
+    replaces that of the project.
 
     Raises ProjectError for an unknown name in the project's `quantization`.
     """
@@ -86,7 +87,7 @@ def find_sensitive_tensors(
     def share_of(names: Sequence[str]) -> float:
         return typed_share(graph, plan, with_tensors(graph, types, names), target)
 
-    limit = evaluator.int16_limit
+    limit = evaluator.int16_limit if limit is None else limit
     limit = SENSITIVE_LIMIT if limit is None else limit
     # Cheap tensors may leave no room for the noisiest.
     ways = [affordable(order, share_of, limit) for order in (worthy, noisy)]

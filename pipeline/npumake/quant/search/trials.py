@@ -55,6 +55,7 @@ MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
 BASELINE_METHOD = "max"
+BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
 SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
 FINER_SWITCHES = (
@@ -196,6 +197,24 @@ def _switched(recipe: Recipe, name: str, evaluator: Evaluator) -> Recipe | None:
 
 def _tried(recipe: Recipe) -> set[str]:
     return {trial.what for trial in recipe.trials}
+
+
+def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
+    """The recipe with trials of more int16 than the limit allows, of which none is kept: they show
+    what a larger limit would bring."""
+    limit, switches = evaluator.int16_limit, _with_switch(recipe, WIDENING_SENSITIVE).switches
+    if not limit or evaluator.quantization.widen_sensitive is False:
+        return recipe
+    base, trials = evaluator.rescaled_model(recipe.switches), [*recipe.trials]
+    tried = {recipe.sensitive}
+    for share in (share for share in BEYOND_LIMITS if share > limit):
+        sensitive = find_sensitive_tensors(replace(recipe, sensitive=()), base, evaluator, share)
+        if sensitive not in tried:
+            wider = replace(recipe, switches=switches, sensitive=sensitive)
+            trial = _trial(Best(wider, evaluator.figure(wider)), evaluator, is_kept=False)
+            trials.append(replace(trial, what=f"{trial.what}, beyond most_int16"))
+            tried.add(sensitive)
+    return replace(recipe, trials=tuple(trials))
 
 
 def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Evaluator) -> bool:
