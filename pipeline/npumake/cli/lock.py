@@ -21,7 +21,8 @@ from npumake.cli.build import buildable, run_builds
 from npumake.cli.projects import NOWHERE, NamedBuild, places
 from npumake.errors import LockError, ProjectError
 from npumake.make.build import Build
-from npumake.make.lock import LOCK_FILE, Lock, lock_of, read_lock
+from npumake.make.lock import LOCK_FILE, Lock, read_lock
+from npumake.make.locking import lock_of
 from npumake.make.missing import display_path
 
 

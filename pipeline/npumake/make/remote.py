@@ -21,7 +21,8 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.layered import LayeredStore
 from npumake.cache.remote.outbox import WAIT_S, Outbox, Uploader
-from npumake.cache.remote.transport import PATIENCE, Patience, Transport, transport_to
+from npumake.cache.remote.schemes import transport_to
+from npumake.cache.remote.transport import PATIENCE, Patience, Transport
 from npumake.cache.remote.trust import Policy
 from npumake.errors import ProjectError
 from npumake.make.remote_files import (
