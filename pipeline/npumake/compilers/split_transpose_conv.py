@@ -1,7 +1,7 @@
 """Grouped or dilated ConvTranspose for TensorFlow Lite, which has neither.
 
-groups      Slice the channels, one ConvTranspose per group, Concat dilation d  a kernel of (k - 1)
-d + 1 with zeros between its taps
+    groups      Slice the channels, one ConvTranspose per group, Concat
+    dilation d  a kernel of (k - 1) d + 1 with zeros between its taps
 
     w'[c, o, d t] = w[c, o, t], else 0
 """
