@@ -11,6 +11,6 @@
     outbox       pending uploads, across builds
 
 A build without a remote imports none of it. Fetched bytes are never executed. Foreign records do
-not enter the near store's own records: their envelopes are stored beside them and are verified on every
+not enter the near store's own records: their envelopes are stored beside them and verified on every
 read.
 """
