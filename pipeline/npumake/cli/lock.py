@@ -1,4 +1,4 @@
-"""npumake lock: build projects and write the digests of their artifacts, one a line
+"""npumake lock: build projects and write the digests of their artifacts, one per line
 
 Each project gets npumake.lock, a sorted file for git: `npumake build --frozen` and `npumake ci
 --frozen` fail if an artifact differs from it. A failed build leaves the file as it is.
@@ -69,7 +69,7 @@ def _before(build: Build) -> Lock | None:
 
 
 def _difference(before: Lock | None, after: Lock) -> str:
-    """The number of artifacts, and how many are others than before."""
+    """The number of artifacts, and how many of them changed."""
     new = {name: locked.digest for name, locked in after.artifacts.items()}
     count = f"{len(new)} artifacts"
     if before is None:

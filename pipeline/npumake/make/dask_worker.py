@@ -16,12 +16,12 @@ from npumake.make.memory import BuildMemory, cache_directory
 
 
 def introduce(token: str) -> Json:
-    """The versions of this worker, and whether the client's token lies in its own cache folder."""
+    """The versions of this worker, and whether the client's token is in its own cache folder."""
     return {"versions": versions(_memory()), "shares_folder": _has(token)}
 
 
 def work(order: Json, token: str) -> Json:
-    """Makes the job of `order`. Raises MachineError with the address of this worker."""
+    """Runs the job of `order`. Raises MachineError with the address of this worker."""
     from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
 
     name, address = str(get_worker().name), str(get_worker().address)

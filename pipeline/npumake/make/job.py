@@ -1,8 +1,8 @@
 """Job: one node of a build as a document, for a process without the project's files.
 
-The client packs it: the node, its key document, and the digests of all that its stage reads. The
+The client packs it: the node, its key document, and the digests of all inputs of its stage. The
 worker lays the files out in a folder of its own and runs the node as any build does. Its result is
-data too, the errors of the project included. An error of the machine is raised, so that the cluster
+data too, including errors of the project. An error of the machine is raised, so that the cluster
 tries another one.
 """
 
@@ -45,7 +45,7 @@ KINDS: Mapping[str, type[PipelineError]] = {
 
 
 class MachineError(Exception):
-    """A machine could not make a node: its disk or its connection failed. Another one may.
+    """A machine failed to build a node: its disk or its connection failed. Another one may succeed.
 
     `worker` is its address, if any.
     """
@@ -132,13 +132,13 @@ class JobBuild(Build):
 
 
 def performed(job: Json, memory: BuildMemory, carrier: Carrier) -> Json:
-    """Makes the node of `job` and shares its artifact. Raises MachineError."""
+    """Builds the node of `job` and shares its artifact. Raises MachineError."""
     messages: list[str] = []
     with temporary_folder() as folder, hearing(messages.append):
         directory = folder / job["project"]
         plan = plan_from({"project": job["project"], "nodes": job["nodes"]})
         build = JobBuild(directory, plan, memory, job=job)
-        memory.restored.add(directory)  # the client asked the remote already,
+        memory.restored.add(directory)  # the client has queried the remote,
         memory.checked[directory] = None  # and looked for files and compilers
         try:
             result = _result(build, plan.nodes[-1], carrier)
@@ -172,7 +172,7 @@ def _result(build: JobBuild, node: Node, carrier: Carrier) -> Json:
 
 def _upload_record(memory: BuildMemory) -> None:
     """Signs and uploads the record if this worker has a key, so that a build whose client was
-    killed goes on from it."""
+    killed can continue from it."""
     uploader = memory.layered.uploader() if memory.layered else None
     if uploader is not None:
         finished(uploader)

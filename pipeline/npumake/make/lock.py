@@ -54,7 +54,7 @@ class Lock:
     file: str = LOCK_FILE
 
     def allows(self, node: Node, digest: str) -> bool:
-        """Whether a build may make this artifact. A frozen plan has no nodes that are absent
+        """Whether a build may give this artifact. A frozen plan has no nodes that are absent
         here."""
         locked = self.artifacts.get(locked_name(node))
         return node.joins or (locked is not None and locked.digest == digest)
