@@ -78,7 +78,7 @@ NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar
 # function: its flags, with the vendors' names
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
-        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; grids are checked on all"}),
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
     "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),

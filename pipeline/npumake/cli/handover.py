@@ -2,7 +2,7 @@
 
 example:
   npumake handover projects/digits --target rdk-x5 --out handed
-  npumake handover projects/digits --target rdk-x5 --out handed --run   # where hb_mapper is on PATH
+  npumake handover projects/digits --target rdk-x5 --out handed --run   # if hb_mapper is on PATH
 
 hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
 """

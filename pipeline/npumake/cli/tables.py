@@ -23,7 +23,7 @@ NODE = Column("Node", "name")
 ON = Column("ON")
 SUBGRAPH = Column("Subgraph", is_optional=True)
 TYPE = Column("Type", "name", is_optional=True)
-STAYING = ("ON", "DataType", "State")  # columns of words that an artifact's table keeps whole
+STAYING = ("ON", "DataType", "State")  # columns of words that stay whole in an artifact's table
 
 
 def comparison_table(

@@ -1,7 +1,7 @@
 """REQUIRED: by Target.backend, the distributions that compile for it in npumake's interpreter.
 
 Compilers in interpreters of their own are ADAPTERS, a vendor's is a command on PATH. Imports no
-numerical packages: a build asks before its first stage, and `npumake doctor` always.
+numerical packages: a build imports it before its first stage, and `npumake doctor` always.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def _cpu_concats(
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:
-    """Whether it joins mask coefficients alone, which the converters output as one tensor."""
+    """Whether it only joins mask coefficients, which the converters output as one tensor."""
     names = coefficient_outputs(graph)
     return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 
