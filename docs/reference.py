@@ -114,8 +114,22 @@ def help_text(verb: str, module: ModuleType) -> str:
 
 
 def chips_page() -> str:
-    columns = ("name", "vendor", "unit", "activations", "weights", "compiler", "file", "vendor_tool")
-    lines = ["# Chips", "", "Names for `targets:` and `--target`, as `npumake targets` prints them.", ""]
+    columns = (
+        "name",
+        "vendor",
+        "unit",
+        "activations",
+        "weights",
+        "compiler",
+        "file",
+        "vendor_tool",
+    )
+    lines = [
+        "# Chips",
+        "",
+        "Names for `targets:` and `--target`, as `npumake targets` prints them.",
+        "",
+    ]
     lines += [f"| {' | '.join(name.replace('_', ' ') for name in columns)} |"]
     lines += ["|---" * len(columns) + "|"]
     for name in target_names():
