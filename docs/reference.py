@@ -35,8 +35,8 @@ def project_page() -> str:
     lines = [
         "# Keys of project.yaml",
         "",
-        "This page is written from the JSON Schema that validates a project. A section can also be a",
-        "file of its own: `calibration.yaml` contains the keys of `calibration`.",
+        "This page is written from the JSON Schema that validates a project. A section can also be",
+        "a file of its own: `calibration.yaml` contains the keys of `calibration`.",
         "",
     ]
     for name, section in schema["properties"].items():
@@ -86,7 +86,7 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "This page is written from the parsers of the commands. `npumake VERB --help` prints the same.",
+        "This page is written from the parsers. `npumake VERB --help` prints the same.",
         "",
     ]
     for verb, name in VERBS.items():
@@ -114,8 +114,22 @@ def help_text(verb: str, module: ModuleType) -> str:
 
 
 def chips_page() -> str:
-    columns = ("name", "vendor", "unit", "activations", "weights", "compiler", "file", "vendor_tool")
-    lines = ["# Chips", "", "Names for `targets:` and `--target`, as `npumake targets` prints them.", ""]
+    columns = (
+        "name",
+        "vendor",
+        "unit",
+        "activations",
+        "weights",
+        "compiler",
+        "file",
+        "vendor_tool",
+    )
+    lines = [
+        "# Chips",
+        "",
+        "Names for `targets:` and `--target`, as `npumake targets` prints them.",
+        "",
+    ]
     lines += [f"| {' | '.join(name.replace('_', ' ') for name in columns)} |"]
     lines += ["|---" * len(columns) + "|"]
     for name in target_names():

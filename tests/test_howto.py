@@ -47,9 +47,11 @@ def test_a_page_prints_what_it_shows(with_model: Path, page: Path) -> None:
     blocks = OUTPUT.findall(text.partition("```sh")[2])  # those before show an installation
     shown = [line for block in blocks for line in block.splitlines() if line.strip()]
     missing = [
-        line for line in shown if not any(re.fullmatch(rf"\s*{pattern(line)}\s*", x) for x in printed)
+        line
+        for line in shown
+        if not any(re.fullmatch(rf"\s*{pattern(line)}\s*", x) for x in printed)
     ]
-    assert missing == [], done.stdout + done.stderr
+    assert missing == [], [line.strip() for line in printed]
 
 
 def test_there_are_ten_pages_of_one_task_each() -> None:

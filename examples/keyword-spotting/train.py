@@ -44,7 +44,9 @@ def network() -> nn.Module:
 
 def main() -> None:
     training.begin()
-    inputs, words = zip(*map(task.sample, range(training.TRAIN, training.TRAIN + POOL)), strict=True)
+    inputs, words = zip(
+        *map(task.sample, range(training.TRAIN, training.TRAIN + POOL)), strict=True
+    )
     data = training.batches((np.concatenate(inputs), np.array(words)), BATCH, STEPS)
     model = training.fit(network(), data, STEPS, nn.CrossEntropyLoss())
     training.export(model, inputs[0], HERE / "model.onnx", ("features", "scores"))
