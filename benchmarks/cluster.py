@@ -27,9 +27,9 @@ from workspace import lay_out
 from npumake.cli.projects import builds
 from npumake.make import dask_worker
 from npumake.make.build import Build
+from npumake.make.carrier import written
 from npumake.make.cluster import DaskExecutor
 from npumake.make.delegation import Delegated, completed
-from npumake.make.executor import written
 from npumake.make.job import packed
 
 

@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: names give way, figures and verdicts never do.
+"""Tables that fit a terminal: names are shortened, figures and verdicts never are.
 
 Where the columns need more characters than there are, heads wrap, then names are shortened in their
 middle, then optional columns are left out. What still does not fit is left to the terminal, which
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
     head: str
     kind: Kind = "word"
-    is_optional: bool = False  # left out where nothing else is left to give way
+    is_optional: bool = False  # left out when nothing else can be shortened
 
 
 class Line(NamedTuple):
@@ -101,7 +101,7 @@ def _spare(widths: dict[int, int], width: int) -> int:
 
 
 def _shared(min_widths: dict[int, int], full_widths: dict[int, int], spare: int) -> dict[int, int]:
-    """The spare characters in equal parts to those that want more; who wants little leaves rest."""
+    """The spare characters in equal parts, as far as each column needs them."""
     widths, hungry = (
         dict(min_widths),
         sorted(min_widths, key=lambda i: full_widths[i] - min_widths[i]),

@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", metavar="N|NAME", help="of the project, that the board was fed; the first"
     )
     feed_options.add_argument(
-        "--input", action="append", metavar="[NAME=]FILE.npy", help="what the board was fed"
+        "--input", action="append", metavar="[NAME=]FILE.npy", help="the input of the board"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.project.reader import built
     from npumake.targets.target import Target
 
-    dump_files(arguments.dump)  # what is no dump is an error before a build begins
+    dump_files(arguments.dump)  # report a wrong folder before a build starts
     place = place_of(arguments.model, None)
     build, comparison = place.build, place.comparison
     samples = build.plan.node(comparison.inputs["samples"])
@@ -172,7 +172,7 @@ def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
     if not result.causes:
         yield "likely cause: none of the known ones"
     if result.is_isolated:
-        yield "what reads this tensor agrees with ours: it was computed rightly and written wrongly"
+        yield "its readers agree with ours: it was computed rightly and dumped wrongly"
 
 
 def _name_list(names: tuple[str, ...]) -> str:

@@ -254,7 +254,7 @@ def _of_file(arguments: argparse.Namespace, memory: BuildMemory) -> ModelUnderTe
 
 
 def _of_project(arguments: argparse.Namespace) -> ModelUnderTest:
-    """Its calibrated graph and its samples, made where they are not. Raises PipelineError."""
+    """Its calibrated graph and its samples, built if needed. Raises PipelineError."""
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples

@@ -1,4 +1,4 @@
-"""What `npumake doctor` looks at: the machine, the packages, and what each target lacks."""
+"""The checks of `npumake doctor`: the machine, the packages, and what each target lacks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def examined(names: Iterable[str]) -> dict[str, Any]:
 
 
 def memory() -> dict[str, int]:
-    """Bytes: total, and available where the system tells it; empty where it tells nothing."""
+    """Bytes: total, and available if the system reports it; empty if it reports nothing."""
     if MEMORY.is_file():
         words = (line.split() for line in MEMORY.read_text(encoding="ascii").splitlines())
         kib = {row[0].rstrip(":"): int(row[1]) for row in words if len(row) == 3}
@@ -88,7 +88,7 @@ def _interpreter(name: str) -> dict[str, Any]:
 def _answered(name: str) -> dict[str, str]:
     try:
         return versions(ADAPTERS[name])
-    except StageError:  # no interpreter: it does not answer
+    except StageError:  # not an interpreter: it does not answer
         return {}
 
 

@@ -35,6 +35,6 @@ def keys_of(arguments: argparse.Namespace) -> Keys | None:
     }
     for flag, (file, called) in alone.items():
         if file:
-            message = f"{called} alone: it does not tell who made the model"
+            message = f"{called} alone: it does not identify the model's author"
             raise ProjectError(message, flag, "give --vendor-certificate, too")
     return None

@@ -32,9 +32,7 @@ def closed_inputs(
     for value in graph.inputs:
         if value.shape is None:
             hint = "write a project.yaml by hand, with its shape"
-            raise GraphError(
-                f"input `{value.name}` does not tell its shape", model_files.model.path, hint
-            )
+            raise GraphError(f"input `{value.name}` has no shape", model_files.model.path, hint)
         if dtype(value) == "object":
             raise GraphError(
                 f"input `{value.name}` holds strings, not numbers", model_files.model.path

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from npumake.perf.estimate import Estimate
 
 FOLDER = Path("hb_perf_result")
-HINT = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
+HINT = "perf is for a .hybrid and for files of Vela; `npumake bench` measures here"
 NO_LAYERS = (
     "WARNING bpu model don't have per-layer perf info.",
     "WARNING if you need per-layer perf info please enable"
@@ -40,8 +40,10 @@ NO_LAYERS = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a compiled file or a project")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
-    parser.add_argument("-p", action="store_true", help="of a packed model; it is seen anyway")
-    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, where you know it")
+    parser.add_argument(
+        "-p", action="store_true", help="of a packed model; a pack is detected without it"
+    )
+    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, if you know it")
     parser.add_argument("--html", type=Path, default=FOLDER, metavar="DIR", help=str(FOLDER))
     parser.add_argument("--json", action="store_true", help="for machines")
     keys.arguments(parser)

@@ -71,7 +71,8 @@ def picture_project(
 
 
 def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> Proposal:
-    """The class names of `--labels` replace the model's own; a doubt where their number is odd."""
+    """The class names of `--labels` replace the model's own; a doubt if their number does not
+    match."""
     from npumake.recognition.facts import classes_of
 
     family = proposal.family
@@ -86,7 +87,7 @@ def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> P
 
 
 def _metadata(proposal: Proposal, facts: ModelFacts) -> bytes:
-    """edgefirst.json, empty if it would say nothing."""
+    """edgefirst.json, empty without content."""
     from npumake.detection.notes import metadata_of
     from npumake.recognition.ultralytics import base_metadata
 

@@ -24,7 +24,7 @@ from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
 
 NOT_FINITE = "not finite"
-# `fed_type` of a project: the colours of a picture; the model is fed nv12 as yuv444.
+# `fed_type` of a project: the colors of a picture; the model is fed nv12 as yuv444.
 FED_COLORS = {"rgb": "rgb", "bgr": "bgr", "gray": "gray", "yuv444": "yuv444", "nv12": "yuv444"}
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[NAME=]FILE",
-        help="a picture, a .npy file or bare numbers",
+        help="a picture, a .npy file or raw numbers",
     )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
     parser.add_argument(
-        "--colors", help="rgb, bgr, gray or yuv444; as a bundle's project says by default"
+        "--colors", help="rgb, bgr, gray or yuv444; default: that of the bundle's project"
     )
     parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
     parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
@@ -72,9 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.save, outputs)
     metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
     labels = _lines(arguments.labels) if arguments.labels else classes
+    no_box = ""
     if metadata is not None and metadata.has_decoder:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
+        no_box = f"no box scores {arguments.score:g} or more; --score asks for less"
     elif arguments.draw:
         message, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
         raise ProjectError(message, "--draw", hint)
@@ -82,12 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
         rows = _classes(results[0], arguments.top, labels)
     else:
         rows = _outputs(outputs)
-    print(digest.text(rows, indent=1) if arguments.json else _text(rows))
+    print(digest.text(rows, indent=1) if arguments.json else _text(rows) or no_box)
     return 0
 
 
 def fed_colors(arguments: argparse.Namespace) -> str | None:
-    """The colours that the bundle is fed, by its record; None for another file, or without one."""
+    """The colors that the bundle is fed, by its record; None for another file, or without one."""
     from npumake.bundle.archive import INPUTS, Bundle
     from npumake.bundle.opening import opened_one
 

@@ -55,7 +55,7 @@ class TemplateInput:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    opened: str  # "[N, 3, H, W]", empty where the model fixes every dimension
+    opened: str  # "[N, 3, H, W]", empty if the model fixes every dimension
     folder: str = "samples"
 
     @property

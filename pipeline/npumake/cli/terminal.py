@@ -2,7 +2,7 @@
 
 Names of files, nodes or tensors may contain control characters: escape sequences, carriage returns,
 marks of text direction. Standard output and error escape them (`\\x1b`). Output of `rich` bypasses
-these streams, because colours are control sequences; its console escapes the text itself.
+these streams, because colors are control sequences; its console escapes the text itself.
 """
 
 from __future__ import annotations

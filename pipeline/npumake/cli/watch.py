@@ -1,4 +1,4 @@
-"""npumake watch: build on every save, and print what changed in accuracy, size and placement
+"""npumake watch: build on every save, and print changes of accuracy, size and placement
 
 It watches the YAML and every file that it names, and compares each build with the last one of the
 same target. An error is printed, and watching goes on. Ctrl-C ends it, with exit code 130.
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", nargs="*", metavar="PROJECT", help="or its folder, a node; all when none is named"
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
-    """Raises ProjectError for a name without a project, and where there is none at all."""
+    """Raises ProjectError for a name without a project, and without any project."""
     for top, names in at.items():
         projects = [directory.name for directory in project_directories(top)]
         if not projects:

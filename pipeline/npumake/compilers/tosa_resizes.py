@@ -46,7 +46,7 @@ def _flags(operator: FileOperator, first: int) -> tuple[bool, bool]:
 
 
 def _times(places: Sequence[int], size: int) -> int:
-    """How often each input repeats; 0 where the repeats differ."""
+    """How often each input repeats; 0 if the repeats differ."""
     times = len(places) // size
     return times if list(places) == [at // times for at in range(size * times)] else 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,8 +72,8 @@ class WorstNode:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
-    # The key of a vendor's file that says what the inputs are fed.
-    input_settings: str = field(default="", metadata={"key": "fed"})
+    # The key of a vendor's file for the form of the inputs.
+    input_settings: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,9 @@ class Comparison:
     outputs: tuple[OutputRow, ...]
     notes: tuple[str, ...] = ()  # e.g. limits of the vendor's own tool
     # Only if an output's cosine is low.
-    worst_node: WorstNode | None = field(default=None, metadata={"key": "guilty"})
+    worst_node: WorstNode | None = None
     nodes: tuple[NodeRow, ...] = ()
+    int16: float = 0.0  # share of the multiply-accumulates that read int16
 
     suffix: ClassVar[str] = ".json"
 
@@ -112,8 +113,9 @@ class Comparison:
                 rows,
                 outputs,
                 tuple(document["notes"]),
-                _worst_node(document["guilty"]),
+                _worst_node(document["worst_node"]),
                 nodes,
+                float(document["int16"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error
@@ -150,7 +152,7 @@ def _worst_node(document: dict[str, Any] | None) -> WorstNode | None:
     words: dict[str, Any] = {
         name: document[name] for name in ("node", "lost", "cause", "remedy", "search")
     }
-    return WorstNode(**words, **lists, input_settings=document["fed"])
+    return WorstNode(**words, **lists, input_settings=document["input_settings"])
 
 
 def _distances(document: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
     """onnx's inference. With `follows` it also follows values in tensors of rank 1. UNINFERRED
     operators are treated as Identity.
 
-    Where declared shapes contradict it, the operators win, as in onnxruntime.
+    If declared shapes contradict it, the operators win, as in onnxruntime.
     """
     unknown = [node for node in proto.graph.node if node.op_type in UNINFERRED and not node.domain]
     names = {node.output[0]: node.op_type for node in unknown}

@@ -35,7 +35,7 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
 }
 # Libraries that change no artifact: a build opens no secure file. Their updates are for security
-# and frequent; they make nothing anew.
+# and frequent; they rebuild nothing.
 NOT_KEYED = frozenset({"cryptography"})
 
 
@@ -249,7 +249,7 @@ def _version(distribution: str) -> str:
 
 
 def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
-    """The memo; empty where it is absent, damaged or foreign, so that the sources are parsed
+    """The memo; empty if it is absent, damaged or foreign, so that the sources are parsed
     again."""
     try:
         return unsealed(_memo_of(reader), memo.read_bytes()) or {}

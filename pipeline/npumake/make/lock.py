@@ -27,8 +27,8 @@ LOCK_FILE = "npumake.lock"
 MAX_LOCK_BYTES = 1 << 24
 FORMAT = "# npumake.lock 1"
 HEAD = f"""{FORMAT}
-# What a build of this project makes: SHA-256, key, bytes and node of each artifact.
-# `npumake lock` writes this file, also after a conflict. `npumake build --frozen` requires it.
+# The artifacts of this project: SHA-256, key, bytes and node of each. `npumake lock` writes this
+# file, also after a conflict. `npumake build --frozen` requires it.
 """
 # The last target needs an unchanged line behind it, too.
 END = "# end\n"
@@ -40,7 +40,7 @@ _CONFLICT = re.compile(r"(<{7}|={7}|>{7}|\|{7})( |$)")
 
 @dataclass(frozen=True)
 class LockedArtifact:
-    """`size` is in bytes; `line` counts from 1, 0 where it was not read from a file."""
+    """`size` is in bytes; `line` counts from 1, 0 if it was not read from a file."""
 
     digest: str
     key: str

@@ -1,6 +1,6 @@
 """Makes one node: fetches its artifact by key, or runs its stage and stores the result.
 
-Where another build runs the same stage on the same inputs, this one waits and fetches the result.
+If another build runs the same stage on the same inputs, this one waits and fetches the result.
 
 The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
 the next build completes one that died in between.
@@ -39,7 +39,7 @@ How = Literal["made", "recalled"]
 class Outcome(NamedTuple):
     """How a node was made, in how many seconds.
 
-    `unstored` is what the cache could not store, `note` why the remote is not used, `worker` the
+    `unstored` lists failed writes of the cache, `note` is why the remote is not used, `worker` the
     one of a cluster that made it.
     """
 

@@ -1,4 +1,5 @@
-"""Where the projects and the cache of a workspace lie. Imports little: every build asks first."""
+"""The paths of the projects and the cache of a workspace. Imports little: every build starts
+here."""
 
 from __future__ import annotations
 

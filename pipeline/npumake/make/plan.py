@@ -1,6 +1,6 @@
 """Plan: stages x variants x targets → nodes.
 
-A stage fans out where it takes a target, and so does every stage behind it. Earlier stages run once
+A stage fans out if it takes a target, and so does every stage behind it. Earlier stages run once
 for all targets, and once for all variants that agree on them. Behind them each variant has its own
 artifacts; a node with the key of an earlier one is its twin. A stage that joins runs once, last, on
 its inputs of every variant and target.

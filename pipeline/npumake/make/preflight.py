@@ -16,7 +16,8 @@ from npumake.project.files import source_files
 
 
 def refuse_missing(build: Build, node: Node) -> None:
-    """Raises the error for what the build of `node` lacks. Looks once per process and project."""
+    """Raises the error for files and compilers that the build of `node` lacks. Looks once per
+    process and project."""
     checked = build.memory.checked
     if build.directory not in checked:
         checked[build.directory] = _missing(build)

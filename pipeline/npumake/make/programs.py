@@ -57,7 +57,7 @@ def compilers(node: Node) -> dict[str, str]:
         releases = _versions(
             target["backend"], PROGRAMS_BY_STAGE[node.stage].get(target["backend"], ())
         )
-    if node.stage == "compiled_score":  # scored in this process, whatever compiled it
+    if node.stage == "compiled_score":  # scored in this process, with any compiler
         names = RUNTIMES.get(target["backend"], ())
         releases |= {f"{name} here": _version_if_any(name) for name in names if name in releases}
     if node.stage != "compiled" and (processor := target.get("iree")):

@@ -28,7 +28,7 @@ Documents = Sequence[tuple[Node, NodeKey]]
 
 @dataclass(frozen=True)
 class Rebuild(Build):
-    """A build of the same project whose artifacts lie in another folder."""
+    """A build of the same project with artifacts in another folder."""
 
     outputs: Path = Path()
 
@@ -43,7 +43,7 @@ class Rebuild(Build):
 
 
 class Difference(NamedTuple):
-    """The first node whose artifact is another one; `tensor` is empty where the original artifact
+    """The first node whose artifact is another one; `tensor` is empty if the original artifact
     is not here to compare with."""
 
     node: str
@@ -58,14 +58,14 @@ def needed_nodes(build: Build, node: Node) -> list[Node]:
 
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
-    """Raises GateError where the project is not what the statement was made from."""
+    """Raises GateError if the project differs from the statement."""
     documents = [
         (needed_node, build.document(needed_node, {})) for needed_node in needed_nodes(build, node)
     ]
     lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
         rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-        message = "the project is not what the statement was made from"
+        message = "the project differs from the statement"
         raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 
@@ -113,7 +113,7 @@ def rebuilt(
     build: Build, node: Node, statement: Statement, file: Path, folder: Path
 ) -> Difference | None:
     """Makes `node` again below `folder`, and returns the first difference to the statement and the
-    compiled `file`; None where the compiled file is equal to the byte."""
+    compiled `file`; None if the compiled file is equal to the byte."""
     memory = BuildMemory(folder / "cache")
     again = Rebuild(build.directory, build.plan, memory, outputs=folder)
     first: Difference | None = None

@@ -57,7 +57,7 @@ class NamedRemote:
 
 @dataclass(frozen=True)
 class Setup:
-    """The configuration of a remote. `allowed` tells whether the user, not only the project, named
+    """The configuration of a remote. `allowed`: the user, not only the project, named
     it."""
 
     named: NamedRemote
@@ -76,7 +76,7 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """The near store with its remote, if one is configured; None where there is nothing of other
+    """The near store with its remote, if one is configured; None if there is nothing of other
     machines. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
@@ -117,7 +117,9 @@ def _seconds(name: str, usual: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ProjectError(f"`{text}` is no number of seconds", name, f"{usual:g} is the default")
+        raise ProjectError(
+            f"`{text}` is not a number of seconds", name, f"{usual:g} is the default"
+        )
     return seconds
 
 
@@ -173,8 +175,8 @@ def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
 
 
 def credentials(setup: Setup) -> Credentials:
-    """The credentials for the remote; none where only the project names it. Raises ProjectError
-    where a secret cannot be read."""
+    """The credentials for the remote; none if only the project names it. Raises ProjectError if a
+    secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
     resolved = _of_host(setup.host) if setup.host else ANONYMOUS

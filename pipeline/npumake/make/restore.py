@@ -15,7 +15,7 @@ from npumake.errors import PipelineError
 from npumake.make.build import Build
 from npumake.make.node import Node, NodeKey
 
-THREADS = 32  # they wait for the answers to small requests
+THREADS = 32  # they wait for responses to small requests
 
 
 class _Project:

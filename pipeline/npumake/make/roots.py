@@ -59,7 +59,7 @@ def node_keys(build: Build, digest_of: DigestOf) -> NodeKeys:
 def _key(
     build: Build, node: Node, keys: Mapping[str, str], artifacts: Mapping[str, str]
 ) -> str | None:
-    """The key of a node, where its inputs and the nodes it reports on are known."""
+    """The key of a node, if its inputs and the nodes it reports on are known."""
     if not (artifacts.keys() >= {*node.inputs.values()} and keys.keys() >= {*node.traced}):
         return None
     inputs = {stage: artifacts[name] for stage, name in node.inputs.items()}

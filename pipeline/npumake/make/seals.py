@@ -37,7 +37,7 @@ BETWEEN = "\0"  # of the paths in a seal: no path holds it
 
 
 class SealedNode(NamedTuple):
-    """What doit and its reporter need to know of a node; fields as in npumake.make.node."""
+    """The part of a node that doit and its reporter use; fields as in npumake.make.node."""
 
     name: str
     stage: str
@@ -69,7 +69,7 @@ class Seals:
         self.file = root / FOLDER / f"{of_bytes(self.identity.encode())}.json"
         self._program: Json = None
         self.entries: dict[str, Json] = {}  # by directory: of projects that are unchanged
-        # Whether nothing has run since: what runs may change what was looked at.
+        # Whether nothing has run since: a run may change the stamped files.
         self.is_trusted = False
 
     def check(self, directories: Iterable[Path]) -> None:
@@ -90,7 +90,7 @@ class Seals:
         self.is_trusted = not has_others or all(_holds(e, base) for base, e in entries.items())
 
     def content(self) -> Json | None:
-        """What is sealed: the entry of the program, and those of projects by directory."""
+        """The sealed data: the entry of the program, and those of projects by directory."""
         try:
             return unsealed(self.identity, self.file.read_bytes())
         except (OSError, ValueError):
@@ -100,8 +100,8 @@ class Seals:
 class SealedBuild:
     """The build of a project whose seal holds, as far as doit asks (npumake.make.build.Build).
 
-    The project is planned only where a node is to be made all the same (doit -a), or something has
-    run in this process.
+    The project is planned only if a node is built all the same (doit -a), or something has run in
+    this process.
     """
 
     def __init__(self, directory: Path, seals: Seals, read: Callable[[Path], Build]) -> None:
@@ -149,7 +149,7 @@ def status(
 
 
 def identity(top: Path, root: Path) -> str:
-    """What seals rest on beside files. It is only hashed: a variable may hold a secret."""
+    """The inputs of a seal beside files. They are only hashed: a variable may hold a secret."""
     variables = {name: os.environ[name] for name in os.environ if name.startswith("NPUMAKE_")}
     facts = [os.path.abspath(top), os.path.abspath(root), __file__, variables]
     facts += [sys.version, sys.getfilesystemencoding(), sys.path]

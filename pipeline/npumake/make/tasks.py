@@ -107,7 +107,7 @@ def _is_current(build: Any, node: Any) -> bool:
     return bool(build.is_current(node))
 
 
-# doit asks for it at every task: given, it is not computed again.
+# doit reads it at every task; this avoids computing it again.
 _is_current.__signature__ = inspect.signature(_is_current)  # type: ignore[attr-defined]
 
 

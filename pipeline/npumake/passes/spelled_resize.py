@@ -63,7 +63,7 @@ def _filled(write: Writing, y: Value, inside: np.ndarray) -> bool:
 
 
 def _scales(node: Node, before: tuple[int, ...]) -> list[float]:
-    """By axis: the declared scales, else from the sizes, one for all where the aspect ratio is
+    """By axis: the declared scales, else from the sizes, one for all if the aspect ratio is
     kept."""
     scales = litert.scales(node)
     sizes = array(node.inputs[3]) if len(node.inputs) > 3 else None

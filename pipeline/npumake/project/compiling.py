@@ -25,7 +25,7 @@ class Compile:
         str | None, Doc("Name of the compiled file; the project's name by default.")
     ] = None
     compile_mode: Annotated[
-        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler optimizes for.")
+        Literal["latency", "bandwidth", "balance"], Doc("The goal of the vendor's compiler.")
     ] = "latency"
     optimize_level: Annotated[
         Literal["O0", "O1", "O2", "O3"], Doc("Optimization level of the vendor's compiler.")

@@ -25,7 +25,7 @@ from npumake.project.vendor import Dialects, Note, VendorDocument, translated, v
 
 SCHEMA = schema_of(Sections)
 PROJECT = "project.yaml"
-PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in project.yaml
+PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they are in project.yaml
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
+        "int16": comparison.int16,
         "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
         "notes": (*comparison.notes, *(check.lines if check else ())),
@@ -83,6 +84,9 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
             "trials": [{"what": t.what, "kept": t.kept, "told": t.summary} for t in recipe.trials],
+            "front": [
+                {"what": t.what, "int16": t.int16, "closeness": t.closeness} for t in recipe.front
+            ],
         },
         "losses": [loss._asdict() for loss in artifacts.losses],
         "distributions": artifacts.distributions,
@@ -106,7 +110,17 @@ def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
 
 
 KEYS = {
-    *("target", "compared", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *(
+        "target",
+        "compared",
+        "int16",
+        "graph",
+        "outputs",
+        "notes",
+        "recipe",
+        "losses",
+        "distributions",
+    ),
     *("channels", "weights", "samples", "scores", "gates", "estimate"),
 }
 

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def collapsed_rank(shapes: Sequence[Shape]) -> int:
-    """The axes that are left; 0 where every operand is one number."""
+    """The axes that are left; 0 if every operand is one number."""
     return len(list(groupby(_repeated(_aligned(shapes)))))
 
 
@@ -49,8 +49,8 @@ def _letters(dims: Shape, matrix: str) -> str:
 
 
 def pairing(shapes: Sequence[Shape]) -> str:
-    """What the smaller of two images is to the larger: the `same` shape, as a single one is to
-    itself, one number per `channel`, `one` number, or `other`."""
+    """The shape of the smaller of two images relative to the larger: the `same` shape, as a single
+    one is to itself, one number per `channel`, `one` number, or `other`."""
     if len(shapes) != 2:
         return "same" if len(shapes) == 1 else "other"
     small, large = sorted(_aligned(shapes), key=lambda dims: (sum(dims), dims))

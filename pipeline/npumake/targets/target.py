@@ -11,7 +11,7 @@ from npumake.targets.cost import Cost
 from npumake.targets.form import Form
 from npumake.targets.spelled_functions import SPELLED_OUT, with_spelled_out
 
-# One computation by two names, of which a list may say int16 of the second alone.
+# One computation with two names; a list may have int16 for the second only.
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
 # Of the compiled file, by what makes it.
@@ -86,7 +86,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Remark:
-    """What is documented of operators, and cannot be told from a node."""
+    """A documented condition that a node does not reveal."""
 
     operators: tuple[str, ...]
     text: str
@@ -103,7 +103,7 @@ class Converter:
 
 @dataclass(frozen=True)
 class Vela:
-    """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
+    """The configuration of Arm's compiler for an Ethos-U and its system (Arm/vela.ini)."""
 
     accelerator: Annotated[str, Doc("Name with the number of multipliers, such as ethos-u65-256.")]
     system_config: Annotated[str, Doc("Name of the clock and memory configuration.")]

@@ -29,7 +29,7 @@ class RemoteError(Exception):
     """An operation failed.
 
     A `lasting` reason persists during this build; `is_final` forbids a retry; an outage means that
-    the remote does not answer.
+    the remote does not respond.
     """
 
     is_final = False
@@ -88,7 +88,7 @@ class Transport(Protocol):
     Thread-safe."""
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
-        """The bytes from `start` on, or from 0 where the server cannot skip."""
+        """The bytes from `start` on, or from 0 if the server cannot skip."""
         ...
 
     def size(self, name: str, deadline: Deadline) -> int | None:
@@ -103,7 +103,7 @@ class Transport(Protocol):
 def transport_to(
     address: Address, credentials: Credentials, patience: Patience = PATIENCE
 ) -> Transport:
-    """The transport of the scheme. Raises ProjectError where its package is not installed."""
+    """The transport of the scheme. Raises ProjectError if its package is not installed."""
     if address.scheme == "file":
         from npumake.cache.remote.folder import FolderTransport  # noqa: PLC0415
 

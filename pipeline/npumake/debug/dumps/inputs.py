@@ -59,7 +59,7 @@ class DumpFeeds:
                     if _agrees(entry, {**feeds, source: feed}, [name], dump):
                         feeds[source] = feed
         is_new = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
-        name = "the dump's own input, which is no sample of the project"
+        name = "the dump's own input, which is not a sample of the project"
         return replace(self, name=name, feeds=feeds) if tensors and is_new else None
 
 

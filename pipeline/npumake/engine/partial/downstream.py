@@ -48,6 +48,15 @@ def changed(
         yield from zip((part.name for part in group), side_by_side(outputs_of, group), strict=True)
 
 
+def change_groups(
+    graph: Graph, names: Sequence[str], samples: int, budget: int = BUDGET_BYTES
+) -> list[list[str]]:
+    """The names in the groups of `changed`; of one group it makes one again."""
+    written = SerializedGraph(graph)
+    groups = _together(written, downstream_parts(written, names), samples, budget)
+    return [[part.name for part in group] for group in groups]
+
+
 def _together(
     written: SerializedGraph, candidates: Sequence[Downstream], samples: int, budget: int
 ) -> Iterator[list[Downstream]]:

@@ -90,7 +90,7 @@ def _complete(graph: Graph, node: Node) -> None:
     kind = _type(node)
     supported = NIBBLES.keys() | BYTES | WORDS | SUMS
     if kind not in supported:
-        message = f"`{node.name}` makes codes of {kind or 'no known type'}"
+        message = f"`{node.name}` outputs codes of {kind or 'no known type'}"
         raise GraphError(message, hint=HINT)
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         return
@@ -109,7 +109,7 @@ def _widen(graph: Graph, node: Node) -> None:
     if kind not in NIBBLES:
         return
     if not is_dequantize(node) or codes is None or zero_point is None or value is None:
-        raise GraphError(f"`{node.name}` makes codes of 4 bits", hint=HINT)
+        raise GraphError(f"`{node.name}` outputs codes of 4 bits", hint=HINT)
     wide = np.dtype(NIBBLES[kind])
     inputs = {
         0: graph.constant(f"{value.name}_of_8_bits", codes.astype(wide)),

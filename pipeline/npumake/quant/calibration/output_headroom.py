@@ -13,7 +13,7 @@ FLAT_SIGMOID_INPUT, from where y is 1 within a part of a step (calibration.activ
 A symmetric grid has these codes for x anyway.
 
 The outputs of a Softmax over n values have the mean 1 / n. Its grid holds SOFTMAX_HEADROOM times
-that, or 1, whatever the samples show:
+that, or 1, independent of the samples:
 
     range of y    l .. max(h, min(1, SOFTMAX_HEADROOM / n))
 

@@ -36,7 +36,7 @@ MOVING_AVERAGE = "moving_average"
 # Later inputs may exceed all samples, and int16 has a bit to spare. Of 400 pictures two have
 # SqueezeNet logits a fifth above those of 100 others; clipping them would tie the top classes.
 INT16_HEADROOM = 2.0
-# No headroom where it would leave a quarter of the channels fewer codes than 8 bits have. In
+# No headroom if it would leave a quarter of the channels fewer codes than 8 bits have. In
 # YOLOX-nano's stem, with channels from 0.1 to 150, one bit is half of the error.
 CODES16, CODES8 = 32767, 256
 SMALL_CHANNEL_QUANTILE = 0.25

@@ -44,7 +44,7 @@ class ProbedGraph(NamedTuple):
 
 
 def with_peak_probes(graph: Graph) -> ProbedGraph:
-    """The graph with its probes; the graph itself where no Softmax reads a mask."""
+    """The graph with its probes; the graph itself if no Softmax reads a mask."""
     nodes = masked_softmaxes(graph)
     if not nodes:
         return ProbedGraph(graph, {}, {})

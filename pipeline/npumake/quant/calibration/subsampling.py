@@ -3,7 +3,7 @@
 One element out of k, so that `enough` or somewhat more are counted. Which of its k elements a cell
 gives is spread evenly over the cells (multiples of the golden ratio): no row or column of an image
 is always or never counted. Single elements are counted, not stretches: neighbours are alike and
-tell less about the tails.
+show less of the tails.
 
 A large image behind a clamp at zero is counted on a grid of every s-th element of every s-th row.
 Such a grid takes the first row, and sometimes the last, s times too often, and rows next to padding

@@ -49,7 +49,7 @@ Method = Callable[[Histogram, Calibration, bool], float]
 
 
 def threshold(statistics: Histogram, calibration: Calibration, symmetric: bool = False) -> float:
-    """The threshold by the calibration's method; 0 for all zeros. `symmetric` tells whether the
+    """The threshold by the calibration's method; 0 for all zeros. `symmetric`: the
     grid will be."""
     largest = max(-statistics.low, statistics.high, 0.0)
     return min(METHODS[calibration.method](statistics, calibration, symmetric), largest)

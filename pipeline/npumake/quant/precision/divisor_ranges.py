@@ -89,7 +89,7 @@ def unguarded_norm(divisor: Value) -> Value | None:
 
 
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
-    """The nodes to keep in float; empty where the division is safe."""
+    """The nodes to keep in float; empty if the division is safe."""
     way: list[_Step] = []
     value = divisor
     while (step := _step(value)) is not None:

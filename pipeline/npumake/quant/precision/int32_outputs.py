@@ -1,9 +1,9 @@
 """Int32 outputs: layers that hand their accumulators to the CPU.
 
 The sum of x * w + b lies on the grid s_x * s_w of each channel. Requantization to 8 bits would lose
-precision for nothing: where only the CPU reads a layer without a fused clamp, the CPU dequantizes
-the sums. Data movements behind it go to the CPU as well, unless the project asks for the chip, or
-they weave an image of channels.
+precision for nothing: if only the CPU reads a layer without a fused clamp, the CPU dequantizes the
+sums. Data movements behind it go to the CPU as well, unless the project requests the chip, or they
+weave an image of channels.
 
 A dilated Conv outputs only 8 bits (operator lists of D-Robotics' Bayes chips). Int16 inputs are not
 documented and may overflow int32: such a layer outputs int16 instead.

@@ -4,7 +4,7 @@
     float16   the node alone
     cpu       the node alone, in float32
 
-A data movement is no candidate: it takes the type of its input.
+A data movement is not a candidate: it takes the type of its input.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from npumake.errors import ProjectError
 from npumake.graph import Graph, Node, Value, producer, shape
 from npumake.project.precision import LayerTypes, Type, Types
 from npumake.project.sections import Quantization
+from npumake.quant.precision.int16_share import multiply_accumulates
 from npumake.quant.precision.placement import activations, source_tensor
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.quant.precision.type_propagation import MOVING_OPERATORS, OUT, WIDE, operands
@@ -34,7 +35,7 @@ def candidates(
 ) -> dict[str, int]:
     """The operation counts of every 8-bit chip node that may be promoted, by name, in order.
 
-    Raises ProjectError where there is none.
+    Raises ProjectError if there is none.
     """
     plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"
@@ -57,15 +58,7 @@ def _is_narrow(node: Node, plan: PrecisionPlan) -> bool:
 
 def operations(node: Node) -> int:
     """Multiply-accumulates of the node; output elements of a node without weights."""
-    elements = prod(shape(node.outputs[0]))
-    sizes = [shape(value) for value in node.inputs[:2] if value is not None]
-    if node.op_type == "Conv":
-        return elements * prod(sizes[1][1:])
-    if node.op_type == "ConvTranspose":
-        return prod(sizes[0]) * prod(sizes[1][1:])
-    if node.op_type in ("Gemm", "MatMul"):
-        return elements * prod(sizes[0]) // prod(shape(node.outputs[0])[:-1])
-    return elements
+    return multiply_accumulates(node) or prod(shape(node.outputs[0]))
 
 
 def promoted(

@@ -62,7 +62,7 @@ class TypeRule(NamedTuple):
 
 
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
+    """The parts of `graph` that `name` selects. Raises ProjectError at `route` if there are
     none."""
     if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
@@ -131,7 +131,7 @@ def _mask_makers(graph: Graph) -> tuple[Node, ...]:
 
 
 def named_part(graph: Graph, name: str) -> SelectedNodes | None:
-    """What the name of a node, tensor, number or layer selects; None where that is nothing."""
+    """The nodes that a name of a node, tensor, number or layer selects; None if there are none."""
     if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
         return SelectedNodes(nodes)
     value = graph.values().get(name)

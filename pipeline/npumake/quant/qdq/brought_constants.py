@@ -1,4 +1,4 @@
-"""Constants of a model that brings its own grids: which stay quantized, and which become float.
+"""Constants of a model with its own grids: which stay quantized, and which become float.
 
 weight      quantized, with a scale per output channel. Float on such a grid where its scales lie
             along another axis, or where the kernels only take int8 with zero point 0
@@ -60,7 +60,7 @@ def is_wide(read: Mapping[int, Grid]) -> bool:
 def _may_be_operand(
     node: Node, constant: StoredConstant, read: Mapping[int, Grid], target: Target
 ) -> bool:
-    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels want the type of the
+    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels need the type of the
     other operands."""
     if node.op_type not in CONSTANT_OPERANDS or constant.scale.size > 1:
         return False
@@ -120,7 +120,7 @@ def _is_on_products(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) 
 def bias_factor(node: Node, read: Mapping[int, Grid]) -> float:
     """The scale of a node's int32 bias over the product of input and weight scale.
 
-    It should be 1; the factor of the worst channel is returned, and 1 where there is no such bias.
+    It should be 1; the factor of the worst channel is returned, and 1 if there is no such bias.
     """
     places = RULES[node.op_type].weights if node.op_type in RULES else ()
     bias = stored_constant(node.inputs[2]) if 2 in places and len(node.inputs) > 2 else None

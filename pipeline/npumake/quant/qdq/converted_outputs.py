@@ -64,7 +64,7 @@ def as_converted(graph: Graph, target: Target) -> None:
 
 
 def _as_probabilities(graph: Graph, value: Value) -> None:
-    """Moves the output of a Sigmoid to the grid of a probability, where nothing else reads it."""
+    """Moves the output of a Sigmoid to the grid of a probability, if nothing else reads it."""
     pair = pair_of(value)
     if pair is None or pair[0].inputs[0] is None:
         return

@@ -1,4 +1,4 @@
-"""Output grids that the unit's kernels fix, whatever the calibration found.
+"""Output grids that the unit's kernels fix, independent of the calibration.
 
     SEATS        outputs on fixed grids: Softmax and Sigmoid 1/256, -128, and of int16 2**-15
     PRelu        slopes on an int8 grid

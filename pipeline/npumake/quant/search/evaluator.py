@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from npumake import digest
 from npumake.custom.operators import Operators
-from npumake.data.samples import Samples
+from npumake.data.samples import Feed, Samples
 from npumake.engine.float_session import float_session
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Value, attribute, producer, shape
@@ -39,7 +39,9 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
+from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
+from npumake.quant.search.int16_budget import int16_limit
 from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
@@ -75,6 +77,14 @@ class RescaledModel:
     noise: dict[Hashable, float] = field(default_factory=dict)
 
 
+class ProbedModel(NamedTuple):
+    """A float model before its Softmax, with feeds and its outputs for them."""
+
+    graph: Graph
+    feeds: Sequence[Feed]
+    reference: FloatReference
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Runs recipes for one graph; `target` has the grids of the project's scheme.
@@ -97,8 +107,21 @@ class Evaluator:
             outputs, (expected, ends) = self._fold_outputs(models), self._references
             figure = expected.figure(outputs.read)
             cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
-            self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
+            share = max(map(int16_share, models))
+            self._figures[key] = replace(
+                figure, distributions=cosine, ties=figure.ties + ties, int16=share
+            )
         return self._figures[key]
+
+    @property
+    def int16_limit(self) -> float | None:
+        """The largest share of multiply-accumulates in int16."""
+        return int16_limit(self.quantization, self.calibration)
+
+    @cached_property
+    def probed_models(self) -> dict[Hashable, ProbedModel]:
+        """A cache of search.sensitive_tensors."""
+        return {}
 
     @cached_property
     def _figures(self) -> dict[str, FidelityScore]:

@@ -45,8 +45,7 @@ def calibrated_with(
         for name, interval in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    types = with_tensors(graph, with_int16_nodes(quantization, recipe.wide), recipe.sensitive)
-    calibrated = with_qdq(graph, grids, target, types)
+    calibrated = with_qdq(graph, grids, target, types_with(graph, recipe, quantization))
     notes = (
         *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
         *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
@@ -54,6 +53,11 @@ def calibrated_with(
     if notes:
         annotate(calibrated, (*annotations_of(calibrated), *notes))
     return calibrated
+
+
+def types_with(graph: Graph, recipe: Recipe, quantization: Quantization) -> Quantization:
+    """`quantization` with the int16 nodes and tensors of the recipe."""
+    return with_tensors(graph, with_int16_nodes(quantization, recipe.wide), recipe.sensitive)
 
 
 def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
