@@ -27,6 +27,10 @@ ELSEWHERE = {
     REPOSITORY / "SECURITY.md": Path("security.md"),
     REPOSITORY / "CODE_OF_CONDUCT.md": Path("conduct.md"),
     REPOSITORY / "CHANGELOG.md": Path("changelog.md"),
+    **{
+        file: Path("gallery", f"{file.parent.name}.md")
+        for file in sorted((REPOSITORY / "examples").glob("*/README.md"))
+    },
 }
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#]+)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)

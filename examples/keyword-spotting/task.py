@@ -23,7 +23,7 @@ def sample(seed: int) -> tuple[np.ndarray, int]:
     random = RandomState(seed)
     word = int(random.randint(len(WORDS)))
     sound = spoken(WORDS[word], random)
-    noise = random.randn(len(sound)) * 10 ** random.uniform(-2.5, -1.2)
+    noise = random.randn(len(sound)) * 10 ** random.uniform(-1.9, -0.5)
     return features(sound + noise), word
 
 
