@@ -2,8 +2,8 @@
 
 python docs/pages.py --out site     # needs npumake[docs]
 
-A warning of Sphinx is an error: a link to a page or a heading that does not exist, or a page that no
-other one lists.
+A warning of Sphinx is an error: a link to a page or a heading that does not exist, or a page that
+no other one lists.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ ELSEWHERE = {
     REPOSITORY / "SECURITY.md": Path("security.md"),
     REPOSITORY / "CODE_OF_CONDUCT.md": Path("conduct.md"),
     REPOSITORY / "CHANGELOG.md": Path("changelog.md"),
+    **{
+        file: Path("gallery", f"{file.parent.name}.md")
+        for file in sorted((REPOSITORY / "examples").glob("*/README.md"))
+    },
 }
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#]+)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+OPTIONAL = re.compile(r"^([\w/-]+\*)\n", re.MULTILINE)  # pages of a toctree, if there are any
 PICTURES = {".svg", ".png", ".jpg", ".webp"}
 
 
@@ -73,6 +78,7 @@ def linked(text: str, file: Path, place: Path, folder: Path) -> str:
             _copy(REPOSITORY / path.relative_to("files"), folder / path)
         return f"[{words}]({Path(os.path.relpath(path, place.parent)).as_posix()}{anchor or ''})"
 
+    text = OPTIONAL.sub(lambda match: match[0] if [*file.parent.glob(match[1])] else "", text)
     parts = CODE.split(text)
     return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
 

@@ -35,8 +35,8 @@ def project_page() -> str:
     lines = [
         "# Keys of project.yaml",
         "",
-        "This page is written from the JSON Schema that validates a project. A section can also be a",
-        "file of its own: `calibration.yaml` contains the keys of `calibration`.",
+        "This page is written from the JSON Schema that validates a project. A section can also be",
+        "a file of its own: `calibration.yaml` contains the keys of `calibration`.",
         "",
     ]
     for name, section in schema["properties"].items():
@@ -86,7 +86,7 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "This page is written from the parsers of the commands. `npumake VERB --help` prints the same.",
+        "This page is written from the parsers. `npumake VERB --help` prints the same.",
         "",
     ]
     for verb, name in VERBS.items():

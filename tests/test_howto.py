@@ -51,7 +51,7 @@ def test_a_page_prints_what_it_shows(with_model: Path, page: Path) -> None:
         for line in shown
         if not any(re.fullmatch(rf"\s*{pattern(line)}\s*", x) for x in printed)
     ]
-    assert missing == [], done.stdout + done.stderr
+    assert missing == [], [line.strip() for line in printed]
 
 
 def test_there_are_ten_pages_of_one_task_each() -> None:

@@ -1,8 +1,8 @@
 """Spoken-like words from seeds, and how an answer is scored.
 
-A word is three vowels. A vowel is a voice with harmonics of a pitch, of which those near two formants
-are loud; pitch, tempo, start, loudness and noise are random. The model hears 32 mel bands of 32
-frames of 32 ms, in decibels below the loudest, divided by 40 and shifted to around zero.
+A word is three vowels. A vowel has the harmonics of a pitch; those near two formants are loud.
+Pitch, tempo, start, loudness and noise are random. The model hears 32 mel bands of 32 frames of
+32 ms, in decibels below the loudest, divided by 40, plus 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sample(seed: int) -> tuple[np.ndarray, int]:
     random = RandomState(seed)
     word = int(random.randint(len(WORDS)))
     sound = spoken(WORDS[word], random)
-    noise = random.randn(len(sound)) * 10 ** random.uniform(-2.5, -1.2)
+    noise = random.randn(len(sound)) * 10 ** random.uniform(-1.9, -0.5)
     return features(sound + noise), word
 
 

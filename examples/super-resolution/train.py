@@ -1,4 +1,4 @@
-"""Trains the super-resolution model: python examples/super-resolution/train.py (see ../training.py)."""
+"""Trains the model: python examples/super-resolution/train.py (see ../training.py)."""
 
 from __future__ import annotations
 
