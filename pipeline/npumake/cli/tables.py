@@ -43,9 +43,7 @@ def comparison_table(
     columns = [NODE, ON, SUBGRAPH, TYPE, *figures, Column("DataType")]
     lines = [_node_line(row, comparison, bool(compiled), width) for row in comparison.rows]
     results = [_output_line(output, comparison, compiled) for output in comparison.outputs]
-    title = (
-        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
-    )
+    title = f"{project} on {comparison.target}: float against integers, {comparison.coverage}"
     if comparison.int16:
         title += f", {comparison.int16:.1%} of multiply-accumulates read int16"
     return draw_table(columns, lines, width, title, results)

@@ -233,8 +233,7 @@ class Evaluator:
         )
 
     def _subset(self, numbers: Sequence[int]) -> Samples:
-        names = tuple(self.samples.names[number] for number in numbers)
-        return Samples(names, lambda index: self.samples.read(numbers[index]))
+        return self.samples.subset(numbers)
 
 
 def rescale_model(
