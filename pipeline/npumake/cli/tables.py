@@ -49,7 +49,7 @@ def comparison_table(
 
 def _circumstances(comparison: Comparison, check: CompiledCheck | None) -> str:
     """What the figures are of. The compiled file may have run on fewer samples."""
-    text = f"float against integers, {comparison.samples} samples"
+    text = f"float against integers, {comparison.coverage}"
     if check is not None and check.outputs and check.samples != comparison.samples:
         text += f" (the compiled file: {check.samples})"
     if comparison.int16:

@@ -22,7 +22,7 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.adaptive_rounding import round_adaptively
-from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.bias_correction import FloatMeans, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.correction.smoothquant import NO_EXTREMES, STRENGTH, smoothquant_factors
@@ -90,13 +90,15 @@ def apply_corrections(
     feeds: Series,
     weights: WeightGrid,
     operators: Operators,
+    means: FloatMeans | None = None,
 ) -> Graph:
-    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ."""
+    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ.
+    `means` are those of `real` over the same feeds, if they are shared."""
     graph = calibrated
     if "clip_weights" in switches:
         graph = clip_weights(graph, weights)
     if "round_weights" in switches:
         graph = round_adaptively(real, graph, feeds, operators)
     if BIAS in switches:
-        graph = correct_biases(real, graph, feeds, operators)
+        graph = correct_biases(real, graph, feeds, operators, means=means)
     return graph

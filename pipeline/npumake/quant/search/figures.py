@@ -25,6 +25,8 @@ from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
+PLAIN_FIELDS = ("ties", "int16")  # of a FidelityScore
+
 
 def evaluator_of(
     optimized_float: Graph,
@@ -65,6 +67,6 @@ def score_of(document: Json) -> FidelityScore:
     values = {
         name: FidelitySamples(part["all"], tuple(part["without"]))
         for name, part in document.items()
-        if isinstance(part, dict)
+        if name not in PLAIN_FIELDS
     }
-    return FidelityScore(**{**document, **values})
+    return FidelityScore(**values, **{name: document[name] for name in PLAIN_FIELDS})
