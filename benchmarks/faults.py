@@ -263,17 +263,17 @@ def hits(
         healthy[False] = replace(integers, cache=known)
     rank_causes(healthy[False])  # what it asks is remembered, but for the place of the fault
     for kind in kinds:
-        patient = healthy[kind in OF_INTEGERS]
-        found = spots(kind, patient.calibrated, patient.nodes)
+        examined = healthy[kind in OF_INTEGERS]
+        found = spots(kind, examined.calibrated, examined.nodes)
         rng = np.random.default_rng(zlib.crc32(f"{path} {chip} {kind}{seed}".encode()))
-        right = answers(patient.calibrated, given)
+        right = answers(examined.calibrated, given)
         for index in rng.permutation(len(found))[:layers]:
             fault = found[index]
-            faulty = with_fault(patient.calibrated, fault)
+            faulty = with_fault(examined.calibrated, fault)
             made_by = answers(faulty, given)
             if all(np.array_equal(a, b) for a, b in zip(right, made_by, strict=True)):
                 continue
-            of_others = {} if patient is integers else _without(known, str(fault.spot.name))
+            of_others = {} if examined is integers else _without(known, str(fault.spot.name))
             named = rank_causes(ModelUnderTest(faulty, samples, cache=of_others))
             ranks = [n for n, one in enumerate(named) if one.node in fault.owners]
             where, who = fault.owners[0][-30:], named[0]

@@ -2,7 +2,7 @@
 
     python benchmarks/guesses.py [--model NAME]
 
-For each model: layout, order of colours, mean and scale against the truth, from the sources of each
+For each model: layout, color order, mean and scale against the truth, from the sources of each
 model, and whether a wrong guess was at least marked as not sure. Classifiers see ImageNet's
 pictures, all others COCO's, the digits MNIST's. A model without a picture input is right if it is
 refused as one.

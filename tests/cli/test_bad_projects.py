@@ -94,7 +94,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
         replaced("- ara240", "- ara240: {inputs: {image: {scale: 1}}}"),
         2,
         [
-            "error: `inputs` cannot differ by target: `original_float` is made once for all",
+            "error: `inputs` cannot differ by target: `original_float` is built once for all",
             f"--> {YAML}:21:14",
             "hint: write a variant",
         ],

@@ -360,7 +360,7 @@ FILES = (
         sample("a.npy", held(np.uint8(3)), "stacked: true"),
         COMMAND,
         2,
-        ("a single number is no stack of samples",),
+        ("a single number is not a stack of samples",),
     ),
     Case(
         "pictures of complex numbers",

@@ -13,9 +13,16 @@ from npumake.cli.projects import selected
 from npumake.make.build import Build
 from npumake.make.maker import run_stage
 from npumake.make.node import Node
-from npumake.stages import COMPUTED, SCORES, STAGES
-from npumake.stages.parameters import computing, function_of, input_types, parameters_of
-from npumake.stages.stage import artifact_of, stage_named
+from npumake.stages import COMPUTED, PARTS, SCORES, STAGES
+from npumake.stages.parameters import (
+    Function,
+    computing,
+    function_of,
+    input_types,
+    parameters_of,
+    part_named,
+)
+from npumake.stages.stage import SECTIONS, SPECIAL_INPUTS, artifact_of, stage_named
 from workspaces import Workspace
 
 # By stage, the project that has it, where the one with an evaluation has not.
@@ -81,12 +88,24 @@ def test_an_input_is_what_the_stage_of_that_name_makes(stage: str) -> None:
         assert types[name] is artifact_of(name)
 
 
+def parts() -> list[Function]:
+    return [part_named(name) for name in PARTS]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_takes_an_item_and_inputs_of_a_stage(name: str) -> None:
+    hints = get_type_hints(part_named(name))
+    assert (hints.pop("return"), hints.pop("item")) == (bytes, bytes)
+    assert hints
+    assert hints.keys() <= {*COMPUTED, *STAGES, *SECTIONS, *SPECIAL_INPUTS}
+
+
 @pytest.mark.parametrize("name", COMPUTED)
 def test_a_computed_input_is_what_its_function_returns(name: str) -> None:
     hint = get_type_hints(computing(name))["return"]
     readers = [
         parameter
-        for function in (*map(function_of, STAGES), *map(computing, COMPUTED))
+        for function in (*map(function_of, STAGES), *map(computing, COMPUTED), *parts())
         for parameter in parameters_of(function)
         if parameter.keyword == name
     ]

@@ -12,7 +12,7 @@ gives the same bytes on every machine.
     code/<file>      the Python of custom operators, optional
     edgefirst.json   a detector's metadata and
     labels.txt       its classes, optional, for decoders; this room does not read them
-    provenance.json  the quantized graph's digest, the target and the tools that made it
+    provenance.json  the quantized graph's digest, the target and the versions of the tools
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_secure(file: BinaryIO) -> bool:
-    """Whether a file holds a sealed bundle; what the seal is worth is another question."""
+    """Whether a file holds a sealed bundle; the seal is not verified."""
     try:
         with zipfile.ZipFile(file) as archive:
             return SEAL in archive.namelist()

@@ -134,12 +134,12 @@ def _refuse_loose_ends(program: Program) -> None:
     names = set(program.inputs)
     for step in program.instructions:
         if not names.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
-            raise ValueError(f"`{step.name}` makes what was there before")
+            raise ValueError(f"`{step.name}` redefines an existing tensor")
         if not names.issuperset(step.inputs):
-            raise ValueError(f"`{step.name}` reads what nothing made")
+            raise ValueError(f"`{step.name}` reads an undefined tensor")
         names.update(step.outputs)
     if not names.issuperset(program.outputs) or not names <= set(program.tensors):
-        raise ValueError("the program gives or makes what it does not describe")
+        raise ValueError("the program outputs or computes an undeclared tensor")
 
 
 def _shape(sizes: Json) -> tuple[int, ...]:

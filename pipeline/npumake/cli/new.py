@@ -1,8 +1,8 @@
-"""npumake new: write a commented project around a model, one that builds as it is
+"""npumake new: write a commented project around a model, which builds without edits
 
 It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
 replace. It overwrites nothing. With --images it recognises the model, measures on the pictures how
-it is fed, and writes colours, mean, scale and transforms, with the evidence in comments. It says
+it is fed, and writes colors, mean, scale and transforms, with the evidence in comments. It says
 what it is not sure of.
 
 example:
@@ -49,7 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="class names (.txt, .yaml), or labels of the pictures (.csv, COCO's .json)",
     )
     parser.add_argument(
-        "--fed-type", choices=COLOR_TYPES, help="what the chip is given; as trained by default"
+        "--fed-type",
+        choices=COLOR_TYPES,
+        help="the color format at runtime; default: that of training",
     )
 
 

@@ -39,7 +39,7 @@ def format_argument(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _for_any_reader() -> Iterator[None]:
-    """One who has read enough, `npumake build | head`, does not end what is being made."""
+    """A closed pipe, as of `npumake build | head`, does not end the build."""
     try:
         yield
     except BrokenPipeError:
@@ -97,7 +97,7 @@ class Screen:
         return None if self.width is None else max(self.width - used_columns, MIN_NAME_CHARACTERS)
 
     def table(self, table: Table) -> None:
-        """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
+        """Drawn at its own width, which the caller fitted to `width`."""
         from npumake.cli.console import PrintedConsole
         from npumake.cli.exported import EXPORTS
 

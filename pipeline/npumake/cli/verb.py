@@ -21,14 +21,15 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     """`verbs` and `aliases` name the module of each, which has `arguments` and `run`."""
     set_up()  # first: the parser prints user input and help in any locale
     table = {**verbs, **aliases}
-    # The help lists all verbs, without the aliases.
-    names = typed[:1] if typed and typed[0] in table else [*verbs]
-    modules = {name: import_module(f"{__package__}.{table[name]}") for name in names}
-    arguments = parser_of(modules).parse_args(typed)
+    if not typed or typed[0] not in table:
+        # Prints the version, or an error with the nearest verb. `-- list` may pass it.
+        return run_verb([parser_of(dict.fromkeys(verbs)).parse_args(typed).verb], verbs, aliases)
+    module = import_module(f"{__package__}.{table[typed[0]]}")
+    arguments = parser_of({typed[0]: module}).parse_args(typed)
     SCREEN.is_wide = getattr(arguments, "wide", False)
     SCREEN.format = getattr(arguments, "format", None) or "text"
     try:
-        return int(modules[arguments.verb].run(arguments))
+        return int(module.run(arguments))
     except PipelineError as error:
         print_error(error)
         return error.exit_code
@@ -40,12 +41,13 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
 
 
 class _Version(argparse.Action):
-    """Looks the version up only on demand: importlib.metadata is slow to import."""
+    """Looks the version up on demand: importlib.metadata is slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from npumake.cli.version import version_lines
 
-        print(f"npumake {version('npumake')}")
+        for line in version_lines():
+            SCREEN.line(line)
         parser.exit()
 
 

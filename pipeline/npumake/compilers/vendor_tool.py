@@ -38,7 +38,7 @@ def vendor_made(handover: Handover, tool: ClosedTool, chip: str, profiling: bool
 def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | None = None) -> None:
     """Runs the command in `folder`, with its output in LOG; `product` must be new afterwards.
 
-    Raises StageError where the command is not on PATH, fails, or leaves no product. The error
+    Raises StageError if the command is not on PATH, fails, or leaves no product. The error
     points to `where`, else to the log.
     """
     executable = shutil.which(command[0])

@@ -126,8 +126,8 @@ def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.n
 def _of_one(
     arrays: Arrays, whole: DetectorOutput, size: tuple[int, int], coefficients: int
 ) -> dict[str, np.ndarray]:
-    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. Of
-    `obj_x_class` the first score is that of an object, which the others are multiplied with."""
+    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. With
+    `obj_x_class`, the first score is the objectness, a factor of the others."""
     rows = _joined(arrays, whole)
     if (of_cells := CELL_DECODERS.get(whole.decoder or "")) is not None:
         return of_cells(rows, size)

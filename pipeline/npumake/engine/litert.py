@@ -93,7 +93,7 @@ def coordinates(node: Node) -> resize.Coordinates:
 
 
 def reads_places(node: Node) -> bool:
-    """Whether a Resize copies input elements at coordinates that depend on the sizes alone."""
+    """Whether a Resize copies input elements at coordinates that only depend on the sizes."""
     is_known = coordinates(node) in get_args(resize.Coordinates)
     return attribute(node, "mode", "nearest") == "nearest" and is_known
 

@@ -57,7 +57,7 @@ class ScoredSample(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """`look` makes an observation of one sample; `figures` turns all of them into figures by
+    """`look` returns an observation of one sample; `figures` turns all of them into figures by
     name."""
 
     name: str

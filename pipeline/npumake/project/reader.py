@@ -25,7 +25,7 @@ from npumake.project.vendor import Dialects, Note, VendorDocument, translated, v
 
 SCHEMA = schema_of(Sections)
 PROJECT = "project.yaml"
-PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in project.yaml
+PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they are in project.yaml
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,11 @@ def _reading(document: Document) -> ProjectReading:
 def sections_of(document: Document) -> Sections:
     """The typed sections of one document. Raises its first ProjectError."""
     check(document, SCHEMA)
-    return built(Sections, document.data)
+    sections: Sections = built(Sections, document.data)
+    if sections.comparison.samples is None and (sections.report or sections.gates):
+        # Figures that are published or decide must not depend on the choice of samples.
+        return replace(sections, comparison=replace(sections.comparison, samples="all"))
+    return sections
 
 
 def _project_file(directory: Path) -> Path:

@@ -58,7 +58,7 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
 
 
 def editor_schema(targets: Sequence[str]) -> Json:
-    """The schema of `project.yaml` for editors, which do not see a vendor's file beside it.
+    """The schema of `project.yaml` for editors, which do not read a vendor's file beside it.
     Sections are required only without a `dialect`; `targets` are the names of all chips."""
     whole = schema_of(Sections)
     for keys in (whole["properties"], whole["$defs"]["overlay"]["properties"]):
@@ -140,7 +140,7 @@ def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
     members = [_worded(member) for member in members]
     types = [member.get("type") for member in members]
     if None in types or len(set(types)) < len(types):
-        raise TypeError(f"a value cannot tell which of these it is: {members}")
+        raise TypeError(f"the value fits several of these: {members}")
     merged = {keyword: limit for member in members for keyword, limit in member.items()}
     return {**merged, "type": types}
 

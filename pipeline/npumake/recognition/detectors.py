@@ -99,7 +99,7 @@ def retinaface(facts: ModelFacts) -> Family | None:
     if not has_columns(facts, 2, 4, 10):
         return None
     evidence = "a RetinaFace head: boxes, scores and five landmarks of each anchor"
-    means = PixelNormalization("(104, 117, 123) taken off", (123.0, 117.0, 104.0), (1.0,))
+    means = PixelNormalization("minus (104, 117, 123)", (123.0, 117.0, 104.0), (1.0,))
     feeds = feeds_of(facts, "bgr", means)
     return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
 

@@ -1,4 +1,4 @@
-"""The metadata of a .tflite file: normalization of the picture, colours, and class names.
+"""The metadata of a .tflite file: normalization of the picture, colors, and class names.
 
 Source: metadata_schema.fbs of TensorFlow Lite's support library. Numbers of fields are those of the
 schema. Label files are members of a ZIP behind the model.

@@ -127,7 +127,7 @@ def cells(size: tuple[int, int], strides: Sequence[int] = STRIDES) -> int:
 
 
 def _head(facts: ModelFacts, classes: int) -> DetectorHead | None:
-    """The detection output; `classes` is 0 where unknown."""
+    """The detection output; `classes` is 0 if unknown."""
     count = cells(facts.image.size)
     anchored = {
         3 * cells(facts.image.size, s) for s in (STRIDES, (*STRIDES, 64), (8, 16), (16, 32))

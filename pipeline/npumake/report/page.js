@@ -423,6 +423,7 @@ function summary() {
   }
   columns.push(["Worst cosine", worst], ["Worst compiled cosine", worstRun],
     ["CPU nodes", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
+    ["int16", (each) => told(each.int16, `${(100 * each.int16).toFixed(1)}%`)],
     ["Compiled", (each) => { const made = compiled(each); return made ? told(made.bytes, bytes(made.bytes)) : null; }]);
   if (data.builds.some((each) => each.estimate)) columns.push(["Latency", latency]);
   columns.push(["Method", (each) => each.recipe.method]);
@@ -439,15 +440,15 @@ function evaluation() {
   find("#evaluation .table").hidden = !scores.length;
   const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
     const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
-    if (gate.blamed.length) {
-      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
+    if (gate.nodes.length) {
+      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.nodes.map((each) => element("li", {},
         nodeLink(each.node),
         each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
     }
-    if (gate.mending) {
-      const { before, after, suffices } = gate.mending;
+    if (gate.suggestion) {
+      const { before, after, suffices } = gate.suggestion;
       made.append(element("p", {}, `Replace the quantization section with (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
-        element("pre", {}, gate.mending.yaml));
+        element("pre", {}, gate.suggestion.yaml));
     }
     return made;
   });
@@ -517,7 +518,9 @@ function provenance() {
   const recipe = build.recipe;
   const lines = [`method: ${recipe.method}`, ...(recipe.switches.length ? [`switches: ${recipe.switches.join(", ")}`] : []),
     ...(recipe.wide.length ? [`int16: ${recipe.wide.join(", ")}`] : []),
-    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`)];
+    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`),
+    ...(recipe.front.length ? ["", "int16   closeness"] : []),
+    ...recipe.front.map((trial) => `${(100 * trial.int16).toFixed(1).padStart(5)}%  ${trial.closeness.toFixed(6)}  ${trial.what}`)];
   const said = data.provenance.filter((made) => made.node.startsWith(`${build.name}/`) && Object.keys(made.params).length);
   find("#provenance .recipe").replaceChildren(element("pre", {}, ...linked(lines.join("\n"))),
     ...said.map((made) => element("details", {}, element("summary", {}, `project settings of ${made.stage}`),

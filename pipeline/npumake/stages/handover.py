@@ -59,7 +59,7 @@ def handover(
         tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
     for message in complete_document(tool, request).omissions:
-        tell(f"{tool.config} does not say `{message}`")
+        tell(f"{tool.config} cannot express `{message}`")
     return Handover(partial(files, tool, request, sources, sets))
 
 
@@ -74,7 +74,7 @@ def handover_sections(
     target: Target,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Sections:
-    """The sections that the vendor's tool is told of. The parameters are inputs of the stage."""
+    """The sections that go to the vendor's tool. The parameters are inputs of the stage."""
     return Sections(
         model=model,
         targets=(target.name,),

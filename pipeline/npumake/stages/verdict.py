@@ -60,16 +60,14 @@ def verdict(
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
-    is."""
+    """The clipping of evaluation data but not of calibration data; empty if nothing is."""
     calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
-    faulty = {suspect.node for suspect in rank_causes(calibrated) if suspect.is_fault}
+    faulty = {cause.node for cause in rank_causes(calibrated) if cause.is_fault}
     first = rank_causes(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
-        f"{suspect.node}: of what is evaluated {suspect.cause}, "
-        "of the calibration data they are not"
-        for suspect in first
-        if suspect.is_fault and suspect.is_clipped and suspect.node not in faulty
+        f"{cause.node}: of what is evaluated {cause.cause}, of the calibration data they are not"
+        for cause in first
+        if cause.is_fault and cause.is_clipped and cause.node not in faulty
     )
 
 

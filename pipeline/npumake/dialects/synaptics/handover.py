@@ -122,7 +122,7 @@ def _has_scale(scale: PerChannel) -> bool:
 
 
 def _single_scale(scale: PerChannel, name: str) -> float:
-    """The scale of all channels, of which SyNAP has one. Raises ProjectError if they differ."""
+    """The scale of all channels: SyNAP has a single one. Raises ProjectError if they differ."""
     scales = set(np.atleast_1d(scale).tolist())
     if len(scales) != 1:
         message = "a scale per channel: SyNAP has one for all"

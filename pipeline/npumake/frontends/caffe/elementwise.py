@@ -1,7 +1,10 @@
 """Elementwise layers and normalizations.
 
-Power  (shift + scale x)^power      Exp  base^(shift + scale x) Log    log_base(shift + scale x)
-BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob MVN    (x - mean) / (sqrt(var) + eps)
+Power      (shift + scale x)^power
+Exp        base^(shift + scale x)
+Log        log_base(shift + scale x)
+BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob
+MVN        (x - mean) / (sqrt(var) + eps)
 Normalize  scale x / sqrt(sum x² + eps)
 """
 

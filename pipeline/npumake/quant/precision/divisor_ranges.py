@@ -8,8 +8,8 @@ From the sum to the division each tensor has a known lower bound b:
 
     y = x + c    b + c        y = max(x, c)    max(b, c)        y = sqrt(x)    sqrt(b)
 
-The division is in danger where b is less than half the step of such a tensor. The product with a
-quotient is safe, except for 1 / sqrt(eps): where the dividend is constant, the products stay float
+The division is fragile if b is less than half the step of such a tensor. The product with a
+quotient is safe, except for 1 / sqrt(eps): if the dividend is constant, the products stay float
 too.
 """
 
@@ -75,7 +75,7 @@ def _divisor(node: Node) -> Value | None:
 
 
 def unguarded_norm(divisor: Value) -> Value | None:
-    """The tensor whose norm the divisor is, where no epsilon is added; None otherwise."""
+    """The tensor whose norm the divisor is, without an epsilon; None otherwise."""
     value = divisor
     while (step := _step(value)) is not None:
         if step.added > 0 or step.raised > 0:
@@ -89,7 +89,7 @@ def unguarded_norm(divisor: Value) -> Value | None:
 
 
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
-    """The nodes to keep in float; empty where the division is safe."""
+    """The nodes to keep in float; empty if the division is safe."""
     way: list[_Step] = []
     value = divisor
     while (step := _step(value)) is not None:

@@ -118,6 +118,7 @@ class FidelityScore:
     cosine: FidelitySamples
     distributions: FidelitySamples = FidelitySamples(1.0)
     ties: int = 0
+    int16: float = 0.0  # share of the multiply-accumulates that read int16
 
     @property
     def loss(self) -> float:

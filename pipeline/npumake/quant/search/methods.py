@@ -17,7 +17,6 @@ import numpy as np
 from npumake.borders.images import images
 from npumake.graph import Graph, annotate, annotations_of
 from npumake.project.sections import Calibration, Method, Quantization
-from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.calibration.ranges import int16_ranges, ranges
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.calibration.thresholds import noise
@@ -45,21 +44,25 @@ def calibrated_with(
         for name, interval in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    types = with_tensors(graph, with_int16_nodes(quantization, recipe.wide), recipe.sensitive)
-    calibrated = with_qdq(graph, grids, target, types)
+    calibrated = with_qdq(graph, grids, target, types_with(graph, recipe, quantization))
     notes = (
-        *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
-        *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
+        *_wide_note("where 8 bits are too few", recipe.wide),
+        *_wide_note("where 8 bits make most of the noise", recipe.sensitive),
     )
     if notes:
         annotate(calibrated, (*annotations_of(calibrated), *notes))
     return calibrated
 
 
-def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
+def types_with(graph: Graph, recipe: Recipe, quantization: Quantization) -> Quantization:
+    """`quantization` with the int16 tensors of the recipe."""
+    return with_tensors(graph, quantization, (*recipe.wide, *recipe.sensitive))
+
+
+def _wide_note(why: str, names: Sequence[str]) -> tuple[str, ...]:
     suffix = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
     shown_names = ", ".join(names[:MAX_NAMES_IN_NOTE])
-    return (f"int16, {why}, {len(names)} {kind}: {shown_names}{suffix}",) if names else ()
+    return (f"int16, {why}, {len(names)} tensors: {shown_names}{suffix}",) if names else ()
 
 
 def ranges_by_method(
