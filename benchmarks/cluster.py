@@ -1,13 +1,13 @@
-"""What a cluster costs per task, and what a second worker gives.
+"""The overhead of a cluster per task, and the gain of a second worker.
 
     python benchmarks/cluster.py [--tasks 200] [--workers 1 2] [--projects 4]
 
-On this machine, over a cache folder that client and workers share. Three figures per number of
-workers:
+Client and workers run on this machine and share a cache folder. It prints three figures per number
+of workers:
 
 - scheduler: Dask alone, a task that returns at once;
-- job: a node that the store has, submitted all the same: the job is written, scheduled and read,
-  its key computed again, its inputs fetched, and its artifact found and published again;
+- job: a node that the store already has. The job is written, scheduled and read, its key is
+  computed again, its inputs are fetched, and its artifact is found and published again;
 - projects: wall time of copies of digits with different percentiles, nothing in the store.
 """
 

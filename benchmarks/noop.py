@@ -1,8 +1,8 @@
-"""How long a build with nothing to do takes, against doit itself over as many trivial tasks.
+"""The time of a build with nothing to do, against doit over as many trivial tasks.
 
     python benchmarks/noop.py [--copies 1 100] [--runs 7]
 
-The limit is doit's own time: what is above it is one stat per file, and one file with their seal.
+The limit is doit's own time. The difference is one stat per file, and one file with their seal.
 """
 
 from __future__ import annotations
