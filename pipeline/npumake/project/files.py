@@ -186,7 +186,7 @@ def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
 def _require_variables(source: FileSource) -> None:
     for name in variables_of(source):
         if not os.environ.get(name):
-            hint = f"`${{ENV:{name}}}` stands for its value"
+            hint = f"`${{ENV:{name}}}` is replaced by its value"
             message = f"the environment variable `{name}` is not set, or empty"
             raise ProjectError(message, Route(source.route), hint)
 
