@@ -1,4 +1,4 @@
-"""What a cluster costs per task, and what a second worker gives.
+"""The overhead of a cluster per task, and the gain of a second worker.
 
     python benchmarks/cluster.py [--tasks 200] [--noops 10000] [--projects 4] [--trials 40]
 

@@ -46,7 +46,7 @@ def function_of(name: str) -> Function:
 def inputs_of(name: str) -> dict[str, Parameter]:
     """The parameters of a stage by input, in order; in place of a computed input, its own.
 
-    An input is optional where all its readers do without it.
+    An input is optional if all its readers do without it.
     """
     return _merged(_flat(function_of(name), SCORES.get(name, "")))
 
@@ -63,7 +63,7 @@ def called(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def input_types(name: str) -> Mapping[str, type[Any]]:
-    """The type of each stage that is an input, of one member where the stage joins many."""
+    """The type of each stage that is an input, of one member if the stage joins many."""
     parameters = inputs_of(name)
     return {
         source: artifact_type(parameter.hint)
