@@ -122,15 +122,16 @@ def part_named(name: str) -> Function:
     return _imported(name)
 
 
-def part_inputs(part: Function) -> list[Parameter]:
-    """The inputs of a stage that the calls of a part share."""
-    return [parameter for parameter in _flat(part) if parameter.input != ITEM]
+def part_inputs(part: Function, stage: str) -> list[Parameter]:
+    """The inputs of the stage that the calls of a part share."""
+    inputs = _flat(part, SCORES.get(stage, ""))
+    return [parameter for parameter in inputs if parameter.input != ITEM]
 
 
-def part_called(part: Function, values: dict[str, Any], item: bytes) -> bytes:
-    """Calls a part on `values` of inputs, which gain those that are computed for it."""
+def part_called(part: Function, stage: str, values: dict[str, Any], item: bytes) -> bytes:
+    """Calls a part on `values` of the stage's inputs, which gain those that are computed for it."""
     values[ITEM] = item
-    return bytes(_called(part, "", values))
+    return bytes(_called(part, SCORES.get(stage, ""), values))
 
 
 def _imported(name: str) -> Function:
