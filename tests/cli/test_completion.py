@@ -85,12 +85,14 @@ def test_variants_and_nodes_are_offered_behind_their_mark(workspace: Workspace) 
     nodes = completed(workspace, "npumake why digits:rdk-x5/q")
     assert nodes == ["rdk-x5/quantized"]
     builds = completed(workspace, "npumake compare digits:")
-    assert builds == ["ara240", "rdk-x5"]
+    assert sorted(builds) == ["ara240", "rdk-x5"]
 
 
 def test_artifacts_are_files_and_nodes(workspace: Workspace) -> None:
     names = completed(workspace, "npumake show projects/digits/out/quantized.")
-    assert names == [f"projects/digits/out/quantized.{chip}.onnx" for chip in ("ara240", "rdk-x5")]
+    assert sorted(names) == [
+        f"projects/digits/out/quantized.{chip}.onnx" for chip in ("ara240", "rdk-x5")
+    ]
     nodes = {f"ara240/{stage}" for stage in ("comparison", "compiled", "compiled_check")}
     assert {*completed(workspace, "npumake show digits:ara240/comp")} == nodes
 

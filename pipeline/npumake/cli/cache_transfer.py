@@ -138,6 +138,7 @@ def import_(arguments: argparse.Namespace) -> int:
         reason = next(iter(arrivals.refused.values()))
         hint = "trust.yaml lists the trusted keys"
         if "not signed" in reason:
-            hint = "npumake cache export --sign; or import --unsigned if you trust its source"
+            signing = "npumake cache export FILE PROJECT --sign"
+            hint = f"{signing}; or add --unsigned if you trust its source"
         raise CacheError(f"{len(arrivals.refused)} refused: {reason}", str(arguments.file), hint)
     return 0

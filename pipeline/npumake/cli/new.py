@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
         **project.files,
     }
     files |= {f"{WEIGHTS}/{file.name}": file.read() for file in model_files.weights}
-    if not schema.is_file():
-        write_schema(schema)
     # The YAML comes last, so that an interrupted run leaves no project.
     _write(directory, files, project.random, project.text)
+    if not schema.is_file():
+        write_schema(schema)
     print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
     print("\n".join(project.lines))
     print(f"next: read {directory / 'project.yaml'}, then run npumake build there")

@@ -125,8 +125,11 @@ def worst_node_lines(comparison: Comparison, project: str = "") -> list[str]:
     noise = f"alone adds noise of {share} the output's energy"
     lines = [f"worst node: {worst.node}{where} {noise}: {worst.cause}"]
     if worst.remedy:
+        from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT  # an accurate build needs none
+
         before, after = worst.tried
-        tried = f"# tried: the cosine of the worst output goes from {before:.6f} to {after:.6f}"
+        by = "on held-out samples" if comparison.samples >= MIN_HOLDOUT_SPLIT else "on all samples"
+        tried = f"# tried {by}: the worst output's cosine goes from {before:.6f} to {after:.6f}"
         lines.append(f"try:  {worst.remedy}  {tried}")
     if worst.search:
         lines.append(f"try:  {worst.search}  # a search of methods and switches, some minutes")

@@ -21,7 +21,10 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 # The backends whose files npumake writes itself.
 BUILT_IN = ("hybrid", "onnx", "tflite")
-NO_TOOL_HINT = "install the vendor's toolchain, or run `npumake handover` to compile elsewhere"
+NO_TOOL_HINT = (
+    "install the vendor's toolchain, or compile elsewhere: "
+    "npumake handover PROJECT --target CHIP --out DIR"
+)
 
 
 def missing_compiler(backend: str, command: str | None = None) -> StageError | None:

@@ -15,7 +15,9 @@ class BoardCost:
 
     ddr: Annotated[
         float | None,
-        Doc("GB/s between the NPU and its DDR, for estimates; as `npumake perf --ddr`.", 0.001),
+        Doc(
+            "GB/s between the NPU and its DDR, for estimates; as `--ddr` of `npumake perf`.", 0.001
+        ),
     ] = None
 
 
