@@ -101,7 +101,7 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
                 continue
             made = calibrated(graph, found, samples, target, quantization=asked)
             label = " + ".join((found.method if best else method, *found.switches))
-            counts = {"nodes": len(found.wide), "tensors": len(found.sensitive)}
+            counts = {"tensors": len({*found.wide, *found.sensitive})}
             wide = "".join(f", int16: {n} {kind}" for kind, n in counts.items() if n)
             yield (
                 f"{target.name} {'best: ' if best else ''}{label}{wide}",
