@@ -1,4 +1,4 @@
-"""What a cluster costs per task, and what a second worker gives.
+"""The overhead of a cluster per task, and the gain of a second worker.
 
     python benchmarks/cluster.py [--tasks 200] [--noops 10000] [--projects 4] [--trials 40]
 
@@ -109,11 +109,11 @@ class Cost(NamedTuple):
 def search(root: Path, workers: int, trials: int) -> Cost:
     """Of so many trials; by one worker those are this process."""
     (build,) = (build for _, build in builds(root) if isinstance(build, Build))
-    nodes = [
+    calibrated, comparison = (
         build.plan.node(f"{build.plan.project}:rdk-x5/{n}") for n in ("calibrated", "comparison")
-    ]
+    )
     with closing(DaskExecutor(build.memory, None, workers)) as executor:
-        measures = Trials(build, *nodes, "int16", None, executor)
+        measures = Trials(build, calibrated, comparison, "int16", None, executor)
         names = [*measures.candidates]
         list(measures.scores_without(names[-2:]))  # the imports of each worker, and its inputs
         client: Any = executor._client

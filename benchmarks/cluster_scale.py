@@ -3,10 +3,10 @@
     python benchmarks/cluster_scale.py [--projects 1000] [--targets 8] [--images 10000]
 
 Every node of every project passes, in order: the client packs it; the scheduler takes it; a worker
-fetches the inputs that it lacks from the store, reads them twice (their SHA-256, and the copy of
-the job), computes, and stores its artifact; the scheduler hears of it; the client fetches the
-artifact. The client, the scheduler and the store serve one request after another, each as fast as
-its figure says. Nodes that read the same need the store once per worker.
+fetches the inputs that it lacks from the store, reads them, computes, and stores its artifact; the
+scheduler hears of it; the client fetches the artifact. The client, the scheduler and the store
+serve one request after another, each as fast as its figure says. Nodes that read the same need the
+store once per worker.
 
 Compute and sizes are those of benchmarks/cluster_stages.py, per task costs those of
 benchmarks/cluster.py. Three rows per number of workers say what a change would give:
@@ -54,7 +54,9 @@ class Figures:
 
     scheduler_s: float = 0.003
     client_s: float = 0.010
-    hash_rate: float = 1.0e9
+    file_s: float = 0.0006  # of the client, for each picture of a project
+    read_rate: float = 0.57e9  # of a job's inputs: fetched near, verified twice
+    write_rate: float = 0.26e9  # of its artifact: copied, verified and sent
     store_link: float = 10 * GBIT
     client_link: float = 10 * GBIT
     worker_link: float = 10 * GBIT
@@ -147,8 +149,9 @@ class Cluster:
         ready = max(sent, now + lacking / figures.worker_link)
         seconds = self.seconds(task.stage)
         self.compute += seconds
-        hashed = 2 * sum(self.size(i.stage) for i in inputs) + self.size(task.stage)
-        self.at(ready + seconds + hashed / figures.hash_rate, "computed", task, worker)
+        read = sum(self.size(i.stage) for i in inputs) / figures.read_rate
+        written = self.size(task.stage) / figures.write_rate
+        self.at(ready + read + seconds + written, "computed", task, worker)
 
     def chosen(self) -> tuple[Task, int]:
         """A waiting node and a free worker, which has the project's samples if the way is near."""
@@ -193,12 +196,18 @@ class Cluster:
         is_left = task.stage == "samples" and self.way != "now"
         size = 0.0 if is_left else self.size(task.stage)
         self.store.busy += size / self.figures.store_link
-        return self.figures.client_s / 2 + size / self.figures.client_link
+        return self.figures.client_s / 2 + self.moved_s(size)
 
     def source_s(self, task: Task) -> float:
         """Of the pictures of a project, which the client sends."""
-        size = self.images * self.figures.source_bytes if task.stage == "samples" else 0.0
-        return size / self.figures.client_link
+        if task.stage != "samples":
+            return 0.0
+        each = self.figures.file_s + self.figures.source_bytes / self.figures.client_link
+        return self.images * each
+
+    def moved_s(self, size: float) -> float:
+        """By the client, whose disk and hash may be slower than its link."""
+        return max(size / self.figures.client_link, size / self.figures.read_rate)
 
 
 def main() -> None:

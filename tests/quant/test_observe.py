@@ -153,7 +153,7 @@ def test_integers_have_no_range():
 
 
 def tensor_bytes(length, path):
-    """The peak of Python's memory to observe, save and load a chain, by the names of its tensors."""
+    """The peak of Python's memory to observe a chain, and to save and load its statistics."""
     names = ["x", *(f"t{number}" for number in range(length - 1)), "y"]
     body = " ".join(f"{made} = Relu({read})" for read, made in pairwise(names))
     graph = parse_text(f"a (float[1,2,4,4] x) => (float[1,2,4,4] y) {{ {body} }}").with_shapes()

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
     """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ProjectError("no folder", str(out), "name another one")
+        raise ProjectError("not a folder", str(out), "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 

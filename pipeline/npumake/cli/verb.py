@@ -85,7 +85,7 @@ def _options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):
-            chosen = action.choices.get(getattr(arguments, action.dest, None))
+            chosen = action.choices.get(str(getattr(arguments, action.dest, None)))
             if chosen is not None:
                 yield from _options(chosen, arguments)
 

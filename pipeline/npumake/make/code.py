@@ -41,7 +41,7 @@ NOT_KEYED = frozenset({"cryptography"})
 
 @dataclass(frozen=True)
 class ModuleSource:
-    """A module: the digest of its normalised syntax tree, and its imports."""
+    """A module: the digest of its normalized syntax tree, and its imports."""
 
     digest: str
     imports: tuple[str, ...]

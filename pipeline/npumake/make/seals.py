@@ -56,7 +56,7 @@ class SealedNode(NamedTuple):
 
 
 class Seals:
-    """The seals of the projects at `top`, with the cache `root`; read when a process begins.
+    """The seals of the projects at `top`, with the cache `root`; read when a process starts.
 
     An absent, damaged or foreign file holds none; neither does any in a paranoid build.
     """

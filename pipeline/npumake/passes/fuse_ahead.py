@@ -81,7 +81,7 @@ def _ahead(node: Node) -> Affine | None:
 
 
 def _reads_inputs(function: Affine) -> bool:
-    """Whether only such nodes lie between a model input and this one."""
+    """Whether only such nodes are between a model input and this one."""
     before: Affine | None = function
     while before is not None:
         maker = before.x.producer()

@@ -16,7 +16,7 @@ from npumake.graph.qdq import is_quantize
 from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, exported_notes, tflite_notes
 
 CHANNELS = (1, 3)  # of a picture
-MIN_SIDE = 8  # pixels; a smaller plane is no picture
+MIN_SIDE = 8  # pixels; a smaller plane is not a picture
 SPECTRUM_RATIO = 4  # of one channel, a longer plane is a spectrum rather than a picture
 CODES = {"uint8": 0, "int8": 128}  # the code of an 8-bit pixel is pixel - this
 

@@ -21,7 +21,7 @@ from npumake.engine.partial.opened import of_nodes
 from npumake.graph import Graph, Node, Value
 
 BUDGET_BYTES = 64 << 20  # of carried tensors
-MAX_SAMPLES = 64  # bounds the time for large sets
+MAX_SAMPLES = 128  # bounds the time for large sets
 
 SampleTensors = dict[str, np.ndarray]  # carried tensors of one sample, by name
 

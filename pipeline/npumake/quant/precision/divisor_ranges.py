@@ -2,9 +2,9 @@
 
     x / sqrt(mean(x * x) + eps)      x / max(norm(x), eps)      x * (var + eps) ** -0.5
 
-With 8 bits for mean + eps, an eps below half a step is code 0 wherever the mean is: a row of zeros
-gives 0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float.
-From the sum to the division each tensor has a known lower bound b:
+With 8 bits for mean + eps, an eps below half a step is code 0 if the mean is: a row of zeros gives
+0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float. From
+the sum to the division each tensor has a known lower bound b:
 
     y = x + c    b + c        y = max(x, c)    max(b, c)        y = sqrt(x)    sqrt(b)
 

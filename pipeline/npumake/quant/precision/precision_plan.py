@@ -1,6 +1,6 @@
 """The precision plan: the unit of each node, and the type of each tensor at each use.
 
-Types are int8, which stands for the target's 8 bits, and int16. Nodes in float16 or float32 use no
+Types are int8, which means the target's 8 bits, and int16. Nodes in float16 or float32 use no
 integers. Types that the target lacks are dropped with a note.
 """
 

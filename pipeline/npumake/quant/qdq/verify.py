@@ -1,8 +1,9 @@
 """Verifies the Q/DQ of every integer node, so that no half-quantized node reaches the compiler:
 
-each input is dequantized and the output goes into one QuantizeLinear, indices excepted int16 only
-if the target has it for the operator one type if the target or the operator requires it; mixed
-nodes may output int16 from 8 bits a data movement outputs codes of its input's grid
+each input is dequantized and the output goes into one QuantizeLinear, indices excepted
+int16 only if the target has it for the operator
+one type if the target or the operator requires it; mixed nodes may output int16 from 8 bits
+a data movement outputs codes of its input's grid
 """
 
 from __future__ import annotations

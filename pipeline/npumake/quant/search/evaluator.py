@@ -43,7 +43,7 @@ from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
 from npumake.quant.search.int16_budget import int16_limit
-from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
+from npumake.quant.search.methods import calibrated_with, plain_recipe, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -264,9 +264,13 @@ def rescale_model(
 def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) -> Recipe:
     """The recipe with ranges and factors of `base`. Its int16 nodes and tensors stay."""
     method = with_recipe_method(calibration, recipe)
-    fresh = ranges_by_method(base.graph, base.statistics, method, recipe.symmetric)
+    fresh = plain_recipe(base.graph, base.statistics, method, recipe.symmetric)
     return replace(
-        recipe, ranges=fresh.ranges, int16_ranges=fresh.int16_ranges, factors=base.factors
+        recipe,
+        ranges=fresh.ranges,
+        methods=fresh.methods,
+        int16_ranges=fresh.int16_ranges,
+        factors=base.factors,
     )
 
 

@@ -5,7 +5,8 @@
 
 A tensor is int16 where it is made and wherever it is read. A layer that makes one of 8 bits has no
 use for int16 inputs, and multiplies as before: only layers that read such tensors cost more. Of
-YOLOX that halves the price of `widen`, and the answers of every shared detector cost nothing.
+YOLOX `widen` takes 0.3 % of the multiply-accumulates, not 15, and the answers of no shared detector
+take any.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ The plainer recipe stands until another recovers MIN_GAIN of the loss over the h
 (search.evaluator), less the standard error of their choice (search.fidelity). Of those that do, the
 closest by both measures wins.
 
-TRUSTED_SWITCHES are kept wherever they gain anything by both measures. Of 11 builds of six trained
+TRUSTED_SWITCHES are kept wherever they gain by both measures, by closeness more than the standard
+error, or the gain may be a loss on other samples. Of 11 builds of six trained
 models where bias correction does, it also did on hundreds of other samples in 10; in 7 of these by
 less than MIN_GAIN in the trial. FINER_SWITCHES round nothing more coarsely, whatever samples chose
 the tensors, so their gain may rest on one sample: a lucky range or rounding costs accuracy
