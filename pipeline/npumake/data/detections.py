@@ -74,7 +74,7 @@ def with_detections(
     colors: Mapping[int, Color] | None = None,
     labels: Sequence[str] = (),
 ) -> Image.Image:
-    """The image (H, W, 3), uint8, with the detections: masks, frames, classes and landmarks. A class
+    """The image (H, W, 3), uint8, with the masks, frames, classes and landmarks of `items`. A class
     without one of `labels` is a number."""
     picture = Image.fromarray(_with_masks(rgb, items, colors or {}))
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(FONT_PIXELS)
