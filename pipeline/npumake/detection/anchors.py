@@ -88,10 +88,10 @@ def squares(sizes: Sequence[float], stride: int, size: Size) -> np.ndarray:
 
 def _level(entry: Mapping[str, Json]) -> tuple[Sequence[float], int]:
     sizes, stride = entry.get("sizes"), entry.get("stride")
-    is_sound = isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))
-    if not is_sound or type(stride) is not int or stride < 1:
+    is_sound = type(stride) is int and stride >= 1
+    if not (is_sound and isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))):
         raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
-    return sizes, stride
+    return sizes, int(stride)
 
 
 def _are_numbers(values: Json, count: int) -> bool:
