@@ -258,7 +258,7 @@ def test_an_unsigned_file_is_taken_by_who_asks_for_it(
     there = lay_out(tmp_path / "there")
     run = cache(there, "import", str(file), environment=user, check=False)
     assert run.returncode == 5
-    assert "import --unsigned" in run.stderr
+    assert "or add --unsigned" in run.stderr
     cache(there, "import", str(file), "--unsigned", environment=user)
     assert restores(there, user) == NODES
     assert there.digests() == built.digests()
