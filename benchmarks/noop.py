@@ -1,4 +1,4 @@
-"""How long a build with nothing to do takes, against doit itself over as many trivial tasks.
+"""The time of a build with nothing to do, against doit over as many trivial tasks.
 
     python benchmarks/noop.py [--copies 1 100] [--runs 7] [--remote]
 

@@ -43,8 +43,8 @@ def _keys_of(kind: type[Any]) -> tuple[tuple[str, str], ...]:
 
 
 def key_of(field: dataclasses.Field[Any]) -> str:
-    """The key of a field: its `key` if given, else its name; `with_` becomes `with`, a keyword."""
-    return str(field.metadata.get("key", field.name.removesuffix("_")))
+    """The key of a field: its name; `with_` becomes `with`, a keyword of Python."""
+    return field.name.removesuffix("_")
 
 
 def canonical(document: Any) -> bytes:

@@ -274,7 +274,7 @@ def _without(envelope):  # type: ignore[no-untyped-def]
 
 FORGERIES: dict[str, tuple[Forgery, str]] = {
     "unsigned": (_unsigned, "its record is not signed"),
-    "foreign": (_foreign, "whom trust.yaml does not name"),
+    "foreign": (_foreign, "a key that trust.yaml lacks"),
     "claimed": (_claimed, "does not carry the signature of writer"),
     "repointed": (_repointed, "does not carry the signature of writer"),
     "retimed": (_retimed, "does not carry the signature of writer"),

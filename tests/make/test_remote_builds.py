@@ -259,7 +259,7 @@ def test_why_says_whose_record_is_not_read(
     assert told.count("signed by this machine") >= 14
     there.root.joinpath("trust.yaml").write_text("read: {}\n")
     told = npumake(there.root, environment, "why", "--remote").stdout
-    assert "whom trust.yaml does not name" in told
+    assert "a key that trust.yaml lacks" in told
     server.blobs.clear()
     told = npumake(there.root, environment, "why", "--remote").stdout
     assert "it has no record of this key" in told

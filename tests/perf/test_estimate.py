@@ -17,7 +17,14 @@ from npumake.errors import GraphError
 from npumake.graph import parse_text
 from npumake.perf.assumed import latency_text
 from npumake.perf.documents import document, subgraph_document
-from npumake.perf.estimate import estimate_bundle, function_calls, roof_of
+from npumake.perf.estimate import (
+    bound_of,
+    estimate_bundle,
+    function_calls,
+    parts_of,
+    roof_of,
+    times_of,
+)
 from npumake.perf.latency import bundle_latency
 from npumake.perf.layers import layers_of
 from npumake.perf.page import model_page, subgraph_page
@@ -244,3 +251,31 @@ def test_a_tensor_made_twice_draws_no_circle():
     twice = tuple(Instruction("onnx", f"{a}{b}", (a,), (b,)) for a, b in steps)
     boxes = boxes_of(replace(PROGRAM, instructions=twice), "m")
     assert list(levels_of(boxes).values()) == [0, 1, 2, 3]
+
+
+def _widened(program):
+    tensors = {
+        name: replace(tensor, dtype="int16") if name in CONV.inputs else tensor
+        for name, tensor in program.tensors.items()
+    }
+    return replace(program, tensors=tensors)
+
+
+@pytest.mark.parametrize("cost", [COST, X5.cost], ids=["roofline", "fitted"])
+def test_int16_products_count_at_the_int16_rate_and_int8_ones_as_before(cost):
+    for program, slower in ((PROGRAM, False), (_widened(PROGRAM), True)):
+        (layers,) = parts_of(layers_of(program, 0))
+        busy = [replace(layer, loaded=0, stored=0) for layer in layers]
+        now, then = (sum(times_of(busy, replace(cost, int16_rate=rate), 1)) for rate in (0.5, None))
+        assert (now > then) is slower
+        bounds = [bound_of(busy, replace(cost, int16_rate=rate), 1) for rate in (0.5, None)]
+        assert bounds[0] == pytest.approx(bounds[1] * (2 if slower else 1))
+
+
+def test_an_estimate_says_what_int16_costs_or_that_it_is_not_published():
+    wide = replace(BUNDLE, program=_widened(PROGRAM))
+    known = replace(CHIP, cost=replace(COST, int16_rate=0.25))
+    assert "take 4 times as long" in " ".join(estimate_bundle("m", wide, known).assumptions)
+    for target in (X5, CHIP):
+        assert "theirs is not published" in " ".join(estimate_bundle("m", wide, target).assumptions)
+        assert "int16" not in " ".join(estimate_bundle("m", BUNDLE, target).assumptions)

@@ -92,7 +92,7 @@ FULL = {
     },
     "gates": [{"metric": "top5", "max_drop": 1.5}],
     "report": {"samples": 3},
-    "comparison": {"compiled": 4},
+    "comparison": {"compiled": 4, "samples": 8},
     "security": {"inputs": {"@0": "secure"}, "outputs": {"*": "any"}},
     "calibration": {
         "method": "max_percentile",
@@ -125,6 +125,7 @@ FULL = {
         "widen": True,
         "widen_answers": True,
         "widen_sensitive": True,
+        "most_int16": 0.25,
         "clip_weights": True,
         "round_weights": "adaptive",
         "bias_correction": True,

@@ -8,11 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from npumake.data.samples import Samples
+from npumake.distribution import ThreadDistributor, distributing
 from npumake.engine.ort import OrtSession
 from npumake.errors import CacheError, StageError
 from npumake.graph import parse_text
 from npumake.kernels.histogram import BINS, histogram
-from npumake.quant.calibration import histogram_observer
+from npumake.quant.calibration import histogram_observer, shards
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics, merged_statistics
 from npumake.quant.precision.placement import observed_tensors
@@ -83,6 +85,24 @@ def test_a_shard_may_begin_behind_what_is_looked_at_closely(feeds, cuts, tmp_pat
     expected = saved(observe(GRAPH, feeds), path)
     parts = [observe(GRAPH, feeds[a:b], first=a) for a, b in pairwise(cuts)]
     assert saved(reduce(merged_statistics, parts), path) == expected
+
+
+# Tensors whose statistics follow from others, and a Softmax whose peaks are watched.
+FOLLOWING = """a (float[1,2,4,4] x) => (float[1,4,4,4] y, float[1,32] z)
+{ s = Sigmoid(x)  u = Mul(x, s)  t = Tanh(x)  y = Concat<axis=1>(u, t)  f = Flatten(x)
+  z = Softmax(f) }"""
+
+
+@pytest.mark.parametrize("text", [FOLLOWING, f"a (float[1,2,4,4] x) => (float[] y) {BODY}"])
+@pytest.mark.parametrize("width", [2, 5, 27])
+def test_shards_of_a_stage_give_the_bytes_of_one_process(feeds, text, width, tmp_path, monkeypatch):
+    graph, fed = parse_text(text).with_shapes(), many(feeds)
+    samples = Samples(tuple(map(str, range(len(fed)))), fed.__getitem__)
+    monkeypatch.setattr(shards, "MIN_SHARD_SAMPLES", 1)
+    expected = saved(observe(graph, samples), tmp_path / "s.npz")
+    assert saved(shards.observe_shards(graph, samples), tmp_path / "s.npz") == expected
+    with distributing(ThreadDistributor(width)):
+        assert saved(shards.observe_shards(graph, samples), tmp_path / "s.npz") == expected
 
 
 @pytest.mark.parametrize("threads", [1, 3, 27])

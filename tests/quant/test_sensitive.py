@@ -7,6 +7,7 @@ import pytest
 
 from npumake.custom.operators import NO_OPERATORS
 from npumake.data.samples import Samples
+from npumake.distribution import distributing
 from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
 from npumake.engine.reference import ReferenceSession
@@ -16,7 +17,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import Evaluator
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.sensitive_tensors import MAX_INT16_SHARE, find_sensitive_tensors
+from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -110,21 +111,18 @@ def test_a_chip_without_int16_gets_no_proposal():
     assert found(X3, ON).sensitive == ()
 
 
-def test_what_costs_more_than_half_of_the_model_stays_at_8_bits():
-    weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
-    text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}> {{ c = Conv(x, w)"
-    model = upgraded(parse_text(text + "  y = Conv(c, v) }")).with_shapes()
-    assert MAX_INT16_SHARE < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
-    assert made.sensitive == ()
+# The tensor c costs three quarters of the model where a layer of four weights reads it.
+COSTLY = """a (float[1,1,8,8] x) => (float[1,1,7,7] y)
+<float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}, float[1] b = {150}>
+{ c = Conv(x, w, b)  y = Conv(c, v) }"""
 
 
-def test_what_costs_more_than_half_is_int16_where_else_too_much_would_be_lost():
-    weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
-    text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}, float[1] b = {{150}}>"
-    model = upgraded(parse_text(text + "{ c = Conv(x, w, b)  y = Conv(c, v) }")).with_shapes()
-    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=ON)
-    assert made.sensitive == ("c",)
+@pytest.mark.parametrize(("most", "chosen"), [(None, ()), (0.7, ()), (0.8, ("c",)), (1.0, ("c",))])
+def test_what_costs_more_than_the_limit_stays_at_8_bits(most, chosen):
+    model = upgraded(parse_text(COSTLY)).with_shapes()
+    asked = replace(ON, most_int16=most)
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, quantization=asked)
+    assert made.sensitive == chosen
 
 
 def test_what_costs_half_of_the_model_may_be_int16():
@@ -135,18 +133,23 @@ def test_what_costs_half_of_the_model_may_be_int16():
 
 
 def test_what_is_known_of_a_tensor_on_its_grid_is_not_probed_again():
-    read = []
-    counted = Samples(FED.names, lambda index: read.append(index) or FEEDS[index])
-    bench = Evaluator(graph(), counted, NO_OPERATORS, NPU, Quantization(), MAX)
+    bench = Evaluator(graph(), FED, NO_OPERATORS, NPU, Quantization(), MAX)
     stood = bench.rescaled_model(())
     made = ranges_by_method(stood.graph, stood.statistics, MAX, False)
     assert find_sensitive_tensors(made, stood, bench) == ("c",)
-    read.clear()
-    assert find_sensitive_tensors(made, stood, bench) == ("c",)
-    assert not read
+    probed = dict(stood.noise)
+    with distributing(Refusing()):
+        assert find_sensitive_tensors(made, stood, bench) == ("c",)
     wider = replace(made, ranges={**made.ranges, "c": (-300.0, 300.0)})
     assert find_sensitive_tensors(wider, stood, bench) == ("c",)
-    assert read
+    assert len(stood.noise) == len(probed) + 1
+
+
+class Refusing:
+    width = 1
+
+    def map(self, function, items, shared):
+        raise AssertionError("a tensor was probed")
 
 
 def test_a_recipe_with_sensitive_tensors_is_read_back_as_written(tmp_path):

@@ -1,5 +1,6 @@
 """What every chip's file promises. A new target is tested by being listed in TARGETS."""
 
+import re
 from pathlib import Path
 
 import onnx
@@ -91,3 +92,12 @@ def test_a_path_is_no_name(name):
 @every_target
 def test_only_layers_hand_out_sums(name):
     assert set(read_target(name).sums) <= set(SUMMING)
+
+
+@pytest.mark.parametrize("name", [n for n in target_names() if read_target(n).takes_int16("Conv")])
+def test_a_target_with_int16_says_what_it_costs_or_that_it_is_not_published(name):
+    text = target_file(name).read_text(encoding="utf-8")
+    (remark,) = re.findall("^# int16_rate: (.+)$", text, re.MULTILINE)
+    rate = read_target(name).cost.int16_rate
+    assert (rate is None) == remark.startswith("not published")
+    assert "int16_rate: " in text.replace("# int16_rate: ", "")

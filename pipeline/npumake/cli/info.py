@@ -61,8 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _onnx_lines(file: Path) -> Iterator[str]:
-    """The inputs and outputs. Raises PipelineError."""
+    """The inputs and outputs, and of a quantized model the share of int16. Raises
+    PipelineError."""
     from npumake.graph import dtype, parse
+    from npumake.graph.qdq import is_dequantize
+    from npumake.quant.precision.int16_share import int16_share
     from npumake.runtime.picture import read
 
     graph = parse(read(file), file.name)
@@ -72,6 +75,8 @@ def _onnx_lines(file: Path) -> Iterator[str]:
         for value in values:
             sizes = ", ".join(map(str, value.shape or ()))
             yield f"model {role}: {value.name} {dtype(value)}[{sizes}]"
+    if any(map(is_dequantize, graph.nodes())):
+        yield f"int16 share: {int16_share(graph):.1%} of multiply-accumulates"
 
 
 def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
@@ -90,6 +95,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from npumake.bundle.archive import CALIBRATION, INPUTS
     from npumake.bundle.chain import CHAIN, links_of
     from npumake.bundle.memory import planned
+    from npumake.perf.layers import int16_share
     from npumake.runtime.border import DELETED
     from npumake.runtime.stripping import KEPT_NODES
 
@@ -111,6 +117,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield f"{'instructions':<24}: {instructions}"
     weights = sum(x.nbytes for step in program.instructions for x in step.constants.values())
     yield f"{'weight bytes':<24}: {weights}"
+    yield f"{'int16 share':<24}: {int16_share(program):.1%} of multiply-accumulates"
     yield f"{'arena bytes':<24}: {planned(program).peak}"
     yield from _fed_lines(bundle)
     yield "--------- input/output types -"
@@ -140,13 +147,13 @@ FED_AS = {
     "color_range": ("input_space&range", "regular"),
     "type": ("input_type_train", "featuremap"),
     "layout": ("input_layout_train", "NCHW"),
-    "shape": ("input_shape", "as the model has it"),
+    "shape": ("input_shape", "that of the model"),
     "batch": ("input_batch", 1),
     "mean": ("mean_value", 0.0),
     "scale": ("scale_value", 1.0),
     "offset": ("offset", 0),
 }
-CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, where the name is another
+CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, if the names differ
 RANGES = {"full": "regular", "video": "bt601_video"}
 
 

@@ -35,6 +35,7 @@ from npumake.graph import (
 from npumake.kernels import affine
 from npumake.kernels.measure import Agreement, agreements
 from npumake.quant.precision.form import in_form
+from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.precision.placement import subgraphs
 from npumake.targets.onnx_limits import beyond_documented
 from npumake.targets.target import Target
@@ -93,7 +94,8 @@ def compare(
     listing = listing_of(optimized_float, target, rows, views, program)
     listed_rows = rows if listing is None else listed(listing, rows)
     own = () if listing is None else rows
-    return Comparison(target.name, count, listed_rows, outputs, notes, nodes=own)
+    share = int16_share(quantized)
+    return Comparison(target.name, count, listed_rows, outputs, notes, nodes=own, int16=share)
 
 
 def _in_integers(graph: Graph, program: Program) -> set[Node]:

@@ -55,6 +55,8 @@ def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> I
         )
         if used > 1:
             yield "according to D-Robotics, two cores are about 1.5 times as fast as one"
+    if any(tensor.dtype == "int16" for tensor in program.tensors.values()):
+        yield _int16_rate(cost)
     fitted = cost.fitted
     if cost.ddr is None:
         how = "set it with --ddr, or in the project by `cost: {ddr: GB/s}`"
@@ -71,7 +73,11 @@ def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> I
         yield f"fitted on models of {low:.2g} to {high:.2g} ms; extrapolated beyond that"
         yield f"a run on the board takes {1000 * fitted.board:.2g} ms more, on one thread"
         return
-    if any(tensor.dtype == "int16" for tensor in program.tensors.values()):
-        yield "int16 multiply-accumulates count at the int8 peak"
     yield "loading and computing overlap within a layer, not between layers"
     yield "other arithmetic takes no time of its own: its rate is not published"
+
+
+def _int16_rate(cost: Cost) -> str:
+    if cost.int16_rate is None:
+        return "int16 multiply-accumulates count at the int8 rate: theirs is not published"
+    return f"int16 multiply-accumulates take {1 / cost.int16_rate:g} times as long as int8 ones"

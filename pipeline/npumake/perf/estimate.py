@@ -4,8 +4,9 @@
     roofline    t_layer = max(macs / P, bytes / B)      t = sum of t_layer
     at least    max(sum of macs / P, sum of bytes / B) of each subgraph
 
-P is the peak of the cores in use, B the DDR bandwidth. If one is not published, the roofline is
-None and `at_least` uses the other alone. Nodes on the CPU do not count.
+P is the peak of the cores in use, times the `int16_rate` of the target where a layer reads int16, B
+the DDR bandwidth. If one is not published, the roofline is None and `at_least` uses the other
+alone. Nodes on the CPU do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from npumake.errors import GraphError
 from npumake.graph import inside
 from npumake.perf.assumed import assumptions, latency_text
 from npumake.perf.fitted import seconds
-from npumake.perf.layers import LayerCost, layers_of
+from npumake.perf.layers import LayerCost, in_int8, layers_of
 from npumake.targets.cost import Cost, Fitted
 from npumake.targets.target import Target
 
@@ -253,9 +254,15 @@ def parts_of(layers: Sequence[LayerCost]) -> list[tuple[LayerCost, ...]]:
 
 def times_of(layers: Sequence[LayerCost], cost: Cost, cores: int) -> tuple[float | None, ...]:
     """Seconds of each layer of a subgraph; None if not published."""
+    layers = in_int8(layers, cost.int16_rate)
     if cost.fitted is not None:
         return seconds(layers, cost.fitted)
     return tuple(map(roof_of(cost, cores).time, layers))
+
+
+def bound_of(layers: Sequence[LayerCost], cost: Cost, cores: int) -> float:
+    """A lower bound in seconds for a subgraph."""
+    return roof_of(cost, cores).at_least(in_int8(layers, cost.int16_rate))
 
 
 def between(latency: float, fitted: Fitted | None) -> tuple[float, float] | None:
@@ -272,7 +279,7 @@ def _subgraph(
     numbers = [time for time in times if time is not None]
     calls = function_calls(numbers, limit * 1e-6) if limit and len(numbers) == len(times) else None
     subgraph_name = f"{name}_subgraph_{layers[0].subgraph}"
-    return Subgraph(subgraph_name, layers, times, roof_of(cost, cores).at_least(layers), calls)
+    return Subgraph(subgraph_name, layers, times, bound_of(layers, cost, cores), calls)
 
 
 def function_calls(times: Iterable[float], limit: float) -> int:

@@ -8,7 +8,8 @@
     None         no time of its own: fused into another instruction (x * sigmoid(x), a Conv and its
                  shortcut), or data movement of a row or of an output that leaves the unit
 
-Bytes, not numbers: int16 takes the time of two int8.
+Bytes, not numbers: int16 takes the time of two int8. Multiply-accumulates of int16 take that of
+`cost.int16_rate` of the target (npumake.perf.layers.in_int8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The estimated latency of a compiled file, for gates, comparisons and reports.
 
-If the DDR bandwidth is not published, it is a lower bound: the compute time alone.
+If the DDR bandwidth is not published, it is a lower bound: only the compute time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from npumake.perf.assumed import assumptions, latency_text
 from npumake.perf.estimate import (
     between,
     board_ddr,
+    bound_of,
     nv12_inputs,
     parts_of,
-    roof_of,
     summed,
     times_of,
     with_ddr,
@@ -56,8 +56,7 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     layers = layers_of(bundle.program, cost.on_chip_bytes, nv12_inputs(bundle))
     parts = parts_of(layers)
     whole = summed(time for part in parts for time in times_of(part, cost, cores))
-    roof = roof_of(cost, cores)
-    seconds = sum(map(roof.at_least, parts)) if whole is None else whole
+    seconds = sum(bound_of(part, cost, cores) for part in parts) if whole is None else whole
     if not seconds:
         return None
     rests_on = tuple(assumptions(bundle.program, cost, cores, has_own_ddr=ddr is not None))

@@ -7,12 +7,14 @@ none. DDR traffic is modelled in npumake.perf.maps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from npumake.bundle.program import Instruction, Program
+from npumake.engine.subgraphs import cpu_nodes
 from npumake.perf.kinds import NO_WORK, Around, Work, work_of
 from npumake.perf.maps import Maps, constant_bytes
+from npumake.quant.precision.int16_share import multiply_accumulates
 
 # Instructions between subgraphs: nodes on the CPU, and quantize and dequantize at the border.
 ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
@@ -47,6 +49,7 @@ class LayerCost:
     stored: int
     origin: tuple[str, ...]
     work: Work = NO_WORK
+    reads_int16: bool = False
 
     @property
     def moved(self) -> int:
@@ -78,10 +81,23 @@ def layers_of(
             maps.stored(index),
             step.origin,
             work_of(step, around, macs(step, program)),
+            reads_int16(step, program),
         )
         for index, step in enumerate(program.instructions)
         if index in numbers
     )
+
+
+def in_int8(layers: Iterable[LayerCost], int16_rate: float | None) -> list[LayerCost]:
+    """The layers with the int8 multiply-accumulates that take as long; the same without a rate."""
+    return [_slowed(e, int16_rate) if int16_rate and e.reads_int16 else e for e in layers]
+
+
+def _slowed(layer: LayerCost, int16_rate: float) -> LayerCost:
+    work = layer.work
+    if work.kind == "conv":
+        work = work._replace(amount=round(work.amount / int16_rate))
+    return replace(layer, macs=round(layer.macs / int16_rate), work=work)
 
 
 def subgraphs_of(program: Program) -> dict[int, int]:
@@ -112,6 +128,21 @@ def macs(step: Instruction, program: Program) -> int:
     """Multiply-accumulates of an instruction; 0 for other operators."""
     count = MACS.get(step.op)
     return count(step, program) if count else 0
+
+
+def reads_int16(step: Instruction, program: Program) -> bool:
+    """Whether it multiplies 16-bit activations."""
+    return any(program.tensors[name].dtype == "int16" for name in step.inputs)
+
+
+def int16_share(program: Program) -> float:
+    """The share of the multiply-accumulates that reads int16, those on the CPU included; 0 without
+    any."""
+    counts = [(step, macs(step, program)) for step in program.instructions]
+    on_cpu = sum(multiply_accumulates(node) for node in cpu_nodes(program))
+    total = on_cpu + sum(count for _, count in counts)
+    wide = sum(count for step, count in counts if count and reads_int16(step, program))
+    return wide / total if total else 0.0
 
 
 def operations(step: Instruction, program: Program) -> int:

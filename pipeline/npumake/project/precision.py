@@ -179,9 +179,16 @@ class Quantization:
     ] = None
     widen_sensitive: Annotated[
         bool | None,
+        Doc("int16 for the few tensors that cause most of the noise, within `most_int16`."),
+    ] = None
+    most_int16: Annotated[
+        float | None,
         Doc(
-            "int16 for the few tensors that cause most of the noise; at most half of all "
-            "operations, unless accuracy requires more."
+            "Limit of the search: the largest share of multiply-accumulates that may read int16. "
+            "0: 8 bits alone; types and layers of the project count, and always apply. Default: "
+            "0.1 for `recipe: best`, 0.5 for `widen_sensitive: true`.",
+            0.0,
+            1.0,
         ),
     ] = None
     clip_weights: Annotated[

@@ -75,14 +75,18 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
+        "int16": comparison.int16,
         "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
-        "notes": (*comparison.notes, *(check.lines if check else ())),
+        "notes": (*_coverage(comparison), *comparison.notes, *(check.lines if check else ())),
         "recipe": {
             "method": recipe.method,
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
             "trials": [{"what": t.what, "kept": t.kept, "told": t.summary} for t in recipe.trials],
+            "front": [
+                {"what": t.what, "int16": t.int16, "closeness": t.closeness} for t in recipe.front
+            ],
         },
         "losses": [loss._asdict() for loss in artifacts.losses],
         "distributions": artifacts.distributions,
@@ -96,6 +100,12 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
     return Findings(digest.plain(document))
 
 
+def _coverage(comparison: Comparison) -> tuple[str, ...]:
+    """What the figures come from, where that is not every sample."""
+    is_part = comparison.samples < comparison.available
+    return (f"nodes are compared on {comparison.coverage}",) if is_part else ()
+
+
 def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
     """Each output with the figures of the compiled file, None if it was not run."""
     compiled = {output.name: output for output in check.outputs} if check else {}
@@ -106,7 +116,17 @@ def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
 
 
 KEYS = {
-    *("target", "compared", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *(
+        "target",
+        "compared",
+        "int16",
+        "graph",
+        "outputs",
+        "notes",
+        "recipe",
+        "losses",
+        "distributions",
+    ),
     *("channels", "weights", "samples", "scores", "gates", "estimate"),
 }
 

@@ -1,4 +1,4 @@
-"""The figures of one model on one target: what a pull request's summary compares."""
+"""The figures of one model on one target: for the summary of a pull request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """None where a figure was not measured.
+    """None if a figure was not measured.
 
     `accuracy` is that of the last evaluated artifact, in the unit of `metric`; larger is better.
     `cosine` is the smallest of the outputs, quantized against float. `size` is that of the compiled
-    file in bytes, `latency_ms` its estimate; `is_bound`: a lower bound.
+    file in bytes, `latency_ms` its estimate; `is_bound`: a lower bound. `int16` is the share of the
+    multiply-accumulates that read int16.
     """
 
     accuracy: float | None = None
@@ -31,10 +32,11 @@ class ModelFigures:
     latency_ms: float | None = None
     is_bound: bool = False
     cpu_nodes: int | None = None
+    int16: float | None = None
 
 
 def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigures:
-    """`file` finds the artifact of a stage; None where there is none. Raises PipelineError for a
+    """`file` finds the artifact of a stage; None if there is none. Raises PipelineError for a
     damaged artifact."""
     figures = ModelFigures()
     if scores := file("evaluation"):
@@ -44,7 +46,7 @@ def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigur
         figures = _with_closeness(figures, Comparison.load(compared))
     if compiled := file("compiled"):
         figures = replace(figures, size=compiled.stat().st_size)
-        if file("handover") is None:  # else the vendor's file, of which nothing is estimated
+        if file("handover") is None:  # else the vendor's file, without an estimate
             figures = _with_latency(figures, compiled, read_target(target))
     return figures
 
@@ -52,7 +54,8 @@ def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigur
 def _with_closeness(figures: ModelFigures, comparison: Comparison) -> ModelFigures:
     on_cpu = sum(row.subgraph is None for row in comparison.of_graph)
     min_cosine = worst(output.cosine for output in comparison.outputs)
-    return replace(figures, cpu_nodes=on_cpu, cosine=min_cosine if comparison.samples else None)
+    cosine = min_cosine if comparison.samples else None
+    return replace(figures, cpu_nodes=on_cpu, cosine=cosine, int16=comparison.int16)
 
 
 def _with_latency(figures: ModelFigures, compiled: Path, target: Target) -> ModelFigures:

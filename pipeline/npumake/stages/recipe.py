@@ -15,7 +15,6 @@ Switches that rescale the float model change its ranges; then, and for trials, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples, made_up
@@ -30,9 +29,7 @@ from npumake.quant.correction.corrections import (
     left_open,
     switched_on,
 )
-from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import observed_tensors
-from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import (
     LOAD,
     carries_grids,
@@ -42,7 +39,8 @@ from npumake.quant.qdq.brought_grids import (
 )
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
-from npumake.quant.search.methods import candidates, ranges_by_method, ranges_by_tensor
+from npumake.quant.search.figures import evaluator_of
+from npumake.quant.search.methods import candidates, plain_recipe
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import (
@@ -51,6 +49,7 @@ from npumake.quant.search.trials import (
     best_switches,
     complete_recipe,
     with_int16_candidates,
+    with_trials_beyond,
 )
 from npumake.targets.target import Target
 
@@ -82,16 +81,13 @@ def recipe(
     _check_per_channel(calibration, target)
     if calibration.method == LOAD:
         check_float(optimized_float, quantization, target)
-        calibration = replace(calibration, method="skip")
+    evaluator = evaluator_of(optimized_float, samples, calibration, target, operators, quantization)
+    calibration = evaluator.calibration
     if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
-    target = with_scheme(target, quantization)
-    real = in_form(optimized_float, target)
-    evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
-    return _recipe_of(
-        evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target)
-    )
+    measured = statistics.of(observed_tensors(evaluator.graph))
+    return _recipe_of(evaluator, measured, _schemes(calibration, evaluator.target))
 
 
 def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
@@ -101,8 +97,7 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
         return modelwise(evaluator, as_it_is, switches)
     if not _is_search(calibration):
         base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
-        by_method = ranges_by_tensor if calibration.method == "mix" else ranges_by_method
-        initial = by_method(base.graph, base.statistics, calibration, schemes[0])
+        initial = plain_recipe(base.graph, base.statistics, calibration, schemes[0])
         return complete_recipe(initial, switches, base, evaluator)
     best = _searched(evaluator, switches, schemes)
     base = rescale_model(evaluator, evaluator.samples, as_it_is, best.switches)
@@ -117,7 +112,7 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in DEFAULT_SWITCHES)
-    if not may_have_int16(base.graph):
+    if not may_have_int16(base.graph) or evaluator.int16_limit == 0.0:
         names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
@@ -125,7 +120,8 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    best = best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
 
 
 def _is_search(calibration: Calibration) -> bool:

@@ -1,4 +1,4 @@
-"""Cost: the figures of a chip that an estimate is made from, published or fitted."""
+"""Cost: the figures of a chip for estimates, published or fitted."""
 
 from __future__ import annotations
 
@@ -46,18 +46,27 @@ class Fitted:
     on: Annotated[tuple[str, ...], Doc("The fitted models and their errors, as text.")]
 
     def extrapolates(self, latency: float) -> bool:
-        """Whether no model that it was fitted on takes so little or so much."""
+        """Whether the latency is outside those of the fitted models."""
         low, high = self.seconds
         return not low <= latency <= high
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Published figures of the unit. One that is absent is not published, and is not guessed."""
+    """Published figures of the unit. An absent one is not published, and is not guessed."""
 
     macs: Annotated[
         float | None,
         Doc("Peak int8 multiply-accumulates per second of all `cores`; TOPS count each as two."),
+    ] = None
+    int16_rate: Annotated[
+        float | None,
+        Doc(
+            "Multiply-accumulates per second that read int16, as a share of `macs`. null: not "
+            "published, counted at the int8 rate.",
+            0.01,
+            1.0,
+        ),
     ] = None
     ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
     on_chip: Annotated[
@@ -74,5 +83,5 @@ class Cost:
 
     @property
     def on_chip_bytes(self) -> int | None:
-        """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
+        """Bytes of a map that stay on the chip. None: unknown, the whole map goes through DDR."""
         return self.on_chip if self.fitted is None else self.fitted.on_chip

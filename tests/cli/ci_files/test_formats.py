@@ -286,8 +286,8 @@ def test_a_moved_finding_keeps_its_fingerprint(tmp_path) -> None:
 
 # -- Markdown --------------------------------------------------------------------------------
 
-BEFORE = ModelFigures(99.0, "top1", 0.9990, 1000, 2.0, False, 1)
-AFTER = ModelFigures(98.5, "top1", 0.9995, 1010, 1.5, False, 2)
+BEFORE = ModelFigures(99.0, "top1", 0.9990, 1000, 2.0, False, 1, 0.0)
+AFTER = ModelFigures(98.5, "top1", 0.9995, 1010, 1.5, False, 2, 0.098)
 SUMMARY = Summary(
     [
         ModelRow("digits", "rdk-x5", AFTER, BEFORE),

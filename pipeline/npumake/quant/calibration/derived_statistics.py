@@ -1,9 +1,9 @@
-"""Derived statistics: of tensors whose values follow from a observed tensor.
+"""Derived statistics: those of tensors whose values follow from an observed tensor.
 
     Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A observed tensor keeps
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. An observed tensor keeps
 onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
 tensors are not observed. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 
@@ -53,8 +53,8 @@ SAME_VALUES = frozenset(
 class ConcatStatistics:
     """Concat of `parts`, by name.
 
-    `channels` is true where their channels lie in a row and are known, false for images that are
-    joined below each other.
+    `channels` is true if their channels are contiguous and known, false for images that are joined
+    below each other.
     """
 
     parts: tuple[str, ...]
@@ -63,7 +63,7 @@ class ConcatStatistics:
 
 @dataclass(frozen=True)
 class FunctionStatistics:
-    """f of every value of `source`; x * f(x) where it is `gated`."""
+    """f of every value of `source`; x * f(x) if it is `gated`."""
 
     source: str
     f: Callable[[Floats], Floats]

@@ -104,7 +104,7 @@ class Statistics:
 
 
 def merged_statistics(a: Statistics, b: Statistics) -> Statistics:
-    """The statistics of the samples of both, to the byte.
+    """The mergeable statistics (calibration.observe) of the samples of both, to the byte.
 
     Raises ValueError for different tensors or a shared sample.
     """

@@ -7,18 +7,14 @@
                  and all of it but BEARABLE_NOISE
 
 Tensors are taken by noise for their cost, or by noise, whichever order removes more of it within
-MAX_INT16_SHARE of the model's operations that then read int16. This share includes nodes in int16
-already and those to which it spreads on this chip. Beyond the share, tensors follow by noise for
-their cost as long as more than BEARABLE_NOISE remains. A node that outputs int16 from 8 bits
-accumulates as before and costs nothing. Weights keep their 8 bits: int16 does not reduce their
-noise, so it does not count.
+the budget (search.int16_budget). The share includes nodes in int16 already and those to which it
+spreads on this chip. A node that outputs int16 from 8 bits accumulates as before and costs nothing.
+Weights keep their 8 bits: int16 does not reduce their noise, so it does not count.
 
 The noise of the other tensors remains, and boxes tolerate little of it at high overlaps: of
 UltraFace on rdk-x5, by 60 pictures of ImageNet, 88 % of mAP at .50:.95 is kept where 0.0034
 remains, 96 where 0.001, and 98 where BEARABLE_NOISE does, as with no tensor in 8 bits. One tensor
-makes three quarters of the noise there, so no share alone bounds the rest. The first layers of
-detectors are their largest and among the noisiest: hence the high MAX_INT16_SHARE. Where int16 runs
-at half the pace of int8, half of a model in int16 runs at two thirds of it.
+makes three quarters of the noise there, so no share of the noise alone bounds the rest.
 
 A probe is a float model with one Q/DQ, over MAX_PROBE_SAMPLES calibration samples: an order needs
 fewer samples than a verdict. Holdout samples are not used.
@@ -26,33 +22,38 @@ fewer samples than a verdict. Holdout samples are not used.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from npumake import digest
+from npumake.distribution import distributed
 from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
 from npumake.engine.parallel import side_by_side
-from npumake.engine.partial.downstream import changed
-from npumake.graph import Graph, Node
+from npumake.engine.partial.downstream import change_groups, changed
+from npumake.graph import Node
 from npumake.graph.qdq import Grid
-from npumake.project.sections import Quantization
-from npumake.quant.calibration.channel_imbalance import with_int16_nodes
+from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.grids import on_grid
+from npumake.quant.precision.int16_share import typed_share
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
-from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
-from npumake.quant.precision.type_propagation import (
-    MOVING_OPERATORS,
-    WIDE,
-    operands,
-    propagate_int16,
-)
-from npumake.quant.precision.type_requests import requested_types
+from npumake.quant.precision.precision_plan import PrecisionPlan
+from npumake.quant.precision.type_propagation import MOVING_OPERATORS, WIDE
 from npumake.quant.qdq.grid_assignment import grids_of
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, before_softmax
+from npumake.quant.search.evaluator import (
+    Evaluator,
+    ProbedModel,
+    RescaledModel,
+    before_softmax,
+)
 from npumake.quant.search.fidelity import FloatReference
+from npumake.quant.search.figures import encoded
+from npumake.quant.search.int16_budget import SENSITIVE_LIMIT, affordable
+from npumake.quant.search.int16_tensors import may_be_int16, plans
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -60,22 +61,19 @@ MAX_PROBE_SAMPLES = 8  # per tensor
 MAX_PROBE_RUNS = 512  # over all tensors
 NOISE_SHARE = 0.97
 BEARABLE_NOISE = 0.0005
-MAX_INT16_SHARE = 0.5
 
 
 def find_sensitive_tensors(
-    recipe: Recipe, base: RescaledModel, evaluator: Evaluator
+    recipe: Recipe, base: RescaledModel, evaluator: Evaluator, limit: float | None = None
 ) -> tuple[str, ...]:
-    """The names of the tensors for int16 beside the recipe's nodes, in graph order.
+    """The names of the tensors for int16 beside the recipe's nodes, in graph order. `limit`
+    replaces that of the project.
 
     Raises ProjectError for an unknown name in the project's `quantization`.
     """
     graph, target = base.graph, evaluator.target
-    types = with_int16_nodes(evaluator.quantization, recipe.wide)
-    plan = plan_precision(graph, types, target)
-    free = plan_precision(
-        graph, with_int16_nodes(types, [str(node.name) for node in plan.nodes]), target
-    )
+    types = with_tensors(graph, evaluator.quantization, recipe.wide)
+    plan, free = plans(graph, types, target)
     read = {name: nodes for name, nodes in _read(plan, free).items() if name in recipe.ranges}
     if not read:
         return ()
@@ -83,24 +81,14 @@ def find_sensitive_tensors(
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
-    def affordable(order: Sequence[str]) -> set[str]:
-        chosen: set[str] = set()
-        for name in order:
-            if (
-                _share(plan, graph, with_tensors(graph, types, chosen | {name}), target)
-                <= MAX_INT16_SHARE
-            ):
-                chosen.add(name)
-        return chosen
+    def share_of(names: Sequence[str]) -> float:
+        return typed_share(graph, plan, with_tensors(graph, types, names), target)
 
-    ways = (
-        affordable(worthy),
-        affordable(noisy),
-    )  # cheap tensors may leave no room for the noisiest
+    limit = evaluator.int16_limit if limit is None else limit
+    limit = SENSITIVE_LIMIT if limit is None else limit
+    # Cheap tensors may leave no room for the noisiest.
+    ways = [affordable(order, share_of, limit) for order in (worthy, noisy)]
     chosen = min(ways, key=lambda names: _left(noise, names))
-    for name in worthy:
-        if _left(noise, chosen) > BEARABLE_NOISE:
-            chosen.add(name)
     return tuple(name for name in read if name in chosen)
 
 
@@ -111,9 +99,8 @@ def _read(plan: PrecisionPlan, free: PrecisionPlan) -> dict[str, list[Node]]:
     for node in plan.nodes:
         output = result(node)
         places = [place for place in readers(output) if place in plan.reads]
-        wide = [free.makes.get(output), *(free.reads.get(place) for place in places)]
         is_narrow = plan.makes.get(output, WIDE) != WIDE and node.op_type not in MOVING_OPERATORS
-        if is_narrow and places and set(wide) == {WIDE}:
+        if is_narrow and places and may_be_int16(output, plan, free):
             by_tensor[str(output.name)] = list(dict.fromkeys(reader for reader, _ in places))
     return by_tensor
 
@@ -135,22 +122,54 @@ def _noise(
 def _probed(
     base: RescaledModel, grids: Mapping[str, Grid], count: int, evaluator: Evaluator
 ) -> Iterator[tuple[str, float]]:
-    """The noise of each tensor over `count` samples."""
+    """The noise of each tensor over `count` samples. Tensors that share the nodes before them are
+    probed together, wherever that is."""
     real = before_softmax(base.graph)
-    few = [
-        evaluator.calibration_samples.read(n)
-        for n in np.linspace(0, len(evaluator.calibration_samples) - 1, count, dtype=int)
+    values = real.values()
+    names = [name for name in grids if name in values]
+    items = [
+        encoded({"count": count, "factors": digest.plain(base.factors), "grids": rows})
+        for group in change_groups(real, names, count)
+        if (rows := [[name, *_row(grids[name])] for name in group])
     ]
-    session = float_session(real, evaluator.operators)
-    yardstick = FloatReference(list(side_by_side(lambda feed: session.run(None, feed), few)))
+    for rows_of_group in distributed(probe, items, evaluator=evaluator):
+        yield from json.loads(rows_of_group)
+
+
+def probe(evaluator: Evaluator, item: bytes) -> bytes:
+    """[name, noise] of each tensor of one group, as JSON."""
+    document = json.loads(item)
+    grids = {name: _read_grid(*row) for name, *row in document["grids"]}
+    model = _probed_model(evaluator, document["count"], document["factors"])
 
     def change(name: str, values: np.ndarray) -> np.ndarray:
         return on_grid(values, grids[name])
 
-    values = real.values()
-    names = [name for name in grids if name in values]
-    for name, outputs in changed(real, names, change, few, evaluator.operators):
-        yield name, 1.0 - yardstick.figure(outputs).close.all
+    results = changed(model.graph, [*grids], change, model.feeds, evaluator.operators)
+    rows = [[name, 1.0 - model.reference.figure(out).close.all] for name, out in results]
+    return encoded(rows)
+
+
+def _probed_model(evaluator: Evaluator, count: int, factors: Factors) -> ProbedModel:
+    """Kept in the evaluator for the next group."""
+    key = (count, digest.of_document(factors))
+    if key not in evaluator.probed_models:
+        graph = before_softmax(rescaled(evaluator.graph, factors))
+        samples = evaluator.calibration_samples
+        feeds = [samples.read(n) for n in np.linspace(0, len(samples) - 1, count, dtype=int)]
+        session = float_session(graph, evaluator.operators)
+        outputs = list(side_by_side(lambda feed: session.run(None, feed), feeds))
+        evaluator.probed_models.clear()
+        evaluator.probed_models[key] = ProbedModel(graph, feeds, FloatReference(outputs))
+    return evaluator.probed_models[key]
+
+
+def _row(grid: Grid) -> tuple[float, int, str]:
+    return float(grid.scale), int(grid.zero_point), str(grid.zero_point.dtype)
+
+
+def _read_grid(scale: float, zero_point: int, dtype: str) -> Grid:
+    return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
@@ -170,11 +189,3 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
 def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
     own = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     return grids_of(*recipe.ranges[name], own).narrow
-
-
-def _share(plan: PrecisionPlan, graph: Graph, types: Quantization, target: Target) -> float:
-    """The share of the plan's operations that read int16 with these types. No tensor type changes
-    which nodes are on the chip."""
-    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).by_use, target).wide
-    reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
-    return sum(map(operations, reading)) / sum(map(operations, plan.nodes))

@@ -12,7 +12,8 @@ The plainer recipe stands until another recovers MIN_GAIN of the loss over the h
 (search.evaluator), less the standard error of their choice (search.fidelity). Of those that do, the
 closest by both measures wins.
 
-TRUSTED_SWITCHES are kept wherever they gain anything by both measures. Of 11 builds of six trained
+TRUSTED_SWITCHES are kept wherever they gain by both measures, by closeness more than the standard
+error, or the gain may be a loss on other samples. Of 11 builds of six trained
 models where bias correction does, it also did on hundreds of other samples in 10; in 7 of these by
 less than MIN_GAIN in the trial. FINER_SWITCHES round nothing more coarsely, whatever samples chose
 the tensors, so their gain may rest on one sample: a lucky range or rounding costs accuracy
@@ -22,13 +23,16 @@ which the closeness does not show; `default`, which is 8-bit, uses them for that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from npumake.progress import track
-from npumake.quant.calibration.channel_imbalance import int16_candidates
+from npumake import digest
+from npumake.digest import Json
+from npumake.distribution import distributed, width
+from npumake.progress import report, track
 from npumake.quant.correction.corrections import (
     BIAS,
     RESCALING,
@@ -37,10 +41,10 @@ from npumake.quant.correction.corrections import (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
-from npumake.quant.correction.rescale_groups import Factors
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
-from npumake.quant.search.output_layers import int16_output_layers
+from npumake.quant.search.figures import encoded, figures, score_of
+from npumake.quant.search.int16_tensors import int16_tensors
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
@@ -48,6 +52,7 @@ MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
 BASELINE_METHOD = "max"
+BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
 SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
 FINER_SWITCHES = (
@@ -68,16 +73,10 @@ class Best(NamedTuple):
 def complete_recipe(
     recipe: Recipe, switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
 ) -> Recipe:
-    """The recipe with these switches and the int16 nodes and tensors that follow from them; its
+    """The recipe with these switches and the int16 tensors that follow from them; its
     ranges are those of `base`."""
-    wide: tuple[str, ...] = ()
-    if WIDENING in switches:
-        wide = int16_candidates(
-            base.graph, base.statistics, evaluator.target, evaluator.quantization
-        )
-    if WIDENING_ANSWERS in switches:
-        wide = (*wide, *int16_output_layers(base.graph, evaluator.target, evaluator.quantization))
-    wide = tuple(dict.fromkeys(wide))
+    asked, limit = evaluator.quantization, evaluator.int16_limit
+    wide = int16_tensors(switches, base.graph, base.statistics, evaluator.target, asked, limit)
     complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
     if WIDENING_SENSITIVE not in switches:
         return complete
@@ -98,15 +97,16 @@ def best_method(
 ) -> Best:
     """The candidate with the closest outputs, with one of the switches `then` where that brings a
     finalist closer."""
-    figures = [evaluator.figure(recipe) for recipe in track(candidates, "recipe", len(candidates))]
-    rows = [Best(*row) for row in zip(candidates, figures, strict=True)]
+    measured = track(figures(candidates, evaluator), "recipe", len(candidates))
+    rows = [Best(*row) for row in zip(candidates, measured, strict=True)]
     narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
     best = _closest(rows, _closest(narrow, _plainest(narrow)))
     trials = [_trial(row, evaluator, row is best) for row in rows]
     alike = rows if WIDENING in best.recipe.switches else narrow
-    for row, name in product(_finalists(alike, best), then):
-        recipe = _with_switch(row.recipe, name)
-        tried = Best(recipe, evaluator.figure(recipe))
+    finalists = [*product(_finalists(alike, best), then)]
+    corrected = [_with_switch(row.recipe, name) for row, name in finalists]
+    results = map(Best, corrected, figures(corrected, evaluator))
+    for (row, name), tried in zip(finalists, results, strict=True):
         helps = tried.figure.helps(best.figure, MIN_GAIN)
         if row is best:
             helps = _helps(name, tried.figure, best.figure, evaluator)
@@ -116,28 +116,84 @@ def best_method(
 
 
 def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Recipe:
-    """`best` with the switches that bring the outputs closer, one after another."""
+    """`best` with the switches that bring the outputs closer, one after another.
+
+    As many as run at a time are tried at once. Those behind a kept one are tried again, with it.
+    """
     recipe, figure = best
-    for name in track(names, "recipe", len(names)):
-        if name in recipe.switches:
-            continue
-        tried = _with_switch(recipe, name)
-        if name in REFITTING_SWITCHES:
-            base = evaluator.rescaled_model(tried.switches)
-            plainly = refit_recipe(
-                replace(tried, wide=(), sensitive=()), base, evaluator.calibration
-            )
-            tried = complete_recipe(plainly, tried.switches, base, evaluator)
-            if _effects(tried) == _effects(recipe):
-                continue  # the switch changes nothing
-        if _named(tried, evaluator) in {trial.what for trial in recipe.trials}:
-            continue
-        reached = evaluator.figure(tried)
-        helps = _helps(name, reached, figure, evaluator)
-        trials = (*recipe.trials, _trial(Best(tried, reached), evaluator, helps))
-        recipe, figure = (tried, reached) if helps else (recipe, figure)
-        recipe = replace(recipe, trials=trials)
+    left = [*names]
+    while left:
+        ahead = left[: width()]
+        for name, tried in zip(ahead, switch_trials(recipe, ahead, evaluator), strict=False):
+            report("recipe", len(names) - len(left), len(names))
+            left.remove(name)
+            if tried is None or _named(tried.recipe, evaluator) in _tried(recipe):
+                continue
+            helps = _helps(name, tried.figure, figure, evaluator)
+            trials = (*recipe.trials, _trial(tried, evaluator, helps))
+            recipe, figure = tried if helps else (recipe, figure)
+            recipe = replace(recipe, trials=trials)
+            if helps:
+                break
+    report("recipe", len(names), len(names))
     return recipe
+
+
+def switch_trials(
+    recipe: Recipe, names: Sequence[str], evaluator: Evaluator
+) -> Iterator[Best | None]:
+    """The recipe with each of the switches; None where a switch changes nothing."""
+    items = [encoded({"recipe": digest.plain(recipe), "name": name}) for name in names]
+    for result in distributed(switch_trial, items, evaluator=evaluator):
+        document = json.loads(result)
+        yield document and Best(
+            Recipe.of_document(document["recipe"]), score_of(document["figure"])
+        )
+
+
+def switch_trial(evaluator: Evaluator, item: bytes) -> bytes:
+    """One of them, as JSON."""
+    document = json.loads(item)
+    recipe = Recipe.of_document(document["recipe"])
+    tried = _switched(recipe, document["name"], evaluator)
+    if tried is None or _named(tried, evaluator) in _tried(recipe):
+        return encoded(None)
+    return encoded(digest.plain(Best(tried, evaluator.figure(tried))._asdict()))
+
+
+def _switched(recipe: Recipe, name: str, evaluator: Evaluator) -> Recipe | None:
+    """The recipe with the switch; None where that changes nothing."""
+    if name in recipe.switches:
+        return None
+    tried = _with_switch(recipe, name)
+    if name not in REFITTING_SWITCHES:
+        return tried
+    base = evaluator.rescaled_model(tried.switches)
+    plainly = refit_recipe(replace(tried, wide=(), sensitive=()), base, evaluator.calibration)
+    tried = complete_recipe(plainly, tried.switches, base, evaluator)
+    return None if _effects(tried) == _effects(recipe) else tried
+
+
+def _tried(recipe: Recipe) -> set[str]:
+    return {trial.what for trial in recipe.trials}
+
+
+def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
+    """The recipe with trials of more int16 than the limit allows, of which none is kept: they show
+    what a larger limit would bring."""
+    limit, switches = evaluator.int16_limit, _with_switch(recipe, WIDENING_SENSITIVE).switches
+    if not limit or evaluator.quantization.widen_sensitive is False:
+        return recipe
+    base, trials = evaluator.rescaled_model(recipe.switches), [*recipe.trials]
+    tried = {recipe.sensitive}
+    for share in (share for share in BEYOND_LIMITS if share > limit):
+        sensitive = find_sensitive_tensors(replace(recipe, sensitive=()), base, evaluator, share)
+        if sensitive not in tried:
+            wider = replace(recipe, switches=switches, sensitive=sensitive)
+            trial = _trial(Best(wider, evaluator.figure(wider)), evaluator, is_kept=False)
+            trials.append(replace(trial, what=f"{trial.what}, beyond most_int16"))
+            tried.add(sensitive)
+    return replace(recipe, trials=tuple(trials))
 
 
 def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Evaluator) -> bool:
@@ -152,8 +208,8 @@ def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Ev
     return unties or tried.helps(stands, MIN_GAIN)
 
 
-def _effects(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
-    return recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive
+def _effects(recipe: Recipe) -> Json:
+    return digest.plain((recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive))
 
 
 def _plainest(rows: Sequence[Best]) -> Best:
@@ -179,9 +235,8 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
 def _trial(row: Best, evaluator: Evaluator, is_kept: bool) -> RecipeTrial:
     figure = row.figure
     cosine = min(figure.cosine.all, figure.distributions.all)
-    return RecipeTrial(
-        _named(row.recipe, evaluator), figure.close.all, cosine, is_kept, figure.ties
-    )
+    named = _named(row.recipe, evaluator)
+    return RecipeTrial(named, figure.close.all, cosine, is_kept, figure.ties, figure.int16)
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
@@ -195,6 +250,5 @@ def _named(recipe: Recipe, evaluator: Evaluator) -> str:
     own = recipe.symmetric == evaluator.target.activations.symmetric
     scheme = SYMMETRIC if recipe.symmetric else ASYMMETRIC
     named = " + ".join((recipe.named, *(() if own else (scheme,)), *recipe.switches))
-    wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
-    counts = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
-    return f"{named} (int16: {counts})" if counts else named
+    count = len({*recipe.wide, *recipe.sensitive})
+    return f"{named} (int16: {count} tensors)" if count else named
