@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 @dataclass(frozen=True)
 class Section:
     with_: Any
-    renamed: Any = field(default=None, metadata={"key": "other"})
+    other: Any = None
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
