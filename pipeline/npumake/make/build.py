@@ -70,10 +70,8 @@ class Build:
         return self.directory / node.path
 
     def stamp(self, node: Node) -> Stamp | None:
-        """The stamp; None if absent or damaged: the artifact is then built or fetched.
-
-        It is read again only when replaced, which changes its inode or time.
-        """
+        """The stamp, read once until it is replaced, which changes its inode or time. None if it
+        is absent or damaged: the artifact is then built or fetched."""
         path = self._stamp_file(node)
         signature = signature_of(path)
         entry = self._stamps.get(node.name)
