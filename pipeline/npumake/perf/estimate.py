@@ -5,7 +5,7 @@
     at least    max(sum of macs / P, sum of bytes / B) of each subgraph
 
 P is the peak of the cores in use, B the DDR bandwidth. If one is not published, the roofline is
-None and `at_least` uses the other alone. Nodes on the CPU do not count.
+None and `at_least` uses only the other. Nodes on the CPU do not count.
 """
 
 from __future__ import annotations
