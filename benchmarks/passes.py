@@ -21,11 +21,25 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from calibration import MODELS, SHARED, prepared
+
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph
+from npumake.project.sections import Calibration, Method
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.search.model_graphs import model_graphs
+from npumake.stages.calibrated import calibrated
+from npumake.stages.comparison import comparison
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 TARGET = "ara240"
 METHODS = ("max", "kl", "default", "best")
@@ -79,7 +93,7 @@ def show(folder: Path, options: argparse.Namespace) -> None:
 def run(figure: str, folder: Path, tree: Path) -> float:
     command = [sys.executable, __file__, "--measure", figure, str(folder)]
     path = os.pathsep.join((str(tree / "pipeline"), str(Path(__file__).parent)))
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # as in the CLI
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return float(json.loads(done.stdout.splitlines()[-1]))
 
@@ -112,9 +126,6 @@ def spent(what: Callable[[], object]) -> float:
 
 
 def float_pass(folder: Path) -> float:
-    from npumake.engine.ort import OrtSession
-    from npumake.engine.parallel import side_by_side
-
     graph, samples = _inputs(folder)
     session = OrtSession(graph.to_bytes())
     feeds = list(samples)
@@ -128,19 +139,13 @@ def float_pass(folder: Path) -> float:
 
 
 def statistics(folder: Path) -> float:
-    from npumake.quant.calibration.observe import observe
-
     graph, samples = _inputs(folder)
     return spent(lambda: observe(graph, samples).save(folder / "statistics.npz"))
 
 
 def method(name: str) -> Callable[[Path], float]:
     def measure(folder: Path) -> float:
-        from npumake.project.sections import Calibration
-        from npumake.stages.recipe import recipe
-        from npumake.targets.reader import read_target
-
-        calibration = Calibration(recipe="best") if name == "best" else Calibration(name)
+        calibration = Calibration(recipe="best") if name == "best" else Calibration(cast(Method, name))
         graph, samples = _inputs(folder)
         measured = _statistics(folder, graph, samples)
         target = read_target(TARGET)
@@ -161,14 +166,6 @@ def compared_memory(folder: Path) -> float:
 
 
 def _comparison(folder: Path) -> Callable[[], object]:
-    from npumake.project.sections import Calibration
-    from npumake.quant.search.model_graphs import model_graphs
-    from npumake.stages.calibrated import calibrated
-    from npumake.stages.comparison import comparison
-    from npumake.stages.quantized import quantized
-    from npumake.stages.recipe import recipe
-    from npumake.targets.reader import read_target
-
     graph, samples = _inputs(folder)
     target, calibration = read_target(TARGET), Calibration("kl")
     measured = _statistics(folder, graph, samples)
@@ -199,21 +196,18 @@ def build(folder: Path, calibration: str) -> float:
     command = [sys.executable, "-m", "npumake.cli.main", "build"]
     bytecode = "PYTHONDONTWRITEBYTECODE"
     usual = {key: value for key, value in os.environ.items() if key != bytecode}
-    options = {"cwd": project, "env": usual, "stdout": subprocess.DEVNULL}
-    return spent(lambda: subprocess.run(command, check=True, **options))
+    return spent(
+        lambda: subprocess.run(
+            command, check=True, cwd=project, env=usual, stdout=subprocess.DEVNULL
+        )
+    )
 
 
-def _inputs(folder: Path):  # type: ignore[no-untyped-def]
-    from npumake.data.samples import Samples
-    from npumake.graph import Graph
-
+def _inputs(folder: Path) -> tuple[Graph, Samples]:
     return Graph.load(folder / "float.onnx"), Samples.load(folder / "calibrate.npz")
 
 
-def _statistics(folder: Path, graph, samples):  # type: ignore[no-untyped-def]
-    from npumake.quant.calibration.observe import observe
-    from npumake.quant.calibration.statistics import Statistics
-
+def _statistics(folder: Path, graph: Graph, samples: Samples) -> Statistics:
     file = folder / "statistics.npz"
     if not file.exists():
         observe(graph, samples).save(file)

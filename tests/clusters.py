@@ -87,7 +87,7 @@ class Cluster:
         only who makes one has its record."""
         nodes, parts = Counter[str](), Counter[str]()
         for folder in [self.root / name for name in workers] or [*self.root.iterdir()]:
-            for record in folder.glob("cache/records/*/*.json"):
+            for record in folder.glob("*/records/*/*.json"):
                 stage = json.loads(record.read_bytes())["document"]["stage"]
                 (parts if stage == "part" else nodes)[f"{record.parent.name}{record.stem}"] += 1
         return nodes, parts
@@ -126,6 +126,7 @@ def client_at(root: Path, variants: str = KL) -> Workspace:
 
 
 def artifacts(client: Workspace) -> dict[str, bytes]:
+    """The files of `out/` by name."""
     out = client.project / "out"
     files = (path for path in out.rglob("*") if path.is_file() and ".npumake" not in path.parts)
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}

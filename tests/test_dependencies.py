@@ -35,7 +35,16 @@ NAMED = re.compile(r"npumake\[([a-z0-9,-]+)\]")
 
 # Every distribution of the base, with what they bring themselves. A new one is a decision.
 CLOSURE = {
-    *("attrs", "cffi", "cloudpickle", "cryptography", "doit", "flatbuffers", "jsonschema"),
+    *(
+        "argcomplete",
+        "attrs",
+        "cffi",
+        "cloudpickle",
+        "cryptography",
+        "doit",
+        "flatbuffers",
+        "jsonschema",
+    ),
     *("jsonschema-specifications", "markdown-it-py", "mdurl", "ml-dtypes", "numpy", "onnx"),
     *("onnx-ir", "onnxruntime", "packaging", "pillow", "protobuf", "pycparser", "pygments"),
     *("pyyaml", "referencing", "rich", "rpds-py", "safetensors", "typing-extensions"),

@@ -64,7 +64,7 @@ def test_every_missing_operator_is_listed_at_once():
     two = graph(MODEL.replace("f = Reshape(s", "t = vendor.ops.Other(s) f = Reshape(t"))
     with pytest.raises(GraphError) as caught:
         require(two, NO_OPERATORS)
-    assert caught.value.what.endswith("implements: vendor.ops.Other, vendor.ops.Shrink2")
+    assert caught.value.what.endswith("implementation: vendor.ops.Other, vendor.ops.Shrink2")
     assert "custom_operators:" in caught.value.hint
 
 

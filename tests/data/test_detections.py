@@ -85,7 +85,7 @@ WRONG = {
     "negative size": told(
         {**CAR, "bounding_box": {"origin": {"x": 0, "y": 0}, "size": {"x": -1, "y": 1}}}
     ),
-    "is no list": told({**CAR, "landmarks": {"points": 3}}),
+    "is not a list": told({**CAR, "landmarks": {"points": 3}}),
 }
 
 

@@ -229,7 +229,7 @@ def test_types_are_cut_not_wrapped():
         (RGB, "{normalize: {std: 0}}", "a division by zero"),
         (RGB * 1.0, "pil_resize", "Pillow resizes 8-bit images, not float64"),
         (RGB[:3], "{rgb2nv12: {data_format: HWC}}", "NV12 needs an even size, not 3 x 36"),
-        (RGB, "nv12_to_yuv444", "2592 values are no NV12 image of 12 x 18"),
+        (RGB, "nv12_to_yuv444", "2592 values are not an NV12 image of 12 x 18"),
         (RGB[:1], "{short_side_resize: {short_size: 8192}}", "an image resized to 8192 x 294912"),
     ],
 )

@@ -318,7 +318,7 @@ def test_a_dfl_box_has_at_most_64_bins_a_side(bins, fits):
     assert fits == ("of 4 sides" not in (error(data) if not fits else ""))
     data["outputs"][0]["outputs"][0]["shape"][3] = 4 * bins + 1
     data["outputs"][0]["outputs"][0]["dshape"][3] = {"num_features": 4 * bins + 1}
-    assert "channels are no DFL box of 4 sides" in error(data)
+    assert "channels are not a DFL box of 4 sides" in error(data)
 
 
 def test_a_grid_per_channel_has_a_value_per_index_of_its_axis():

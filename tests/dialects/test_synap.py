@@ -422,7 +422,7 @@ def test_a_format_holds_the_text_of_a_file_beside_the_metafile(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("../secret.txt", "lies outside"), ("none.txt", "cannot read")]
+    ("name", "expected"), [("../secret.txt", "is outside"), ("none.txt", "cannot read")]
 )
 def test_a_format_reads_no_other_file(tmp_path, name, expected):
     (tmp_path / "secret.txt").write_text("secret")

@@ -80,6 +80,7 @@ COMMANDS = {
     "check": (("check", "model.onnx", "--target", "rdk-x5"), ("check", "."), ("check", "\x1b[31m")),
     "ci": (("ci", "--since", "\x1b[31m"), ("ci",)),
     "compare": (("compare", "n:ara240", "--dump", "\x1b[31m"), ("compare", "\x1b[31m")),
+    "completion": (("completion", "bash"), ("completion", "\x1b[31m")),
     "debug": (("debug", "get_sensitivity_of_nodes", "n:ara240")),
     "diff": (("diff", QUANTIZED, "n:rdk-x5/quantized"),),
     "doctor": (("doctor",), ("doctor", "--target", "\x1b[31m")),

@@ -367,7 +367,7 @@ FILES = (
         sample("a.npy", held(np.ones((9, 9, 1), complex)), "transforms: [resize]"),
         COMMAND,
         2,
-        ("which are no numbers", "a.npy"),
+        ("which are not numbers", "a.npy"),
     ),
     Case(
         "a picture grown beyond measure",

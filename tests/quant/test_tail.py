@@ -11,6 +11,8 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
+from npumake.quant.precision.precision_candidates import with_tensors
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.search.output_layers import int16_output_layers
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
@@ -94,6 +96,26 @@ def test_a_small_box_on_the_grid_of_the_picture_comes_back():
     (before, _), (after, found) = off(PLAIN), off(Quantization(widen_answers=True))
     assert found.wide == ("d", "y")
     assert after < before / 10
+
+
+@pytest.mark.parametrize("clamp", ["", "z = Relu(m)", "z = Clip(m, low, high)"])
+@pytest.mark.parametrize(
+    ("op", "own"), [("Add", 0), ("Mul", 0), ("Sub", 1), ("Max", 0), ("Div", 1)]
+)
+def test_a_constant_operand_has_the_bits_of_the_tensor_it_makes(op, own, clamp):
+    body = f"{{ m = {op}({'x, k' if own == 0 else 'k, x'})  {clamp}  y = Sigmoid(NAME) }}"
+    consts = "float[1,2,1,1] k = {0.5, 3}, float low = {0}, float high = {6}"
+    name = "z" if clamp else "m"
+    text = f"a (float[1,2,2,2] x) => (float[] y) <{consts}> {body.replace('NAME', name)}"
+    model = upgraded(parse_text(text)).with_shapes()
+    asked = with_tensors(model, PLAIN, [name])
+    (node,) = model.nodes(op)
+    plan = plan_precision(model, asked, NPU)
+    reads = {
+        place for (reader, place), kind in plan.reads.items() if reader is node and kind == "int16"
+    }
+    constant = 1 - own if own else 1
+    assert reads == {constant}
 
 
 def test_the_best_recipe_finds_out_by_itself():

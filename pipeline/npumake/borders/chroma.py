@@ -1,4 +1,4 @@
-"""YUV to RGB with the gains of a vendor's tool, where they differ from those of BT.601.
+"""YUV to RGB with the gains of a vendor's tool, if they differ from those of BT.601.
 
     R = Y + v V        B = Y + u U        G = Y - (0.114 u / 0.587) U - (0.299 v / 0.587) V
 

@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     """`models` holds the CPU subgraphs by member name, in order."""
 
     document: Json
-    weights: Any  # bytes, or a memoryview of them where they lie
+    weights: Any  # bytes, or a memoryview without a copy
     models: dict[str, bytes]
 
 
@@ -150,7 +150,7 @@ def _shape(sizes: Json) -> tuple[int, ...]:
 
 
 def _a(kind: type[T], value: Json) -> T:
-    """The value. Raises TypeError unless its type is exactly `kind`: true is no int."""
+    """The value. Raises TypeError unless its type is exactly `kind`: true is not an int."""
     if type(value) is not kind:
         raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
     return value

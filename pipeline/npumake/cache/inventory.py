@@ -15,7 +15,7 @@ from npumake.cache.store import Record, record_in
 
 Kind = Literal["blob", "record", "envelope", "closure", "quarantine", "partial", "pin", "memo"]
 
-# The folder of each kind, and the names in it. `outbox/`, `locks/` and `scratch/` are no contents.
+# The folder of each kind, and the names in it. `outbox/`, `locks/` and `scratch/` are not content.
 FOLDERS: Mapping[Kind, str] = {
     "blob": "blobs",
     "record": "records",

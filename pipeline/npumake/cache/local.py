@@ -25,7 +25,7 @@ READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link i
 class LocalStore:
     """The verbs of `Store` over the directory `root`, safe among processes that share it.
 
-    Interrupted files lie in root/scratch, for a sweep; damaged ones in root/quarantine, for
+    Interrupted files stay in root/scratch, for a sweep; damaged ones in root/quarantine, for
     inspection. Users who share a store read and write within their permissions: the rest is absent,
     and `unstored` lists writes that failed.
     """

@@ -55,7 +55,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def turn(path: Path, wait: Callable[[], None], silence: float = SILENCE_S) -> Iterator[None]:
-    """Owns the lock `path` inside the block, as far as there are locks here.
+    """Owns the lock `path` inside the block if locks work here.
 
     Calls `wait` once if another process owns it, then waits: until it is released, or was not
     renewed for `silence` seconds.

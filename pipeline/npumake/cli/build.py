@@ -127,7 +127,7 @@ def executor_of(
 
 
 def prepare(arguments: argparse.Namespace) -> None:
-    """Passes the options of `build_arguments` on to all that builds, as their variables."""
+    """Passes the options of `build_arguments` on as environment variables."""
     if arguments.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
     if arguments.remote:

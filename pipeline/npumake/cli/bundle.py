@@ -59,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--random-weights",
         action="store_true",
-        help="replace the weights: same mean, deviation, range and zeros of each tensor",
+        help="replace the weights; each tensor keeps mean, deviation, range and share of zeros",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random weights, 0")
     parser.add_argument("--follow-links", action="store_true", help="pack the targets of links")
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if packed.left_out:
         print(f"{packed.left_out} samples are left out; --samples all packs them")
     if arguments.random_weights:
-        print(f"{replaced} tensors hold random weights; names and the rest are as they were")
+        print(f"{replaced} tensors hold random weights; names and all other data stay")
     if not arguments.no_build:
         print(f"its own build ends with {code}: see {LOG} in it")
     return 0

@@ -3,18 +3,18 @@
 example:
   npumake cache ls                        # the stored artifacts, the last used first
   npumake cache du
-  npumake cache verify                    # reads every byte, and lists damages
+  npumake cache verify                    # reads every byte, and lists damaged files
   npumake cache pin v1.2 digits           # keep the current artifacts
   npumake cache gc --dry-run              # what no project, ref or pin uses
   npumake cache gc --max-size 10G --ref main
   npumake cache keygen                    # the key that signs the uploads of this machine
   npumake cache push --all                # upload all current artifacts
-  npumake cache pull                      # fetch all that the remote has for these projects
+  npumake cache pull                      # fetch everything that the remote has for these projects
   npumake cache export artifacts.tar --sign
   npumake cache import artifacts.tar
 
-exit codes: 0 success; 2 a wrong command, project or key; 5 damages, a failed remote, records that
-are not trusted, or more in use than --max-size
+exit codes: 0 success; 2 a wrong command, project or key; 5 damage, a failed remote, untrusted
+records, or more in use than --max-size
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _contents(add: Add) -> None:
     _json(add("ls", help="list the stored artifacts, the last used first"))
-    _json(add("du", help="show how large it is, and how much of it is in use"))
-    _json(add("verify", help="read everything that is stored, and list damages"))
+    _json(add("du", help="show its size, and the part in use"))
+    _json(add("verify", help="read everything that is stored, and list damaged files"))
 
 
 def _sweep(add: Add) -> None:
@@ -84,7 +84,7 @@ def _sweep(add: Add) -> None:
     )
     gc.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     _json(gc)
-    pin = add("pin", help="keep the artifacts that are current now, under a name")
+    pin = add("pin", help="keep the current artifacts, under a name")
     pin.add_argument("name", metavar="NAME", help="v1.2, for example")
     _projects(pin)
     add("unpin", help="drop a name").add_argument("name", metavar="NAME")
@@ -97,7 +97,7 @@ def _transfer(add: Add) -> None:
     )
     push = add("push", help="upload everything that is pending, without a time limit")
     push.add_argument("--all", action="store_true", help="and every artifact that is current here")
-    pull = add("pull", help="fetch all that the remote has, however long it takes")
+    pull = add("pull", help="fetch everything that the remote has, without a time limit")
     _projects(pull)
     _json(pull)
     export = add("export", help="write the artifacts of projects into one file")
@@ -132,5 +132,5 @@ def keygen(arguments: argparse.Namespace) -> int:
     file = arguments.output or user_folder() / KEY_FILE
     public = key_text(generate(file))
     print(f"private key: {file}, which signs the uploads of this machine; keep it secret")
-    print(f"trust.yaml of whoever is to read it:\n\nread:\n  NAME: {public}")
+    print(f"for trust.yaml of its readers:\n\nread:\n  NAME: {public}")
     return 0

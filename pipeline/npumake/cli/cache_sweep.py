@@ -44,7 +44,7 @@ def sweep(arguments: argparse.Namespace) -> int:
     excess = 0 if arguments.max_size is None else plan.total - plan.freed - arguments.max_size
     if excess > 0:
         message = f"the artifacts in use are {size_text(excess)} larger than --max-size"
-        raise CacheError(message, hint="npumake cache du shows by whom; npumake cache unpin")
+        raise CacheError(message, hint="npumake cache du shows by whom; npumake cache unpin NAME")
     return 0
 
 

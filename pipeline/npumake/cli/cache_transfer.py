@@ -51,7 +51,7 @@ def _obstacle(store: LayeredStore) -> str:
         return "NPUMAKE_REMOTE=off"
     if store.signing is None:
         return "there is no signing key; npumake cache keygen creates one"
-    return "NPUMAKE_REMOTE=read, or only the project names the remote and config.yaml not its host"
+    return "NPUMAKE_REMOTE is `read`, or config.yaml lacks the host of the project's remote"
 
 
 def _current(builds: Sequence[Build]) -> Iterator[str]:
@@ -136,8 +136,9 @@ def import_(arguments: argparse.Namespace) -> int:
     SCREEN.line(f"{arrivals.records} artifacts imported, {size_text(arrivals.size)}")
     if arrivals.refused:
         reason = next(iter(arrivals.refused.values()))
-        hint = "trust.yaml names whose records are read"
+        hint = "trust.yaml lists the trusted keys"
         if "not signed" in reason:
-            hint = "npumake cache export --sign; or import --unsigned if you trust its source"
+            signing = "npumake cache export FILE PROJECT --sign"
+            hint = f"{signing}; or add --unsigned if you trust its source"
         raise CacheError(f"{len(arrivals.refused)} refused: {reason}", str(arguments.file), hint)
     return 0

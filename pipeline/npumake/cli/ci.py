@@ -1,11 +1,11 @@
 """npumake ci: build what a change touches, and write what CI services and reviewers read
 
-`--since REF` builds the projects that read a file which differs from the commit where this branch
-left REF: their YAML, what it names, removed and renamed files too. A project with a lock file is
-also built if a library or a compiler of its stages is another one than the lock of that commit
-says. Figures are compared with those of that lock file, as the cache has them. Nothing is built for
-it without --rebuild-base. Without REF, or with the zeros that GitHub gives for a new branch,
-everything is built and nothing is compared. All failures are shown, not only the first.
+`--since REF` builds the projects with files that differ from the commit where this branch left REF:
+their YAML, files that it names, removed and renamed files too. A project with a lock file is also
+built if a library or a compiler of its stages differs from the lock of that commit. Figures are
+compared with those of that lock file, as the cache has them. Nothing is built for it without
+--rebuild-base. Without REF, or with the zeros that GitHub gives for a new branch, everything is
+built and nothing is compared. All failures are shown, not only the first.
 
 example:
   npumake ci --since origin/main

@@ -1,8 +1,8 @@
 """Tables that fit a terminal: names are shortened, figures and verdicts never are.
 
-Where the columns need more characters than there are, heads wrap, then names are shortened in their
-middle, then optional columns are left out. What still does not fit is left to the terminal, which
-wraps lines and loses nothing. Without a width everything is shown whole.
+If the columns need more characters than there are, heads wrap, then names are shortened in their
+middle, then optional columns are left out. If that does not suffice, the terminal wraps the lines
+and loses nothing. Without a width everything is shown whole.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def draw_table(
     title: str | None = None,
     results: Sequence[Line] = (),
 ) -> Table:
-    """The table at most `width` characters wide where figures leave that much; `results` stand
-    below a gap, bold."""
+    """The table at most `width` characters wide if figures leave that much; `results` are below a
+    gap, bold."""
     bold = [line._replace(style="bold") for line in results]
     texts = [Line([printable(c, allowed="") for c in cells], s) for cells, s in (*lines, *bold)]
     layout = _layout(columns, [line.cells for line in texts], width)

@@ -21,7 +21,7 @@ class PrintedConsole(Console):
         raise BrokenPipeError
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Of a cell or a line, spelled out before it is measured."""
+        """A cell or a line, escaped before it is measured."""
         return super().render_str(printable(text), **options)
 
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:

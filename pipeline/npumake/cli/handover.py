@@ -2,7 +2,7 @@
 
 example:
   npumake handover projects/digits --target rdk-x5 --out handed
-  npumake handover projects/digits --target rdk-x5 --out handed --run   # where hb_mapper is on PATH
+  npumake handover projects/digits --target rdk-x5 --out handed --run   # if hb_mapper is on PATH
 
 hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
 """
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
     """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ProjectError("no folder", str(out), "name another one")
+        raise ProjectError("not a folder", str(out), "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 

@@ -147,7 +147,7 @@ FED_AS = {
     "color_range": ("input_space&range", "regular"),
     "type": ("input_type_train", "featuremap"),
     "layout": ("input_layout_train", "NCHW"),
-    "shape": ("input_shape", "as the model has it"),
+    "shape": ("input_shape", "that of the model"),
     "batch": ("input_batch", 1),
     "mean": ("mean_value", 0.0),
     "scale": ("scale_value", 1.0),

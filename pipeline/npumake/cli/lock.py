@@ -1,4 +1,4 @@
-"""npumake lock: build projects and write the digests of their artifacts, one a line
+"""npumake lock: build projects and write the digests of their artifacts, one per line
 
 Each project gets npumake.lock, a sorted file for git: `npumake build --frozen` and `npumake ci
 --frozen` fail if an artifact differs from it. A failed build leaves the file as it is.
@@ -21,7 +21,8 @@ from npumake.cli.build import buildable, executor_arguments, executor_of, run_bu
 from npumake.cli.projects import NOWHERE, NamedBuild, places
 from npumake.errors import LockError, ProjectError
 from npumake.make.build import Build
-from npumake.make.lock import LOCK_FILE, Lock, lock_of, read_lock
+from npumake.make.lock import LOCK_FILE, Lock, read_lock
+from npumake.make.locking import lock_of
 from npumake.make.missing import display_path
 
 
@@ -72,7 +73,7 @@ def _before(build: Build) -> Lock | None:
 
 
 def _difference(before: Lock | None, after: Lock) -> str:
-    """The number of artifacts, and how many are others than before."""
+    """The number of artifacts, and how many of them changed."""
     new = {name: locked.digest for name, locked in after.artifacts.items()}
     count = f"{len(new)} artifacts"
     if before is None:

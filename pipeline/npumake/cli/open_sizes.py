@@ -50,7 +50,7 @@ def closed_inputs(
 
 
 def closed_graph(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The model as the first stage imports it, with nothing in front. Raises PipelineError."""
+    """The model as the first stage imports it, without preprocessing. Raises PipelineError."""
     from npumake.project.sections import FilePath, Input, ModelSection
     from npumake.stages.original_float import original_float
 

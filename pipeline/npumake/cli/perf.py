@@ -148,7 +148,7 @@ def _write(folder: Path, estimate: Estimate, bundle: Bundle) -> None:
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes the files. Raises GraphError for an invalid or unwritable folder."""
     if folder.name in ("", ".."):
-        raise GraphError(f"no folder is called `{folder.name}`", str(folder))
+        raise GraphError(f"`{folder.name}` cannot name a folder", str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():

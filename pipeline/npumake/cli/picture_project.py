@@ -115,7 +115,7 @@ def _fed_type(requested: str | None, facts: ModelFacts, proposal: Proposal) -> s
     if requested is None or requested == colors:
         return colors
     if colors == "gray":
-        raise ProjectError(f"a gray input is not fed {requested}", "--fed-type", "leave it out")
+        raise ProjectError(f"a gray input cannot be fed {requested}", "--fed-type", "leave it out")
     if requested in EVEN_TYPES and any(side % 2 for side in facts.image.size):
         height, width = facts.image.size
         raise ProjectError(f"{requested} needs even sides, not {height} x {width}", "--fed-type")

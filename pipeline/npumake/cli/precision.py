@@ -122,7 +122,7 @@ def _tell(
         print(digest.text(_document(trials, result, quantization), indent=1))
     else:
         title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
-        by = "the evaluation" if place.task else "the samples held out"
+        by = "the evaluation" if place.task else "the held-out samples"
         _print_front(f"{title}, by {by}", trials, result)
         print(f"{trials.measured + trials.recalled} trials, {trials.recalled} of them known before")
     if not result.suffices:

@@ -51,7 +51,7 @@ def _called(name: str) -> tuple[Path | None, str]:
     if prefix and (folder / "project.yaml").is_file():
         return folder, folder.name + name[len(prefix) :]
     file = Path(os.path.abspath(name))
-    # An artifact lies in its project's out/ or out/@variant/.
+    # An artifact is in its project's out/ or out/@variant/.
     above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
     around = None if ":" in name else next(above, None)
     for _, build in builds(around) if around else ():

@@ -40,10 +40,10 @@ class NodeOutcome(NamedTuple):
 
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
-    first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    first_error: ClassVar[PipelineError | None] = None  # the exit code of `npumake build`
     met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[NodeOutcome]] = []  # for its `--json`, in the order they came
-    draws_nodes: ClassVar[bool] = True  # a vendor's command draws its own table of them
+    draws_nodes: ClassVar[bool] = True  # a vendor's command prints its own table of them
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)

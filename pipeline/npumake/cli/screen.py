@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 WIDTH = 160  # of texts that go into a file or a pipe
 MIN_NAME_CHARACTERS = 12  # on the narrowest terminal
 FORMATS = ("text", "csv", "markdown")
+# What a task of `npumake.progress` counts, where it is not files or bytes.
+UNITS = {
+    "recipe": "trial",
+    "nodes": "node",
+    "probes": "probe",
+    "comparison": "sample",
+    "compiled_check": "sample",
+}
 UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 
@@ -44,6 +52,20 @@ def _for_any_reader() -> Iterator[None]:
         yield
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def count_text(task: str, completed: int, total: int) -> str:
+    """How far a task is, in its own unit: `trial 3 of 24` while the third one runs.
+
+    >>> count_text("recipe", 2, 24)
+    'trial 3 of 24'
+    >>> count_text("verifying", 2, 24)
+    '2/24'
+    """
+    unit = UNITS.get(task)
+    if unit is None:
+        return f"{completed}/{total}"
+    return f"{unit} {min(completed + 1, total)} of {total}"
 
 
 class Screen:
@@ -149,9 +171,8 @@ class Screen:
 
     def progress(self, task: str, completed: int, total: int) -> None:
         if self._live is not None and os.getpid() == self._process:
-            self._live.update(
-                self._bar, completed=completed, total=total, count=f"{completed}/{total}"
-            )
+            count = count_text(task, completed, total)
+            self._live.update(self._bar, completed=completed, total=total, count=count)
 
     def end(self) -> None:
         """Removes the live line."""

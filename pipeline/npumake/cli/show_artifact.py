@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wide_argument(parser)
     format_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
-        help_text = "a secure model is checked against it"
+        help_text = "verifies the signature of a secure model"
         parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 

@@ -23,7 +23,7 @@ NODE = Column("Node", "name")
 ON = Column("ON")
 SUBGRAPH = Column("Subgraph", is_optional=True)
 TYPE = Column("Type", "name", is_optional=True)
-STAYING = ("ON", "DataType", "State")  # columns of words that an artifact's table keeps whole
+STAYING = ("ON", "DataType", "State")  # columns of words that stay whole in an artifact's table
 
 
 def comparison_table(
@@ -49,7 +49,7 @@ def comparison_table(
 
 def _circumstances(comparison: Comparison, check: CompiledCheck | None) -> str:
     """What the figures are of. The compiled file may have run on fewer samples."""
-    text = f"float against integers, {comparison.samples} samples"
+    text = f"float against integers, {comparison.coverage}"
     if check is not None and check.outputs and check.samples != comparison.samples:
         text += f" (the compiled file: {check.samples})"
     if comparison.int16:
@@ -125,8 +125,11 @@ def worst_node_lines(comparison: Comparison, project: str = "") -> list[str]:
     noise = f"alone adds noise of {share} the output's energy"
     lines = [f"worst node: {worst.node}{where} {noise}: {worst.cause}"]
     if worst.remedy:
+        from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT  # an accurate build needs none
+
         before, after = worst.tried
-        tried = f"# tried: the cosine of the worst output goes from {before:.6f} to {after:.6f}"
+        by = "on held-out samples" if comparison.samples >= MIN_HOLDOUT_SPLIT else "on all samples"
+        tried = f"# tried {by}: the worst output's cosine goes from {before:.6f} to {after:.6f}"
         lines.append(f"try:  {worst.remedy}  {tried}")
     if worst.search:
         lines.append(f"try:  {worst.search}  # a search of methods and switches, some minutes")

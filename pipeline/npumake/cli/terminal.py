@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
-DOTS = "..."  # what a shortened name lacks
+DOTS = "..."  # marks the gap of a shortened name
 
 
 def printable(text: str, allowed: str = "\n\t") -> str:
@@ -40,7 +40,7 @@ def value_text(value: object) -> str:
 
 def shortened(name: str, max_columns: int | None) -> str:
     """At most so many characters of a terminal: the head of a name, and more of its tail, which
-    tells nodes apart. None: all of it."""
+    distinguishes nodes. None: the whole name."""
     if max_columns is None or 2 * len(name) <= max_columns:  # no character is wider than two
         return name
     from rich.cells import cell_len, set_cell_size

@@ -6,9 +6,9 @@ example:
   eval "$(npumake worker)"        # for a launcher that calls `dask worker` itself
 
 Options after the address are those of `dask worker`. Every process builds one node at a time. It
-keeps what it makes in the folder NPUMAKE_CACHE, by default cache/ here, and shares it through the
-remote cache; a folder that client and workers have in common needs no remote. A build uses only
-workers whose npumake, Python, NumPy and onnxruntime are its own.
+stores artifacts in the folder NPUMAKE_CACHE, by default cache/ here, and shares them through the
+remote cache. A folder that client and workers share needs no remote. A build only uses workers with
+its own versions of npumake, Python, NumPy and onnxruntime.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     refuse_absent()
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
-        message = "--resources is how a worker names its versions"
+        message = "a worker declares its versions by --resources"
         raise ProjectError(message, hint="leave it out: every process builds one node at a time")
     environment = _environment(arguments.options)
     if arguments.address is None:

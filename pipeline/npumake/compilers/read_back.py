@@ -1,8 +1,9 @@
 """Reads tensor types back from a compiled file.
 
-.tflite          every tensor with a name of the plan; after Vela those that Vela keeps .vmfb
-inputs and outputs, by the declaration in the code .onnx            every tensor that onnxruntime
-keeps, by its own type inference OpenVINO         the levels of every FakeQuantize, 256 or 65536
+.tflite          every tensor with a name of the plan; after Vela those that Vela keeps
+.vmfb            inputs and outputs, by the declaration in the code
+.onnx            every tensor that onnxruntime keeps, by its own type inference
+OpenVINO         the levels of every FakeQuantize, 256 or 65536
 qnn, rknn, torq  closed formats that cannot be read
 """
 

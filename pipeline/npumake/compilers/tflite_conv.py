@@ -124,8 +124,8 @@ def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
 def _weights(
     draft: TFLiteBuilder, step: Instruction, weight: np.ndarray, axis: int, channels: int
 ) -> list[int]:
-    """Weights and bias; the bias lies on the accumulator's grid and defaults to zeros. Both are
-    float for a node left in float."""
+    """Weights and bias; the bias is on the accumulator's grid and defaults to zeros. Both are float
+    for a node left in float."""
     name = step.outputs[0]
     bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
     if weight.dtype == np.float32:

@@ -1,6 +1,6 @@
 """Versions of external compilers, for the cache key.
 
-Imports no compilers: it runs in every build, also when there is nothing to do.
+Imports no compilers: it runs in every build, even with nothing to do.
 """
 
 from __future__ import annotations

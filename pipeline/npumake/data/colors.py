@@ -77,7 +77,7 @@ def yuv_of_nv12(nv12: np.ndarray, height: int, width: int) -> np.ndarray:
     Raises ProjectError when there are more or fewer codes, or the size is odd.
     """
     if height % 2 or width % 2 or nv12.size * 2 != height * width * 3:
-        raise ProjectError(f"{nv12.size} values are no NV12 image of {height} x {width}")
+        raise ProjectError(f"{nv12.size} values are not an NV12 image of {height} x {width}")
     y, uv = np.split(nv12.reshape(-1), [height * width])
     uv = uv.reshape(height // 2, width // 2, 2).repeat(2, 0).repeat(2, 1)
     return np.concatenate([y.reshape(height, width, 1), uv], 2)

@@ -85,7 +85,7 @@ def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndar
 
 def _check_numbers(array: np.ndarray, name: str) -> None:
     if array.dtype.kind not in "biuf":
-        raise ProjectError(f"a sample of {array.dtype.name}, which are no numbers", name)
+        raise ProjectError(f"a sample of {array.dtype.name}, which are not numbers", name)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ProjectError("a sample with NaN or infinity", name)
 

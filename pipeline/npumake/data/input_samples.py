@@ -147,7 +147,7 @@ class InputSamples:
     def _stack(self, file: SourceFile) -> Iterator[SampleFile]:
         if not is_plain(file.name):
             hint = "only .npy, .npz and .safetensors hold one"
-            raise ProjectError("no stack of samples", file.name, hint)
+            raise ProjectError("not a stack of samples", file.name, hint)
         stack = self._decoded(file)
         if stack.ndim == 0:
             raise ProjectError("a single number is not a stack of samples", file.name)

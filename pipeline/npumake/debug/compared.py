@@ -89,8 +89,15 @@ class Comparison:
     worst_node: WorstNode | None = None
     nodes: tuple[NodeRow, ...] = ()
     int16: float = 0.0  # share of the multiply-accumulates that read int16
+    available: int = 0  # samples of the set, of which `samples` were compared
 
     suffix: ClassVar[str] = ".json"
+
+    @property
+    def coverage(self) -> str:
+        """What the figures come from: `16 of 100 samples`."""
+        share = f"{self.samples} of {self.available}" if self.samples < self.available else ""
+        return f"{share or self.samples} sample{'s' * (self.available != 1)}"
 
     @property
     def of_graph(self) -> tuple[NodeRow, ...]:
@@ -116,6 +123,7 @@ class Comparison:
                 _worst_node(document["worst_node"]),
                 nodes,
                 float(document["int16"]),
+                document["available"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error

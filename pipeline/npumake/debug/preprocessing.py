@@ -98,12 +98,12 @@ MISTAKES = (
     ),
     Mistake(
         "mean and scale are applied twice",
-        "the samples are normalised already: leave `mean` and `scale` to `inputs:` alone",
+        "the samples are normalized already: leave `mean` and `scale` to `inputs:` alone",
         0.5,
         lambda v, _: v,
     ),
     Mistake(
-        "the values are not normalised",
+        "the values are not normalized",
         "the model expects -1..1: `mean: 127.5` and `scale: 0.00784314`",
         0.5,
         lambda v, _: v / 127.5 - 1,

@@ -130,5 +130,5 @@ def _before_reshape(value: Value, channels: tuple[int, int]) -> Value:
             if part is not None and (end - shape(part)[1], end) == channels:
                 return part
     raise GraphError(
-        f"channels {channels[0]}..{channels[1]} of `{source.name}` are no tensor of their own"
+        f"channels {channels[0]}..{channels[1]} of `{source.name}` are not a tensor of their own"
     )

@@ -100,7 +100,7 @@ def reads_places(node: Node) -> bool:
 
 def is_bilinear(node: Node) -> bool:
     """Whether a linear Resize covers height and width at TensorFlow Lite's coordinates, which
-    depend on the sizes alone."""
+    only depend on the sizes."""
     x, how = node.inputs[0], coordinates(node)
     assert x is not None
     before, after = shape(x), shape(node.outputs[0])

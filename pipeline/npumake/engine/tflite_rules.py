@@ -178,7 +178,7 @@ def _leaky_relu(site: QuantizedNode) -> LoweredStep:
 
 
 def _prelu(site: QuantizedNode) -> LoweredStep:
-    """The slopes are codes of their own grid; their values already lie on it."""
+    """The slopes are codes of their own grid; their values are already on it."""
     slope = array(site.node.inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
@@ -196,7 +196,7 @@ def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
 
 
 class Shifted(NamedTuple):
-    """alpha * (x + code * scale); the sum lies on a grid of scale `inner`."""
+    """alpha * (x + code * scale); the sum is on a grid of scale `inner`."""
 
     code: int
     scale: float

@@ -7,7 +7,7 @@ domain       features per sample: mean, deviation, 2nd and 98th percentile, roug
                  gap = |m_c - m_e| / sqrt((v_c + v_e) / 2)        (Cohen's d)
 
              Random halves of one set of photographs stay below 1.2; noise, gray, dark, or
-             unnormalised pictures reach 1.9 to 17.
+             unnormalized pictures reach 1.9 to 17.
 saturation   outputs of the float model beyond their calibrated range; quantized, they saturate
 
 A finding names files and figures. It is a note, not an error: the artifact is correct, but its

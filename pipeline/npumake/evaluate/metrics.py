@@ -64,6 +64,7 @@ class Metric:
     look: Callable[[ScoredSample], Any]
     figures: Callable[[Iterable[Any]], Mapping[str, float]]
     needs_real: bool = False
+    travels: bool = True  # whether observations are small and of known kinds
 
 
 def metric_of(setting: Setting) -> Metric:
@@ -73,7 +74,10 @@ def metric_of(setting: Setting) -> Metric:
         function, summed = hooked(name, setting.sources)
         soft = setting.evaluation.postprocess == "softmax"
         return Metric(
-            function, lambda sample: (_processed(sample.arrays, soft), sample.truth), summed
+            function,
+            lambda sample: (_processed(sample.arrays, soft), sample.truth),
+            summed,
+            travels=False,
         )
     if name not in METRICS:
         hint = did_you_mean(name, [*METRICS, "file.py:function"])

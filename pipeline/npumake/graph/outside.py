@@ -36,7 +36,7 @@ class Beside(Protocol):
 
 def files_beside(data: bytes) -> tuple[str, ...]:
     """The files that an ONNX model refers to, as paths relative to its folder, each once. Empty for
-    bytes that are no model. Raises GraphError for a path outside this folder."""
+    bytes other than a model. Raises GraphError for a path outside this folder."""
     try:
         proto = onnx.load_from_string(data)
     except (google.protobuf.message.DecodeError, ValueError):

@@ -4,7 +4,7 @@
 
 Both nodes read a scale and a zero point, with one element or one per channel of `axis`. Behind a
 constant, the Q may be left out: then the DQ reads constant codes. A chain of pairs rounds a tensor
-more than once. Every other room asks this module; none names the two operators.
+more than once. Every other room uses this module; none names the two operators.
 
 A grid is known if scale and zero point are constant. A missing zero point is 0 of the codes' type.
 Source: ONNX's operators of these names.
@@ -247,8 +247,8 @@ def insert_pair(
     axis: int | None = None,
     before: Node | None = None,
 ) -> QDQPair:
-    """Inserts Q and DQ behind `value`, named after `name`. The pair of a constant, which has
-    no producer, stands `before` the reading node.
+    """Inserts Q and DQ behind `value`, named after `name`. The pair of a constant, which has no
+    producer, goes `before` the reading node.
     """
     parameters, before = store_grid(graph, name, grid), None if producer(value) else before
     codes = insert_quantize(graph, value, parameters, f"{name}_quantized", before=before, axis=axis)

@@ -178,7 +178,8 @@ class Build:
         return True
 
     def states(self, remote: bool = False) -> dict[str, NodeState]:
-        """Each node's state by name, in order. Nothing runs; only `remote` asks the remote."""
+        """Each node's state by name, in order. Nothing runs; the remote is only queried with
+        `remote`."""
         states: dict[str, NodeState] = {}
         for node in self.plan.nodes:
             states[node.name] = self._state(node, states, remote)

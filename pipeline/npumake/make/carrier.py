@@ -97,7 +97,7 @@ class Carrier:
 
     def forgive(self) -> None:
         """Uses the remote again after a failure. A job needs what it fetches, so that the time of
-        transfers is not bounded; a remote that does not answer still is an error."""
+        transfers is not bounded; a remote that does not respond is still an error."""
         if self.far is not None:
             self.far.forgive(FOREVER_S)
 

@@ -2,7 +2,7 @@
 
 The scheduler sees a key and a digest per job; all else goes through the shared store. Dask repeats
 a job whose worker died. If a machine fails, the job goes to another one. An error of the project is
-a result, which is not repeated.
+a result and is not repeated.
 """
 
 from __future__ import annotations

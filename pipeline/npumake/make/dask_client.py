@@ -72,7 +72,7 @@ def local_cluster(memory: BuildMemory, processes: int, resources: Mapping[str, i
             n_workers=count,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
             resources=dict(resources),
             env=environment,

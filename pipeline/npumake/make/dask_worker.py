@@ -21,17 +21,17 @@ from npumake.make.parts import SLOT, Order, forget_others, performed_part
 
 
 def introduce(token: str) -> Json:
-    """The versions of this worker, and whether the client's token lies in its own cache folder."""
+    """The versions of this worker, and whether the client's token is in its own cache folder."""
     return {"versions": versions(_memory()), "shares_folder": _has(token)}
 
 
 def work(order: Json, token: str) -> Json:
-    """Makes the job of `order`. Raises MachineError with the address of this worker."""
+    """Runs the job of `order`. Raises MachineError with the address of this worker."""
     return _on_this_machine(_work, order, token)
 
 
 def work_part(order: Json, token: str) -> Json:
-    """Makes the part of `order`. Raises MachineError; the stage then makes it itself, and has the
+    """Runs the part of `order`. Raises MachineError; the stage then runs it itself, and raises the
     errors of the project."""
     return _on_this_machine(_work_part, order, token)
 

@@ -25,7 +25,7 @@ EXECUTORS: Mapping[str, Opening] = {
 
 
 class LateExecutor:
-    """An executor that is opened for the first job: a build with nothing to make needs none.
+    """An executor that is opened for the first job: a build with nothing to do needs none.
 
     An executor that cannot be opened raises the same error for every job.
     """

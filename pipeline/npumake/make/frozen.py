@@ -24,8 +24,8 @@ NOT_REPRODUCED = (
 
 
 def frozen(build: Build) -> Build:
-    """The build, held to its lock file. Raises LockError without one, and if the lock has other
-    nodes than the plan."""
+    """The build, which must match its lock file. Raises LockError without one, and if the lock has
+    other nodes than the plan."""
     lock = read_lock(build.directory)
     if lock is None:
         raise LockError("no lock file", display_path(build.directory / LOCK_FILE), WRITE)
@@ -62,7 +62,7 @@ def reasons_for(
         return (NOT_REPRODUCED,)
     record = build.memory.store.recall(locked.key)
     if record is None:
-        return (f"one of these differs, and the cache does not know which: {_parts(document)}",)
+        return (f"one of these differs; the cache lacks the old key: {_parts(document)}",)
     lines = differences(record.document, document, node.places, build.memory.closure)
     return lines[:MAX_REASONS]
 

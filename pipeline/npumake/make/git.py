@@ -14,11 +14,11 @@ from pathlib import Path
 
 from npumake.errors import ProjectError
 
-FETCH = "fetch it first; CI services fetch one commit by default; fetch the whole history"
+FETCH = "fetch it first: CI services fetch only one commit unless configured"
 # Neither locks nor a pager, nor words that depend on the user's language.
 ENVIRONMENT = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 LINK = b"120000"  # the mode of a symbolic link
-# A hook of git has these; they would mean another repository than the one at a path.
+# A hook of git sets these; they would select another repository than that of the path.
 INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 NO_COMMIT = "0" * 40  # GitHub's base of the first push of a branch
 
@@ -47,7 +47,7 @@ class Commit:
         return None if name is None else _git(self.root, "cat-file", "blob", name)
 
     def holds(self, path: Path) -> bool:
-        """Whether there was a file, no link."""
+        """Whether there was a file and not a link."""
         return self._name(path) in _blobs(self)
 
     def _name(self, path: Path) -> bytes:

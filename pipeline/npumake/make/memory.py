@@ -1,10 +1,10 @@
-"""Memory: all that builds store, in one cache directory shared by a workspace.
+"""Memory: everything that builds store, in one cache directory shared by a workspace.
 
 blobs/ records/   the store: artifacts by content, and their records, by key
 files.json        digests of files, trusted by signature
 sources.json      the imports of the package's sources, by content
 stages.json       the declarations of the stages, sealed with the digest of the package
-seals/            projects that are current as a whole, with the status of all that this rests on
+seals/            projects that are current as a whole, with the status of their files
 closures/         the modules behind each `code` digest, so that `why` can name them; canonical
                   JSON, so that the name of a file is its own digest
 """
@@ -89,7 +89,7 @@ class BuildMemory:
     def layered(self) -> LayeredStore | None:
         if self.workspace is None:
             return None
-        imported = self.root / "signed"  # its records are judged by trust.yaml
+        imported = self.root / "signed"  # trust.yaml decides on its records
         if not is_configured(self.workspace) and not os.path.isdir(imported):
             return None
         return remote.layered(self.near, self.workspace)
@@ -107,7 +107,7 @@ class BuildMemory:
         return layered.note if layered else ""
 
     def upload(self) -> None:
-        """Uploads new artifacts while the build goes on."""
+        """Uploads new artifacts while the build runs."""
         if self._uploader is not None:
             self._uploader.start()
 
@@ -119,7 +119,7 @@ class BuildMemory:
     def _uploader(self) -> Uploader | None:
         try:
             return self.layered.uploader() if self.layered else None
-        except PipelineError:  # reported when a node was made
+        except PipelineError:  # reported when a node was built
             return None
 
     @property
@@ -145,7 +145,7 @@ class BuildMemory:
         remove_free(self.root / "locks")
 
     def turn(self, key: str, name: str) -> AbstractContextManager[None]:
-        """Inside the block no other build makes the artifact of `key`, as far as there are locks.
+        """Inside the block no other build runs the stage of `key`, if locks work.
 
         `name` is that of its node, for the user.
         """
@@ -175,7 +175,7 @@ class BuildMemory:
             self.near.unstored.append(error.what)
 
     def closure(self, digest: str) -> Json:
-        """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
+        """The modules behind a `code` digest; None if it is from elsewhere, or damaged."""
         if (current := self.code.modules(digest)) is not None:  # it may not be stored yet
             return dict(current)
         path = self.root / "closures" / f"{digest}.json"

@@ -78,10 +78,10 @@ class SharedInputs:
 
     def result(self, part: Function, item: bytes) -> bytes:
         node = self._build.plan.nodes[-1]
-        for parameter in part_inputs(part):
+        for parameter in part_inputs(part, node.stage):
             if parameter.input not in self._values and _has(node, parameter.input):
                 self._values[parameter.input] = _value(self._build, node, parameter)
-        return part_called(part, self._values, item)
+        return part_called(part, node.stage, self._values, item)
 
     def close(self) -> None:
         self._values.clear()

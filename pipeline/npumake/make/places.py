@@ -36,6 +36,6 @@ def project_directories(directory: Path) -> tuple[Path, ...]:
 
 
 def is_paranoid() -> bool:
-    """Whether NPUMAKE_PARANOID, or else CI, asks that every file is read again."""
+    """Whether NPUMAKE_PARANOID, or else CI, requires reading every file again."""
     setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
     return setting.lower() not in ("", "0", "false")

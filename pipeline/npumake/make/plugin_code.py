@@ -1,7 +1,7 @@
 """The code of plugins that a build depends on, for the keys.
 
-The source of a plugin counts as our own does, in whole: distribution, version, and the digest of
-every file of the package. A node without a plugin reads no metadata of installed packages.
+The source of a plugin counts in full, like our own: distribution, version, and the digest of every
+file of the package. A node without a plugin reads no metadata of installed packages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN_SUFFIXES = frozenset({".onnx", ".pb", ".prototxt", ".tflite"})
 
 
 def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mapping[str, str]:
-    """The version and digest of each plugin that makes `node`, by distribution. `models` are the
+    """The version and digest of each plugin that `node` uses, by distribution. `models` are the
     names of its model files. Raises ProjectError."""
     return {
         f"plugin {plugin.distribution}": f"{plugin.version} {_digest(plugin, files)}"

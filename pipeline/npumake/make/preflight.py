@@ -1,6 +1,6 @@
-"""Before the first stage of a build runs: are all files and compilers there that it will need?
+"""Checks, before the first stage of a build runs, that all required files and compilers exist.
 
-One error names all compilers that are missing, so that they are installed in one go.
+One error names all missing compilers, so that one command installs them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Programs that a stage starts or loads without an import, and their versions, for the key.
 
-Imports no numerical library: it runs in every build, also when there is nothing to do.
+Imports no numerical library: it runs in every build, even with nothing to do.
 """
 
 from __future__ import annotations

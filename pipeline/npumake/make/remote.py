@@ -21,7 +21,8 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.layered import LayeredStore
 from npumake.cache.remote.outbox import WAIT_S, Outbox, Uploader
-from npumake.cache.remote.transport import PATIENCE, Patience, Transport, transport_to
+from npumake.cache.remote.schemes import transport_to
+from npumake.cache.remote.transport import PATIENCE, Patience, Transport
 from npumake.cache.remote.trust import Policy
 from npumake.errors import ProjectError
 from npumake.make.remote_files import (
@@ -76,7 +77,7 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """The near store with its remote, if one is configured; None if there is nothing of other
+    """The near store with its remote, if one is configured; None without artifacts of other
     machines. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
@@ -133,7 +134,7 @@ def setup_of(workspace: Path) -> Setup | None:
     file = str(user_folder() / USER_FILE)
     hosts = {origin_of(url, file): host for url, host in user.cache.hosts.items()}
     host = hosts.get(named.address.origin)
-    _seconds(WAIT_VARIABLE, WAIT_S)  # validated before anything is made
+    _seconds(WAIT_VARIABLE, WAIT_S)  # validated before anything is built
     return Setup(named, _mode(), host, policy_of(workspace, signing), signing)
 
 

@@ -1,7 +1,7 @@
 """Roots of a sweep: the keys that a workspace uses.
 
 A node uses the record of its stamp, and the one that a build would look for now. The latter needs
-no artifact: the digests of its inputs stand in the records of theirs.
+no artifact: the digests of its inputs are in their records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes the seals of npumake.make.seals, after a build that saw projects current as a whole.
 
-A seal covers all that `Build.is_current` and the plan look at. What is no file of this interpreter
-is not sealed: tools in another interpreter or on PATH, processors, plugins. All that is sealed must
-be older than the process: then the stamps are those of the files as read.
+A seal covers everything that `Build.is_current` and the plan read. Only files of this interpreter
+can be sealed, not tools in another interpreter or on PATH, processors, or plugins. All sealed files
+must be older than the process: then the stamps are those of the files as read.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _program() -> Iterator[str]:
     for place in sys.path:
         existing = Path(os.path.abspath(place))
         while not existing.exists():
-            existing = existing.parent  # where it would be made
+            existing = existing.parent  # where it would be built
         yield str(existing)
         if os.path.isdir(place):
             yield from _metadata(place)

@@ -1,14 +1,14 @@
 """Seals over whole projects: a build with nothing to do reads one file and stats the rest.
 
 A project that a build saw current as a whole is sealed: the status (npumake.cache.unchanged) of
-every file and folder that this rests on, and what doit needs to know of its nodes. While each of
-them is unchanged, so is the answer. Anything else is a miss: the project is planned and its nodes
-are compared as if there were no seal.
+every file and folder that this result depends on, and the data of its nodes for doit. While each of
+them is unchanged, the project is current. Otherwise the project is planned and its nodes are
+compared as if there were no seal.
 
     program    this package, the metadata of installed packages, the closures in the cache
     project    its YAML, sources, artifacts, stamps and plan, and the folders that hold or list them
 
-The name of the file and its seal cover what is no file: the folder, the cache, Python, its search
+The name of the file and its seal cover the other inputs: the folder, the cache, Python, its search
 path, and the variables of npumake. `npumake.make.sealing` writes it. Imports little.
 """
 
@@ -56,7 +56,7 @@ class SealedNode(NamedTuple):
 
 
 class Seals:
-    """The seals of the projects at `top`, with the cache `root`; read when a process begins.
+    """The seals of the projects at `top`, with the cache `root`; read when a process starts.
 
     An absent, damaged or foreign file holds none; neither does any in a paranoid build.
     """
@@ -84,8 +84,8 @@ class Seals:
                 self.entries[directory] = entry
 
     def trust(self, has_others: bool) -> None:
-        """Until something runs, `check` has the answer. It is asked again where the dodo file has
-        other tasks: what creates them may have changed files."""
+        """Until something runs, the result of `check` holds. It is repeated if the dodo file has
+        other tasks: their creation may have changed files."""
         entries = {**self.entries, str(self.root): self._program}
         self.is_trusted = not has_others or all(_holds(e, base) for base, e in entries.items())
 
@@ -98,7 +98,8 @@ class Seals:
 
 
 class SealedBuild:
-    """The build of a project whose seal holds, as far as doit asks (npumake.make.build.Build).
+    """The build of a project whose seal holds, with the interface for doit of
+    npumake.make.build.Build.
 
     The project is planned only if a node is built all the same (doit -a), or something has run in
     this process.

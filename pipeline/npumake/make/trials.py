@@ -212,7 +212,7 @@ class Trials:
             raise ProjectError("the model has its own scales: there is nothing to promote")
         if made_up(samples) or not samples:
             hint = "add  data: {'*': {files: ...}}"
-            raise ProjectError("no samples to judge by", hint=hint)
+            raise ProjectError("no samples to evaluate", hint=hint)
         operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
         return type_judge.judge(self.graph, recipe, samples, self.target, operators, measure)
 

@@ -48,7 +48,7 @@ def users_key() -> SigningKey:
     """Raises ProjectError if the user has none."""
     key = signing_key(read(user_folder() / USER_FILE, UserFile))
     if key is None:
-        hint = f"npumake cache keygen makes one, {user_folder() / KEY_FILE}"
+        hint = f"npumake cache keygen creates one, {user_folder() / KEY_FILE}"
         raise ProjectError("there is no signing key", hint=hint)
     return key
 

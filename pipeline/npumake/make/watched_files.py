@@ -1,6 +1,6 @@
 """The files that a build reads, with their stamps, which show a change without reading them.
 
-Polling: a build knows its files, wherever they lie, and stat of one takes a microsecond or two.
+Polling: a build knows its files, in any folder, and stat of one takes a microsecond or two.
 Notifications of the kernel would have to be asked of every folder above them; network file systems
 and mounts of containers deliver none.
 """

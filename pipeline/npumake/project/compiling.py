@@ -15,7 +15,9 @@ class BoardCost:
 
     ddr: Annotated[
         float | None,
-        Doc("GB/s between the NPU and its DDR, for estimates; as `npumake perf --ddr`.", 0.001),
+        Doc(
+            "GB/s between the NPU and its DDR, for estimates; as `--ddr` of `npumake perf`.", 0.001
+        ),
     ] = None
 
 
@@ -64,12 +66,20 @@ class Compile:
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """Runs the compiled file and compares it with the integer engine."""
+    """How many samples the table and the check of the compiled file are computed from."""
 
     compiled: Annotated[
         int | Literal["all", "off"],
         Doc("Samples to run each compiled file on: a number, `all` or `off`.", 1),
     ] = 8
+    samples: Annotated[
+        int | Literal["all"] | None,
+        Doc(
+            "Samples to compare every node on: a number or `all`. "
+            "Default: 16; `all` with `report` or `gates`.",
+            1,
+        ),
+    ] = None
 
 
 REMOVED = ("remove_types", "remove_nodes")  # the bundle's provenance records the removed nodes

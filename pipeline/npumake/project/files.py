@@ -163,8 +163,8 @@ def variables_of(source: FileSource) -> tuple[str, ...]:
 
 
 def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
-    """Every folder that a listing of `source` reads, or more, and every link in one: what it is
-    linked to decides whether it is listed."""
+    """Every folder that a listing of `source` reads, or more, and every link in one: its target
+    decides whether it is listed."""
     if not source.many:
         return
     root, parts = split_pattern(directory, source.pattern)
@@ -186,7 +186,7 @@ def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
 def _require_variables(source: FileSource) -> None:
     for name in variables_of(source):
         if not os.environ.get(name):
-            hint = f"`${{ENV:{name}}}` stands for its value"
+            hint = f"`${{ENV:{name}}}` is replaced by its value"
             message = f"the environment variable `{name}` is not set, or empty"
             raise ProjectError(message, Route(source.route), hint)
 
@@ -264,7 +264,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return True
     is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
     if not is_dead and not os.path.isdir(entry.path):
-        message = "no plain file: a pipe, a device, or a link to itself"
+        message = "not a plain file: a pipe, a device, or a link to itself"
         raise ProjectError(message, entry.path, "remove it, or write a pattern that leaves it out")
     return False
 

@@ -254,9 +254,9 @@ class Sections:
     cost: Annotated[
         BoardCost | None, Doc("Figures of your board, which the vendor does not publish.")
     ] = None
-    comparison: Annotated[ComparisonSettings, Doc("How the compiled files are checked.")] = field(
-        default_factory=ComparisonSettings
-    )
+    comparison: Annotated[
+        ComparisonSettings, Doc("How nodes are compared and compiled files are checked.")
+    ] = field(default_factory=ComparisonSettings)
     security: Annotated[
         Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")
     ] = field(default_factory=Security)

@@ -1,7 +1,7 @@
 """The proposal: family, declared normalization and measurement joined, with evidence and doubts.
 
 declared by the file             taken as it is
-distance to the statistics       decides where the model has a BatchNormalization
+distance to the statistics       decides if the model has a BatchNormalization
 sharpness                        decides among a family's feeds, and warns of a clearly better one
 else                             the family's most common feed, with a doubt
 """
@@ -148,7 +148,7 @@ def _by_distance(name: str, family: Family, trials: Sequence[FeedTrial]) -> Prop
         doubts.append(f"({best.feed.words}) is closer: are these pictures like those of training?")
     twin = next((t for t in trials if _is_twin(t, chosen)), None)
     if is_open and twin is not None and _far(chosen) > CLEARLY_CLOSER * _far(twin):
-        doubts.append("red and blue could not be told apart")
+        doubts.append("red and blue could not be distinguished")
     return Proposal(
         name,
         family,
@@ -212,7 +212,7 @@ def _colored(
     words = [f"sharpness {own.sharpness:.2f}, {other.sharpness:.2f} with red and blue swapped"]
     if own.sharpness > TIE_RATIO * other.sharpness:
         return own.feed, words, []
-    return feed, words, ["red and blue could not be told apart"]
+    return feed, words, ["red and blue could not be distinguished"]
 
 
 def _far(trial: FeedTrial) -> float:

@@ -1,4 +1,4 @@
-"""The figures of one model on one target: what a pull request's summary compares."""
+"""The figures of one model on one target: for the summary of a pull request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigur
         figures = _with_closeness(figures, Comparison.load(compared))
     if compiled := file("compiled"):
         figures = replace(figures, size=compiled.stat().st_size)
-        if file("handover") is None:  # else the vendor's file, of which nothing is estimated
+        if file("handover") is None:  # else the vendor's file, without an estimate
             figures = _with_latency(figures, compiled, read_target(target))
     return figures
 

@@ -86,7 +86,9 @@ def _refused(message: str, name: str) -> GraphError:
         return GraphError(f"LiteRT refuses the model: {message}", name)
     if match[1] == ETHOS_U:
         reason = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
-        hint = "target `tflite` makes the file before Vela; `npumake perf` prints Vela's estimate"
+        hint = (
+            "target `tflite` makes the file before Vela; `npumake perf FILE` prints Vela's estimate"
+        )
         return GraphError(reason, name, hint)
     return GraphError(f"it has an operator that LiteRT lacks: {match[1]}", name)
 

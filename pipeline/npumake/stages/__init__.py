@@ -51,6 +51,7 @@ COMPUTED = {
 
 # What a stage distributes (npumake.distribution): functions of an `item` and inputs of the stage.
 PARTS = (
+    "npumake.evaluate.batches.batch",
     "npumake.quant.calibration.shards.shard",
     "npumake.quant.search.figures.figure",
     "npumake.quant.search.sensitive_tensors.probe",

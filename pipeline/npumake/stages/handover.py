@@ -107,7 +107,7 @@ def request_of(
 ) -> tuple[HandoverRequest, Sequence[InputSamples]]:
     """The request to the tool, and the samples of its package.
 
-    `vendor_document` counts where it has the tool's dialect, `recipe` after a search. Raises
+    `vendor_document` counts if it has the tool's dialect, `recipe` after a search. Raises
     ProjectError.
     """
     inputs = model_inputs(graphs.trained, sections.inputs)

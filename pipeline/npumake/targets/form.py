@@ -20,7 +20,7 @@ class Form:
         Doc("Whether the inputs of a Concat without other readers use the grid of the Concat."),
     ] = False
     leaving: Annotated[
-        Literal["int8", "int16"], Doc("Type of outputs of the unit that are no int32 sums.")
+        Literal["int8", "int16"], Doc("Type of outputs of the unit, except int32 sums.")
     ] = "int8"
     types: Annotated[
         Mapping[str, str],

@@ -54,7 +54,7 @@ def pae(type: str, payload: bytes) -> bytes:
 
 
 def opened(data: bytes, policy: Policy) -> SignedDocument | None:
-    """The document with the best verdict on its signatures; None for bytes that are no envelope.
+    """The document with the best verdict on its signatures; None for other bytes than an envelope.
 
     Do not trust a payload whose verdict is not `trusted`.
     """

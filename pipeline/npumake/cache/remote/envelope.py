@@ -137,7 +137,7 @@ def _stdout(data: bytes) -> bytes:
         else:
             length = {FIXED64: 8, FIXED32: 4}.get(kind, -1)
         if length < 0 or at + length > len(data):
-            raise ValueError("no protobuf message")
+            raise ValueError("not a protobuf message")
         if tag >> 3 == STDOUT_RAW and kind == BYTES:
             content = data[at : at + length]
         at += length

@@ -80,7 +80,7 @@ class Run:
     # -- the table -------------------------------------------------------------------------
 
     def _rows(self, build: Build, folder: Path) -> Iterator[ModelRow]:
-        """A row for each variant and target, and for those of the base that are no more."""
+        """A row for each variant and target, and for those of the base that are removed."""
         base = self.bases.get(build.plan.project)
         lock = base.lock if base else None
         places = {}

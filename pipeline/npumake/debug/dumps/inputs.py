@@ -141,7 +141,7 @@ INPUT_CHANGES = (
     ("scale", "scale: the board was fed the sample divided by 255", lambda x: x / 255.0),
     ("scale", "scale: the board was fed the sample times 255", lambda x: x * 255.0),
     ("zero_point", "zero point: the board was fed the sample plus 128", lambda x: x + 128.0),
-    ("zero_point", "zero point: the board was fed the sample less 128", lambda x: x - 128.0),
+    ("zero_point", "zero point: the board was fed the sample minus 128", lambda x: x - 128.0),
 )
 
 

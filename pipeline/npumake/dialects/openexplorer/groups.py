@@ -81,7 +81,9 @@ def types(model_input: ModelInput) -> tuple[str, str]:
     if trained == "featuremap" and model_input.form.offset:
         sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
         if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
-            message = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
+            message = (
+                "8-bit values that are not a picture: this vendor's tool feeds those as floats"
+            )
             raise ProjectError(message, Route(f"{route}.offset"), "write `offset: 0`")
         trained = PLAIN[sizes["C"]]
     elif trained != "featuremap" and not model_input.form.offset:

@@ -4,7 +4,7 @@
 
 The metafile names neither model nor chip: project.yaml has `model:` and `targets:`. An input takes
 pixel values, 0..255. Images of a dataset are resized and padded with gray; .npy files hold
-normalised values. Layer names are those of the model file. Source: the SyNAP guide, "Working With
+normalized values. Layer names are those of the model file. Source: the SyNAP guide, "Working With
 Models".
 """
 
@@ -171,7 +171,7 @@ def _put_preprocess(site: _Site) -> None:
 
 
 def _put_samples(site: _Site, base: str) -> None:
-    """Sets `data:` from the dataset: noise, normalised arrays, or images."""
+    """Sets `data:` from the dataset: noise, normalized arrays, or images."""
     meta, entry, pattern = site.meta, site.entry, site.meta.datasets[site.index]
     at = ("quantization", "dataset", site.index)
     if pattern == "random":

@@ -1,9 +1,10 @@
 """Normalizes Q/DQ: ONNX's domain, explicit zero points, types that targets support.
 
-com.microsoft                    ONNX's own operator of that name no zero point
-0, of the type of the codes 4 bits behind a DQ, constant     the same codes in 8 bits blocks,
-float8, 4 bits computed  refused 16 bits                          opset 21, where they are ONNX's
-own
+com.microsoft                    ONNX's own operator of that name
+no zero point                    0, of the type of the codes
+4 bits behind a DQ, constant     the same codes in 8 bits
+blocks, float8, 4 bits computed  refused
+16 bits                          opset 21, where they are ONNX's own
 """
 
 from __future__ import annotations

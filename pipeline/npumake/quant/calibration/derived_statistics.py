@@ -1,9 +1,9 @@
-"""Derived statistics: of tensors whose values follow from a observed tensor.
+"""Derived statistics: those of tensors whose values follow from an observed tensor.
 
     Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A observed tensor keeps
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. An observed tensor keeps
 onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
 tensors are not observed. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 

@@ -2,8 +2,8 @@
 
     extremes    of every channel and tensor: exact (calibration.minmax_observer)
     histogram   of one element out of k (calibration.subsampling), so that MIN_COUNTED or more are
-                counted, and MIN_COUNTED / LATE_THINNING from sample EARLY_SAMPLES on;
-                each counts for the elements it stands for
+                counted, and MIN_COUNTED / LATE_THINNING from sample EARLY_SAMPLES on; each counts
+                for the elements it represents
 
 The sample's number decides which elements are counted, so shards agree. Values of many samples are
 counted together, tensor by tensor: a tensor's bins stay in the cache. The bins follow the largest
@@ -52,7 +52,7 @@ class CountedElements:
             [start + element for start, element in zip(layout.starts, elements, strict=False)]
         )
         self.tensors = [slice(*ends[row : row + 2]) for row in range(len(elements))]
-        # Each element counts for as many as it stands for.
+        # Each element counts for as many as it represents.
         self.weights = [
             round(tensor.elements / len(element))
             for tensor, element in zip(layout.tensors, elements, strict=True)

@@ -17,8 +17,8 @@ that, or 1, independent of the samples:
 
     range of y    l .. max(h, min(1, SOFTMAX_HEADROOM / n))
 
-onnxruntime's integer Softmax relies on it: where its grid ends below 1.72 / n, 32-bit values
-overflow in it, and the largest code becomes 0.
+onnxruntime's integer Softmax relies on it: if its grid ends below 1.72 / n, 32-bit values overflow
+in it, and the largest code becomes 0.
 """
 
 from __future__ import annotations

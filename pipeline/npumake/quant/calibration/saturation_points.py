@@ -7,9 +7,9 @@
     Where, Concat     inputs may end where the output does
 
 A tensor with several readers ends at the furthest point. A mask of -1e9, the lowest float32 or
--infinity thus ends a few units below the scores, and leaves them their codes.
+-infinity thus ends a few units below the scores, and leaves the codes to them.
 
-A range is cut only where more is removed than remains: values that far away come from a mask.
+A range is cut only if more is removed than remains: values that far away come from a mask.
 """
 
 from __future__ import annotations

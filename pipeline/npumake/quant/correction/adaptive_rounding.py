@@ -136,7 +136,7 @@ def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:
 
 
 def compensation(moments: Moments) -> np.ndarray:
-    """The change of the weights, (groups, rows, n), that makes of X what they made of F."""
+    """The change of the weights, (groups, rows, n), with which X gives the outputs of F."""
     if not moments.drift.any():
         return np.zeros_like(moments.drift)
     diagonal = np.diagonal(moments.h, axis1=1, axis2=2)

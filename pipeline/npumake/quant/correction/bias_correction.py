@@ -12,8 +12,8 @@ graph runs in steps (engine.partial.cut), and each output is carried on without 
 
     y_q' = y_q - d
 
-The mean is over all positions, so of a detector it is that of the background. Where earlier layers
-are mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
+The mean is over all positions, so of a detector it is that of the background. If earlier layers are
+mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
 throughout, whose stem has starved channels (calibration.channel_imbalance), the noise is 0.7 of a
 standard deviation from the twelfth layer on. Correction reduces the shift of the mean from 0.1 ...
 0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of
@@ -39,16 +39,42 @@ from npumake.kernels.affine import other_axes, per_axis
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 
+class FloatMeans:
+    """E[y] per channel of a float graph's layers, by tensor and sample number. Each is computed
+    once, for all corrections over the same feeds."""
+
+    def __init__(self, graph: Graph, operators: Operators = NO_OPERATORS) -> None:
+        self._graph, self._operators = graph, operators
+        self._means: dict[str, dict[int, np.ndarray]] = {}
+
+    def of(self, axes: Mapping[str, int], walk: LayerWalk) -> dict[str, dict[int, np.ndarray]]:
+        """The means of these tensors; `axes` has the channel axis of each."""
+        new = {name: axis for name, axis in axes.items() if name not in self._means}
+        if new:
+            part = of_tensors(self._graph, new, self._operators)
+
+            def measured(feed: Feeds) -> list[np.ndarray]:
+                outputs = part.run(feed)
+                return [_mean(outputs[name], axis) for name, axis in new.items()]
+
+            every = zip(*side_by_side(measured, walk.feeds(walk.chosen)), strict=True)
+            for name, means in zip(new, every, strict=True):
+                self._means[name] = dict(zip(walk.chosen, means, strict=True))
+        return {name: self._means[name] for name in axes}
+
+
 def correct_biases(
     optimized_float: Graph,
     calibrated: Graph,
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
+    means: FloatMeans | None = None,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `means` are those
+    of `optimized_float` over the same feeds, where several corrections share them.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -62,12 +88,13 @@ def correct_biases(
     cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    meant = _means(optimized_float, named, walk, operators)
+    means = means or FloatMeans(optimized_float, operators)
+    meant = means.of({name: layer.axis(layer.y) for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
         walk.advance(at, [layer.y for layer in corrected])
         for layer in corrected:
-            _correct(graph, layer, meant[layer], walk)
+            _correct(graph, layer, meant[named[layer]], walk)
         walk.join(at)
     graph.drop_unused()
     return graph.with_shapes()
@@ -79,7 +106,7 @@ def _correct(
     """Edits in place: the bias, and the layer's outputs of the samples on the way."""
     (tensors,), name = walk.samples, str(layer.y.name)
     shifts = [
-        _mean(layer, values[name]) - meant[number]
+        _mean(values[name], layer.axis(layer.y)) - meant[number]
         for number, values in zip(walk.numbers, tensors, strict=True)
     ]
     shift = np.sum(shifts, axis=0) / max(len(shifts), 1)
@@ -89,23 +116,5 @@ def _correct(
         y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # a copy of our own
 
 
-def _means(
-    graph: Graph, named: Mapping[LinearLayer, str], walk: LayerWalk, operators: Operators
-) -> dict[LinearLayer, dict[int, np.ndarray]]:
-    """E[y] per channel by layer and sample number."""
-    part = of_tensors(graph, named.values(), operators)
-
-    def measured(feed: Feeds) -> list[np.ndarray]:
-        outputs = part.run(feed)
-        return [_mean(layer, outputs[name]) for layer, name in named.items()]
-
-    means_of: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
-    means = side_by_side(measured, walk.feeds(walk.chosen))
-    for number, of_sample in zip(walk.chosen, means, strict=True):
-        for layer, mean in zip(named, of_sample, strict=True):
-            means_of[layer][number] = mean
-    return means_of
-
-
-def _mean(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
-    return y.mean(axis=other_axes(y.ndim, layer.axis(layer.y)), dtype=np.float64)
+def _mean(y: np.ndarray, axis: int) -> np.ndarray:
+    return y.mean(axis=other_axes(y.ndim, axis), dtype=np.float64)

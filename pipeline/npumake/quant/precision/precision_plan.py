@@ -1,6 +1,6 @@
 """The precision plan: the unit of each node, and the type of each tensor at each use.
 
-Types are int8, which stands for the target's 8 bits, and int16. Nodes in float16 or float32 use no
+Types are int8, which means the target's 8 bits, and int16. Nodes in float16 or float32 use no
 integers. Types that the target lacks are dropped with a note.
 """
 
@@ -153,7 +153,7 @@ def _cpu_concats(
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:
-    """Whether it joins mask coefficients alone, which the converters output as one tensor."""
+    """Whether it only joins mask coefficients, which the converters output as one tensor."""
     names = coefficient_outputs(graph)
     return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 

@@ -4,7 +4,7 @@ With R the largest real value that an accumulator may reach,
 
     Conv, Gemm, MatMul  R = max|x| * sum|w| + |b|
     Mul                 R = max|a| * max|b|
-    one that passes on  R = max|x|
+    data movement       R = max|x|
 
 the output scale s is at least
 

@@ -1,6 +1,6 @@
 """SCHEMES: how a vendor's scheme for the whole model changes the grids of a target.
 
-asymmetric_affine             a zero point for activations, and for weights where the chip has them
+asymmetric_affine             a zero point for activations, and for weights if the chip has them
 dynamic_fixed_point           q / 2**fl: int8, symmetric, every scale a power of two
 perchannel_symmetric_affine   activations with a zero point, a scale per output channel
 

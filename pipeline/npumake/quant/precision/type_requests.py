@@ -95,7 +95,7 @@ def _ask_types(
                 "BOXES has no effect: no node of the model computes boxes from distances"
             )
         if rule.name == MASKS and joins_coefficients(graph):
-            requests.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
+            requests.notes.append("mask coefficients stay in 8 bits: they are part of an output")
         nodes, results = (
             tuple(dict.fromkeys(wholes.get(node, node) for node in names))
             for names in (selected.nodes, selected.results)

@@ -2,7 +2,7 @@
 
     y = a / b    becomes    y = a / (b + tiny)      tiny = s_b * 2**-40
 
-In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 lies beyond every grid with
+In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 is beyond every grid with
 the sign of a, as in the integer kernel (npumake.kernels.divide). NaN would become different codes
 on different machines. An unguarded norm of quantized values is zero if all codes are: its guard is
 the least number that float32 divides by.

@@ -5,7 +5,7 @@
     ONE_GRID     input and output on one grid
     JOINING      all inputs on the grid of the output
 
-The grids move before weights and biases become integers: a bias lies on the grid of its layer's
+The grids move before weights and biases become integers: a bias is on the grid of its layer's
 input. Source: the checks in tensorflow/lite/kernels, `Prepare`.
 """
 

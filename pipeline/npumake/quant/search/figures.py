@@ -62,9 +62,8 @@ def encoded(document: Json) -> bytes:
 
 def score_of(document: Json) -> FidelityScore:
     """The score of its plain document."""
-    values = {
-        name: FidelitySamples(part["all"], tuple(part["without"]))
-        for name, part in document.items()
-        if isinstance(part, dict)
-    }
-    return FidelityScore(**{**document, **values})
+    close, cosine, distributions = (
+        FidelitySamples(document[name]["all"], tuple(document[name]["without"]))
+        for name in ("close", "cosine", "distributions")
+    )
+    return FidelityScore(close, cosine, distributions, document["ties"], document["int16"])

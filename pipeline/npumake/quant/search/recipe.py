@@ -43,8 +43,8 @@ class Recipe:
     """The range of every tensor, and whether the grids are symmetric.
 
     `percentile` is that of `max_percentile`; `int16_ranges` are the int16 ranges. `wide` are int16
-    nodes without a rule in the project (calibration.channel_imbalance, search.output_layers),
-    `sensitive` int16 tensors (search.sensitive_tensors). `methods` has the method of each tensor
+    tensors around uneven channels and at the outputs (search.int16_tensors), `sensitive` those that
+    make most of the noise (search.sensitive_tensors). `methods` has the method of each tensor
     where they differ (`mix`). `switches` are those of correction.corrections; `factors` rescale the
     float model first, and the ranges are those of the rescaled one.
     """
