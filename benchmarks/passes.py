@@ -144,7 +144,7 @@ def statistics(folder: Path) -> float:
 
 def method(name: str) -> Callable[[Path], float]:
     def measure(folder: Path) -> float:
-        calibration = Calibration(recipe="best") if name == "best" else Calibration(name)
+        calibration = Calibration(**{"recipe" if name == "best" else "method": name})
         graph, samples = _inputs(folder)
         measured = _statistics(folder, graph, samples)
         target = read_target(TARGET)
@@ -195,8 +195,11 @@ def build(folder: Path, calibration: str) -> float:
     command = [sys.executable, "-m", "npumake.cli.main", "build"]
     bytecode = "PYTHONDONTWRITEBYTECODE"
     usual = {key: value for key, value in os.environ.items() if key != bytecode}
-    options = {"cwd": project, "env": usual, "stdout": subprocess.DEVNULL}
-    return spent(lambda: subprocess.run(command, check=True, **options))
+    return spent(
+        lambda: subprocess.run(
+            command, check=True, cwd=project, env=usual, stdout=subprocess.DEVNULL
+        )
+    )
 
 
 def _inputs(folder: Path) -> tuple[Graph, Samples]:

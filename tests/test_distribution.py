@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from npumake.distribution import (
-    Distribution,
-    LocalDistribution,
-    ThreadDistribution,
+    Distributor,
+    LocalDistributor,
+    ThreadDistributor,
     distributed,
     distributing,
     width,
 )
 
-PLACES = [LocalDistribution(), ThreadDistribution(1), ThreadDistribution(3)]
+PLACES = [LocalDistributor(), ThreadDistributor(1), ThreadDistributor(3)]
 ITEMS = [str(number).encode() for number in range(10)]
 
 
@@ -24,7 +24,7 @@ def doubled(item: bytes, suffix: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_results_come_in_the_order_of_the_items(place: Distribution) -> None:
+def test_results_come_in_the_order_of_the_items(place: Distributor) -> None:
     with distributing(place):
         results = list(distributed(doubled, ITEMS, suffix=b"!"))
         assert width() == place.width
@@ -33,7 +33,7 @@ def test_results_come_in_the_order_of_the_items(place: Distribution) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_error_is_raised_for_the_item_that_has_it(place: Distribution) -> None:
+def test_an_error_is_raised_for_the_item_that_has_it(place: Distributor) -> None:
     with distributing(place):
         results = distributed(doubled, [b"1", b"bad", b"2"], suffix=b"")
         assert next(results) == b"11"
@@ -47,6 +47,6 @@ def test_in_one_thread_a_call_waits_until_its_result_is_asked_for() -> None:
 
 
 def test_a_distribution_ends_with_its_block_whatever_is_raised() -> None:
-    with pytest.raises(KeyError), distributing(ThreadDistribution(4)):
+    with pytest.raises(KeyError), distributing(ThreadDistributor(4)):
         raise KeyError
     assert width() == 1

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 Part = Callable[..., bytes]  # its keyword `item` is one of many, the others are `shared`
 
 
-class Distribution(Protocol):
+class Distributor(Protocol):
     """`width` is the number of calls that run at a time."""
 
     @property
@@ -35,7 +35,7 @@ class Distribution(Protocol):
         ...
 
 
-class LocalDistribution:
+class LocalDistributor:
     """One call after another, in the calling thread, each when its result is asked for."""
 
     width = 1
@@ -46,7 +46,7 @@ class LocalDistribution:
         return (function(item=item, **shared) for item in items)
 
 
-class ThreadDistribution:
+class ThreadDistributor:
     """`width` threads of this process, for functions that leave the interpreter's lock."""
 
     def __init__(self, width: int) -> None:
@@ -59,26 +59,26 @@ class ThreadDistribution:
             yield from threads.map(lambda item: partial(function, **shared)(item=item), items)
 
 
-LOCAL = LocalDistribution()
-_distribution: ContextVar[Distribution] = ContextVar("distribution", default=LOCAL)
+LOCAL = LocalDistributor()
+_distributor: ContextVar[Distributor] = ContextVar("distributor", default=LOCAL)
 
 
 @contextmanager
-def distributing(distribution: Distribution) -> Iterator[None]:
-    """Every `distributed` inside the block, in this thread, uses `distribution`."""
-    token = _distribution.set(distribution)
+def distributing(distributor: Distributor) -> Iterator[None]:
+    """Every `distributed` inside the block, in this thread, uses `distributor`."""
+    token = _distributor.set(distributor)
     try:
         yield
     finally:
-        _distribution.reset(token)
+        _distributor.reset(token)
 
 
 def distributed(function: Part, items: Sequence[bytes], **shared: Any) -> Iterator[bytes]:
     """function(item=item, **shared) for each item, in order."""
-    return _distribution.get().map(function, items, shared)
+    return _distributor.get().map(function, items, shared)
 
 
 def width() -> int:
     """How many calls run at a time, for a caller that decides how to split its work. No result
     may depend on it."""
-    return _distribution.get().width
+    return _distributor.get().width

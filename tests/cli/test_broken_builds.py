@@ -62,7 +62,7 @@ def test_what_was_calibrated_with_other_data_says_so(fresh: Workspace) -> None:
     (fresh.project / "gates.yaml").write_text("- {metric: top1, max_drop: 5}\n")
     output = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout
     said = output.partition("hint: ")[2]
-    assert said.startswith("preprocess_image: of what is evaluated values are clipped at ")
+    assert said.startswith("preprocess_image: in the evaluation data values are clipped at ")
     assert "calibrate with data like those that are evaluated" in said
 
 

@@ -204,7 +204,11 @@ def test_verify_wants_a_graph_to_hold_it_against(
     ("command", "code", "what"),
     [
         (["run", BUNDLE, "--input", "digit.png", "--draw", "d.png"], 2, "no boxes to draw"),
-        (["run", BUNDLE, "--input", "digit.png", "--threads", "0"], 2, "0 threads run nothing"),
+        (
+            ["run", BUNDLE, "--input", "digit.png", "--threads", "0"],
+            2,
+            "0 is not a number of threads",
+        ),
         (["run", ".", "--input", "digit.png"], 3, "a directory, no model"),
         (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
     ],

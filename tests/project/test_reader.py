@@ -125,6 +125,7 @@ FULL = {
         "widen": True,
         "widen_answers": True,
         "widen_sensitive": True,
+        "most_int16": 0.25,
         "clip_weights": True,
         "round_weights": "adaptive",
         "bias_correction": True,

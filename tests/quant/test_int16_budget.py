@@ -10,6 +10,7 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.int16_budget import BEST_LIMIT, affordable, int16_limit
+from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -58,7 +59,8 @@ def test_no_recipe_spends_more_than_the_limit(models, name, target, most, calibr
     asked = replace(Quantization(most_int16=most), **dict.fromkeys(on, True))
     share, made = spent(models, name, read_target(target), calibration, asked)
     assert share <= most
-    assert all(trial.int16 <= most for trial in made.trials)
+    assert all(trial.int16 <= most or "beyond" in trial.what for trial in made.trials)
+    assert not any(trial.kept for trial in made.trials if "beyond" in trial.what)
     if most == 0:
         assert not made.wide
         assert not made.sensitive
@@ -105,3 +107,29 @@ def test_a_project_beyond_the_limit_leaves_room_for_what_costs_nothing():
         return 0.3 + sum(costs[name] for name in names)
 
     assert affordable(tuple(costs), share_of, 0.1) == ("free",)
+
+
+def _tried(share, closeness):
+    return RecipeTrial(f"{share} {closeness}", closeness, closeness, False, 0, share)
+
+
+def test_the_front_has_the_closest_trial_of_each_share_and_no_trial_that_another_beats():
+    pairs = [(0.0, 0.8), (0.0, 0.9), (0.05, 0.85), (0.1, 0.95), (1.0, 0.95), (0.3, 0.97)]
+    made = Recipe("max", False, {}, trials=tuple(_tried(*pair) for pair in pairs))
+    assert [(t.int16, t.closeness) for t in made.front] == [(0.0, 0.9), (0.1, 0.95), (0.3, 0.97)]
+    assert made.lines[-1].split()[:2] == ["30.0%", "0.970000"]
+
+
+def test_a_search_without_int16_has_no_front():
+    made = Recipe("max", False, {}, trials=(_tried(0.0, 0.8), _tried(0.0, 0.9)))
+    assert made.front == ()
+    assert not any("int16" in line for line in made.lines)
+
+
+def test_a_search_shows_what_more_int16_would_bring(models):
+    _, made = spent(models, "repvgg", read_target("ara240"), BEST, Quantization(most_int16=0.05))
+    beyond = [trial for trial in made.trials if "beyond" in trial.what]
+    kept = [trial for trial in made.trials if trial.kept]
+    assert beyond
+    assert max(trial.int16 for trial in beyond) > 0.05 >= max(trial.int16 for trial in kept)
+    assert max(made.front, key=lambda trial: trial.int16) in beyond

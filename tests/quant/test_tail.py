@@ -11,6 +11,8 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
+from npumake.quant.precision.precision_candidates import with_tensors
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.search.output_layers import int16_output_layers
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
@@ -96,6 +98,26 @@ def test_a_small_box_on_the_grid_of_the_picture_comes_back():
     assert after < before / 10
 
 
+@pytest.mark.parametrize("clamp", ["", "z = Relu(m)", "z = Clip(m, low, high)"])
+@pytest.mark.parametrize(
+    ("op", "own"), [("Add", 0), ("Mul", 0), ("Sub", 1), ("Max", 0), ("Div", 1)]
+)
+def test_a_constant_operand_has_the_bits_of_the_tensor_it_makes(op, own, clamp):
+    body = f"{{ m = {op}({'x, k' if own == 0 else 'k, x'})  {clamp}  y = Sigmoid(NAME) }}"
+    consts = "float[1,2,1,1] k = {0.5, 3}, float low = {0}, float high = {6}"
+    name = "z" if clamp else "m"
+    text = f"a (float[1,2,2,2] x) => (float[] y) <{consts}> {body.replace('NAME', name)}"
+    model = upgraded(parse_text(text)).with_shapes()
+    asked = with_tensors(model, PLAIN, [name])
+    (node,) = model.nodes(op)
+    plan = plan_precision(model, asked, NPU)
+    reads = {
+        place for (reader, place), kind in plan.reads.items() if reader is node and kind == "int16"
+    }
+    constant = 1 - own if own else 1
+    assert reads == {constant}
+
+
 def test_the_best_recipe_finds_out_by_itself():
     assert "widen_answers" in off(PLAIN, Calibration(recipe="best"))[1].switches
 
@@ -121,7 +143,8 @@ def test_answers_hidden_by_the_noise_of_a_tensor_are_tried_again_without_it():
     feeds = [{"x": rng.uniform(-1, 1, (1, 2, 8, 8)).astype(np.float32)} for rng in rngs]
     fed = Samples(tuple(map(str, range(8))), feeds.__getitem__)
     asked = Calibration(recipe="best", symmetric=True)
-    found = recipe(model, observe(model, fed), fed, asked, X5)
+    unlimited = Quantization(most_int16=1.0)
+    found = recipe(model, observe(model, fed), fed, asked, X5, quantization=unlimited)
     kept = {trial.what.split(" (")[0]: trial.kept for trial in found.trials}
     assert not kept["max + widen_answers + bias_correction"]
     assert kept["max + widen_answers + widen_sensitive + bias_correction"]

@@ -2,16 +2,19 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from npumake import digest
 from npumake.data.samples import Samples
-from npumake.distribution import ThreadDistribution, distributing
+from npumake.distribution import ThreadDistributor, distributing
 from npumake.errors import ProjectError
 from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.evaluator import before_softmax, holdout_samples
+from npumake.quant.search.evaluator import before_softmax
+from npumake.quant.search.holdout import holdout_samples
+from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
 from npumake.quant.search.model_graphs import model_graphs
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MAX_FINALISTS, MIN_GAIN
@@ -65,13 +68,25 @@ def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found)
         assert 1 - after.closeness < (1 - enough) * (1 - before.closeness)
 
 
-def test_biases_are_corrected_where_that_gives_back_anything():
-    graph = network("mobilenetv3")
-    made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL)
-    tried = {trial.what: trial for trial in made.trials}
-    before, after = tried[made.method], tried[f"{made.method} + bias_correction"]
-    assert after.kept
-    assert (1 - MIN_GAIN) * (1 - before.closeness) < 1 - after.closeness < 1 - before.closeness
+def _figure(*losses):
+    """Of four samples, of which each has its own loss: without it, the mean of the others."""
+    without = [np.mean([x for other, x in enumerate(losses) if other != n]) for n in range(4)]
+    close = FidelitySamples(1 - float(np.mean(losses)), tuple(1 - x for x in without))
+    return FidelityScore(close, close)
+
+
+@pytest.mark.parametrize(
+    ("losses", "is_kept"),
+    [
+        ((0.07, 0.08, 0.07, 0.08), True),
+        ((0.098, 0.098, 0.098, 0.098), True),  # less than MIN_GAIN, but in every sample
+        ((0.01, 0.12, 0.12, 0.12), False),  # one sample gains, three lose
+        ((0.1, 0.1, 0.1, 0.1), False),
+        ((0.2, 0.2, 0.2, 0.2), False),
+    ],
+)
+def test_biases_are_corrected_where_that_gains_more_than_its_error(losses, is_kept):
+    assert _figure(*losses).gains(_figure(0.1, 0.1, 0.1, 0.1)) is is_kept
 
 
 def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):
@@ -153,6 +168,6 @@ def test_every_second_sample_is_held_out_of_many_32_evenly_spaced(count, numbers
 
 def test_a_search_decides_the_same_however_many_trials_run_at_a_time(hard, found):
     graph, measured = hard
-    with distributing(ThreadDistribution(3)):
+    with distributing(ThreadDistributor(3)):
         again = recipe(graph, measured, FED, Calibration(recipe="best"), PER_TENSOR)
     assert digest.plain(again) == digest.plain(found)

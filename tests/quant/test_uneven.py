@@ -106,11 +106,11 @@ def off(asked, calibration=MAX):
     return 1 - cosine(meant, said), found, annotations_of(made)
 
 
-def test_widen_brings_the_channel_back_and_tells_its_nodes():
+def test_widen_brings_the_channel_back_and_tells_its_tensors():
     (before, plain, _), (after, found, notes) = off(PLAIN), off(Quantization(widen=True))
-    assert (plain.wide, found.wide) == ((), ("c", "s", "m", "d"))
+    assert (plain.wide, found.wide) == ((), ("c", "s", "m"))
     assert after < before / 5
-    assert "int16, where 8 bits are too few, 4 nodes: c, s, m, d" in notes
+    assert "int16, where 8 bits are too few, 3 tensors: c, s, m" in notes
 
 
 def test_the_best_recipe_tries_it_unless_it_is_off():

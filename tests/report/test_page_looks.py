@@ -72,7 +72,8 @@ def test_every_link_to_a_node_leads_to_it(text: str, tmp_path: Path) -> None:
       return [...document.querySelectorAll("a[href*='node=']")].map((link) => {
         const at = new URLSearchParams(link.hash.slice(1));
         location.hash = link.hash; follow();
-        return [at.get('build') === build.name, at.get('node') === chosen, link.textContent === chosen];
+        return [at.get('build') === build.name, at.get('node') === chosen,
+          link.textContent === chosen];
       }); });"""
     links, console = opened(text, tmp_path, script)
     assert console == []

@@ -23,6 +23,7 @@ VERBS = {
     "check": "check",
     "ci": "ci",
     "compare": "compare",
+    "completion": "completion",
     "debug": "debug",
     "diff": "diff",
     "doctor": "doctor",
@@ -39,6 +40,7 @@ VERBS = {
     "perf": "perf",
     "precision": "precision",
     "preprocess": "preprocess",
+    "report": "report",
     "run": "run",
     "secure": "secure",
     "show": "show_artifact",
@@ -90,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from npumake.cli.signals import end_at_signals
 
         end_at_signals()
+        if "_ARGCOMPLETE" in os.environ:  # a shell completes a command line
+            from npumake.cli.complete import answer
+
+            answer(VERBS, ALIASES)
     from npumake.cli.verb import run_verb
 
     return run_verb(typed, VERBS, ALIASES)

@@ -40,10 +40,10 @@ class NodeOutcome(NamedTuple):
 
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
-    first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    first_error: ClassVar[PipelineError | None] = None  # the exit code of `npumake build`
     met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[NodeOutcome]] = []  # for its `--json`, in the order they came
-    draws_nodes: ClassVar[bool] = True  # a vendor's command draws its own table of them
+    draws_nodes: ClassVar[bool] = True  # a vendor's command prints its own table of them
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)
@@ -196,7 +196,7 @@ class Reporter:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _seal(self) -> None:
-        """Seals the projects of which this build found every node current."""
+        """Seals the projects whose nodes were all current in this build."""
         current = [
             build
             for build in self._builds

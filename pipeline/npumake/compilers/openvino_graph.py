@@ -1,4 +1,4 @@
-"""Rewrites a Q/DQ graph where OpenVINO would compute it wrongly.
+"""Rewrites the parts of a Q/DQ graph that OpenVINO would compute wrongly.
 
 OpenVINO's int8 AveragePool with counted pads (2026.4) pads with code 0 instead of the zero point,
 so windows at the border are wrong where that is not 0. The same sum is a depthwise Conv:

@@ -72,7 +72,7 @@ class WorstNode:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
-    # The key of a vendor's file that says what the inputs are fed.
+    # The key of a vendor's file for the form of the inputs.
     input_settings: str = ""
 
 

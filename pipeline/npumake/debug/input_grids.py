@@ -75,16 +75,16 @@ def _note(quantizer: _Quantizer, ends: np.ndarray, names: tuple[str, ...]) -> st
         worst = int(excess.argmax())
         example = f"{names[worst]}: {ends[worst, 0]:.4g}..{ends[worst, 1]:.4g}"
         return f"{start}, and {beyond} of {len(ends)} samples go beyond it ({example}); {end}"
-    least, most = ends[:, 0].min(), ends[:, 1].max()
-    if most - least < SMALL_PART * width:
-        return f"{start}, and the samples only {least:.4g}..{most:.4g}; {end}"
+    lowest, highest = ends[:, 0].min(), ends[:, 1].max()
+    if highest - lowest < SMALL_PART * width:
+        return f"{start}, and the samples only {lowest:.4g}..{highest:.4g}; {end}"
     return ""
 
 
 def _first_quantizers(graph: Graph) -> Iterator[_Quantizer]:
     """Per input the first QuantizeLinear that only its values reach."""
     sources: dict[Value, str] = {value: str(value.name) for value in graph.inputs}
-    seen: set[str] = set()
+    quantized: set[str] = set()
     for node in graph.nodes():
         names = {sources[value] for value in reads(node) if value in sources}
         if len(names) != 1 or any(_is_unknown(value, sources) for value in reads(node)):
@@ -92,8 +92,8 @@ def _first_quantizers(graph: Graph) -> Iterator[_Quantizer]:
         (name,) = names
         if node.op_type in FRONT_OPERATORS:
             sources |= dict.fromkeys(node.outputs, name)
-        elif is_quantize(node) and name not in seen:
-            seen.add(name)
+        elif is_quantize(node) and name not in quantized:
+            quantized.add(name)
             yield _Quantizer(name, node)
 
 

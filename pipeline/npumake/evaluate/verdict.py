@@ -17,7 +17,7 @@ MAX_NODES = 3
 
 @dataclass(frozen=True)
 class NodeLoss:
-    """`lost` is what the node alone takes off the cosine; None: it runs on the CPU. `origin` names
+    """`lost` is the cosine that the node alone costs; None: it runs on the CPU. `origin` names
     the nodes of the trained model that it computes."""
 
     node: str
@@ -53,11 +53,11 @@ class GateResult:
     met: bool
     nodes: tuple[NodeLoss, ...] = ()
     suggestion: GateSuggestion | None = None
-    unlike: str = ""  # how the calibration data differ, where that is the cause
+    unlike: str = ""  # how the calibration data differ, if that is the cause
 
     @property
     def advice(self) -> str:
-        """What to change, in several lines."""
+        """The changes to make, in several lines."""
         if self.unlike:
             hint = "calibrate with data like those that are evaluated: see `data:` and `dataset:`"
             return f"{self.unlike}\n{hint}"

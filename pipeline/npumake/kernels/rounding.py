@@ -61,7 +61,7 @@ def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
         raise ValueError("a factor must be finite")
     fraction, exponent = np.frexp(values)  # 1/2 <= |fraction| < 1, or 0
     mantissa = np.rint(np.ldexp(fraction, MANTISSA_BITS)).astype(np.int64)
-    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 where rounding reached 2**31
+    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 if rounding reached 2**31
     return FixedPoint(mantissa >> carry, MANTISSA_BITS - exponent - carry)
 
 
@@ -80,9 +80,9 @@ def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
 def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
 
-    Accumulator and result hold integers in any numeric type: the result is float64 where exact,
-    else int64. A per-channel factor broadcasts, and a result beyond int64 saturates. Raises
-    TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    Accumulator and result hold integers in any numeric type: the result is float64 if exact, else
+    int64. A per-channel factor broadcasts, and a result beyond int64 saturates. Raises TooWideError
+    for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
     if rule == "twice":
         return rescale_twice(accumulator.astype(np.int64), factor)

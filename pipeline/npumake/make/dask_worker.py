@@ -1,4 +1,4 @@
-"""What a process of Dask does for npumake: it introduces itself, makes jobs, and parts of jobs."""
+"""The work of a Dask process for npumake: it introduces itself, and runs jobs and parts of jobs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributing
 from npumake.errors import PipelineError
-from npumake.make.carrier import Blob, Carrier, carrier_of
-from npumake.make.dask_parts import DaskDistribution
-from npumake.make.executor import read
+from npumake.make.carrier import Blob, Carrier, carrier_of, read
+from npumake.make.dask_parts import WorkerQueue
 from npumake.make.job import MachineError, performed
 from npumake.make.machine import difference, versions
 from npumake.make.memory import BuildMemory, cache_directory
+from npumake.make.part_jobs import PartJobs
 from npumake.make.parts import SLOT, Order, forget_others, performed_part
 
 
 def introduce(token: str) -> Json:
-    """The versions of this worker, and whether the client's token lies in its own cache folder."""
+    """The versions of this worker, and whether the client's token is in its own cache folder."""
     return {"versions": versions(_memory()), "shares_folder": _has(token)}
 
 
 def work(order: Json, token: str) -> Json:
-    """Makes the job of `order`. Raises MachineError with the address of this worker."""
+    """Runs the job of `order`. Raises MachineError with the address of this worker."""
     return _on_this_machine(_work, order, token)
 
 
 def work_part(order: Json, token: str) -> Json:
-    """Makes the part of `order`. Raises MachineError; the stage then makes it itself, and has the
+    """Runs the part of `order`. Raises MachineError; the stage then runs it itself, and raises the
     errors of the project."""
     return _on_this_machine(_work_part, order, token)
 
@@ -53,7 +53,8 @@ def _work(order: Json, token: str) -> Json:
     blob = Blob(**order["job"])
     job = read(blob, carrier)
     node = digest.of_document(job["document"])
-    with distributing(DaskDistribution(work_part, blob, node, order["versions"], token, carrier)):
+    queue = WorkerQueue(work_part, order["versions"], token)
+    with distributing(PartJobs(blob, node, carrier, queue)):
         return performed(job, memory, carrier)
 
 

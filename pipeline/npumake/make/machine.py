@@ -1,4 +1,4 @@
-"""Machine: what must be equal on a client and its workers, so that they make the same bytes."""
+"""Machine: the versions that a client and its workers must share, for the same bytes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def versions(memory: BuildMemory) -> dict[str, str]:
 
 
 def resource(of: Mapping[str, str]) -> str:
-    """The resource of Dask that workers with these versions offer, one each: so a worker makes one
-    node at a time, and a worker with other versions makes none."""
+    """The resource of Dask that workers with these versions offer, one each: so a worker builds one
+    node at a time, and a worker with other versions builds none."""
     return RESOURCE_PREFIX + digest.of_document(dict(of))[:12]
 
 

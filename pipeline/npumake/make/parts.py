@@ -7,6 +7,7 @@ the store by key, so that a stage that runs again, after its worker died, finds 
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,8 +17,7 @@ from npumake import digest
 from npumake.cache.store import Record
 from npumake.digest import Json
 from npumake.errors import CacheError
-from npumake.make.carrier import Blob, Carrier
-from npumake.make.executor import read
+from npumake.make.carrier import Blob, Carrier, read
 from npumake.make.job import JobBuild, job_build, upload_record
 from npumake.make.maker import SPECIAL_VALUES, loaded
 from npumake.make.memory import BuildMemory
@@ -52,6 +52,11 @@ class Order(NamedTuple):
         return {"stage": "part", "node": self.node, "part": self.part, "item": self.item.digest}
 
     @property
+    def name(self) -> str:
+        """For Dask: equal names run once."""
+        return f"npumake-part-{digest.of_document(self.document)}"
+
+    @property
     def plain(self) -> Json:
         return digest.plain(self._asdict())
 
@@ -73,10 +78,10 @@ class SharedInputs:
 
     def result(self, part: Function, item: bytes) -> bytes:
         node = self._build.plan.nodes[-1]
-        for parameter in part_inputs(part):
+        for parameter in part_inputs(part, node.stage):
             if parameter.input not in self._values and _has(node, parameter.input):
                 self._values[parameter.input] = _value(self._build, node, parameter)
-        return part_called(part, self._values, item)
+        return part_called(part, node.stage, self._values, item)
 
     def close(self) -> None:
         self._values.clear()
@@ -87,6 +92,11 @@ class SharedInputs:
 # and the inputs of the latest node whose stage runs elsewhere.
 _own: dict[tuple[str, str], Mapping[str, Any]] = {}
 _latest: dict[str, SharedInputs] = {}
+
+
+@atexit.register
+def _forget() -> None:
+    forget_others("")
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from npumake.report.layout import GraphDrawing, laid_out
+from npumake.report.markup import text_of
 
 BOX_WIDTH, BOX_HEIGHT = 184, 40  # in pixels, as all below
 COLUMN, LAYER, MARGIN, TITLE_HEIGHT = 200, 70, 16, 30
@@ -145,7 +145,7 @@ def svg(projects: Mapping[str, Sequence[BuildNode]]) -> str:
         layers = 1 + max((layer for _, layer in drawing.places), default=0)
         reach = max((x for x, _ in drawing.places), default=0.0)
         parts += [f'<g transform="translate({MARGIN},{top + MARGIN:g})">']
-        parts += [f'<text y="14" font-size="15" font-weight="bold">{_text(project)}</text>']
+        parts += [f'<text y="14" font-size="15" font-weight="bold">{text_of(project)}</text>']
         parts += [*map(_edge, _lines(drawing)), *_boxes(ordered, drawing), "</g>"]
         top += TITLE_HEIGHT + layers * LAYER
         right = max(right, reach * COLUMN + BOX_WIDTH)
@@ -179,13 +179,13 @@ def _boxes(nodes: Sequence[BuildNode], drawing: GraphDrawing) -> Iterator[str]:
     for node, (column, layer) in zip(nodes, drawing.places, strict=True):
         x, y = column * COLUMN, TITLE_HEIGHT + layer * LAYER
         details = "\n".join([f"{node.name}: {node.status}", *node.details])
-        yield f'<g transform="translate({x:g},{y:g})"><title>{_text(details)}</title>'
+        yield f'<g transform="translate({x:g},{y:g})"><title>{text_of(details)}</title>'
         yield (
             f'<rect width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4" '
             f'class="{CLASSES[node.status]}"/>'
         )
-        yield f'<text x="8" y="16" font-weight="bold">{_text(_cut(node.short))}</text>'
-        yield f'<text x="8" y="32">{_text(_cut(node.note))}</text></g>'
+        yield f'<text x="8" y="16" font-weight="bold">{text_of(_cut(node.short))}</text>'
+        yield f'<text x="8" y="32">{text_of(_cut(node.note))}</text></g>'
 
 
 def _cut(text: str) -> str:
@@ -194,8 +194,3 @@ def _cut(text: str) -> str:
         return text
     head = MAX_CHARACTERS // 3
     return f"{text[:head]}…{text[head + 1 - MAX_CHARACTERS :]}"
-
-
-def _text(text: str) -> str:
-    """Text of XML: escaped, without characters that XML forbids."""
-    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))

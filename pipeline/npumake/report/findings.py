@@ -84,6 +84,9 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
             "trials": [{"what": t.what, "kept": t.kept, "told": t.summary} for t in recipe.trials],
+            "front": [
+                {"what": t.what, "int16": t.int16, "closeness": t.closeness} for t in recipe.front
+            ],
         },
         "losses": [loss._asdict() for loss in artifacts.losses],
         "distributions": artifacts.distributions,

@@ -518,7 +518,9 @@ function provenance() {
   const recipe = build.recipe;
   const lines = [`method: ${recipe.method}`, ...(recipe.switches.length ? [`switches: ${recipe.switches.join(", ")}`] : []),
     ...(recipe.wide.length ? [`int16: ${recipe.wide.join(", ")}`] : []),
-    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`)];
+    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`),
+    ...(recipe.front.length ? ["", "int16   closeness"] : []),
+    ...recipe.front.map((trial) => `${(100 * trial.int16).toFixed(1).padStart(5)}%  ${trial.closeness.toFixed(6)}  ${trial.what}`)];
   const said = data.provenance.filter((made) => made.node.startsWith(`${build.name}/`) && Object.keys(made.params).length);
   find("#provenance .recipe").replaceChildren(element("pre", {}, ...linked(lines.join("\n"))),
     ...said.map((made) => element("details", {}, element("summary", {}, `project settings of ${made.stage}`),

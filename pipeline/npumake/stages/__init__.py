@@ -46,11 +46,15 @@ COMPUTED = {
     "own_file": "npumake.stages.compiled.own_file",
     "scores": "npumake.evaluate.figures.scores_of",
     "task_results": "npumake.stages.findings.task_results_of",
+    "type_judge": "npumake.quant.search.type_judge.judge_of",
 }
 
 # What a stage distributes (npumake.distribution): functions of an `item` and inputs of the stage.
 PARTS = (
+    "npumake.evaluate.batches.batch",
+    "npumake.quant.calibration.shards.shard",
     "npumake.quant.search.figures.figure",
     "npumake.quant.search.sensitive_tensors.probe",
     "npumake.quant.search.trials.switch_trial",
+    "npumake.quant.search.type_judge.trial",
 )

@@ -70,7 +70,7 @@ def _reason(comparison: ComparisonSettings, target: Target, handover: Handover |
     if comparison.compiled == "off":
         return "`comparison.compiled` is off"
     if handover is not None:
-        return "the vendor's tool made it, for its chip alone"
+        return "it is from the vendor's tool, for its chip only"
     return why_not_run(target)
 
 

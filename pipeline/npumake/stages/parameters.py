@@ -1,4 +1,4 @@
-"""Parameters of a stage: what each of them names, and how a stage is called.
+"""Parameters of a stage: the meaning of each name, and how a stage is called.
 
 A parameter that COMPUTED lists is computed by a function. The parameters of that function are then
 inputs of the stage, so that keys and plans know them.
@@ -46,7 +46,7 @@ def function_of(name: str) -> Function:
 def inputs_of(name: str) -> dict[str, Parameter]:
     """The parameters of a stage by input, in order; in place of a computed input, its own.
 
-    An input is optional where all its readers do without it.
+    An input is optional if all its readers do without it.
     """
     return _merged(_flat(function_of(name), SCORES.get(name, "")))
 
@@ -63,7 +63,7 @@ def called(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def input_types(name: str) -> Mapping[str, type[Any]]:
-    """The type of each stage that is an input, of one member where the stage joins many."""
+    """The type of each stage that is an input, of one member if the stage joins many."""
     parameters = inputs_of(name)
     return {
         source: artifact_type(parameter.hint)
@@ -122,15 +122,16 @@ def part_named(name: str) -> Function:
     return _imported(name)
 
 
-def part_inputs(part: Function) -> list[Parameter]:
-    """The inputs of a stage that the calls of a part share."""
-    return [parameter for parameter in _flat(part) if parameter.input != ITEM]
+def part_inputs(part: Function, stage: str) -> list[Parameter]:
+    """The inputs of the stage that the calls of a part share."""
+    inputs = _flat(part, SCORES.get(stage, ""))
+    return [parameter for parameter in inputs if parameter.input != ITEM]
 
 
-def part_called(part: Function, values: dict[str, Any], item: bytes) -> bytes:
-    """Calls a part on `values` of inputs, which gain those that are computed for it."""
+def part_called(part: Function, stage: str, values: dict[str, Any], item: bytes) -> bytes:
+    """Calls a part on `values` of the stage's inputs, which gain those that are computed for it."""
     values[ITEM] = item
-    return bytes(_called(part, "", values))
+    return bytes(_called(part, SCORES.get(stage, ""), values))
 
 
 def _imported(name: str) -> Function:

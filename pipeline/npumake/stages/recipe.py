@@ -40,7 +40,7 @@ from npumake.quant.qdq.brought_grids import (
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
 from npumake.quant.search.figures import evaluator_of
-from npumake.quant.search.methods import candidates, ranges_by_method, ranges_by_tensor
+from npumake.quant.search.methods import candidates, plain_recipe
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import (
@@ -49,6 +49,7 @@ from npumake.quant.search.trials import (
     best_switches,
     complete_recipe,
     with_int16_candidates,
+    with_trials_beyond,
 )
 from npumake.targets.target import Target
 
@@ -96,8 +97,7 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
         return modelwise(evaluator, as_it_is, switches)
     if not _is_search(calibration):
         base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
-        by_method = ranges_by_tensor if calibration.method == "mix" else ranges_by_method
-        initial = by_method(base.graph, base.statistics, calibration, schemes[0])
+        initial = plain_recipe(base.graph, base.statistics, calibration, schemes[0])
         return complete_recipe(initial, switches, base, evaluator)
     best = _searched(evaluator, switches, schemes)
     base = rescale_model(evaluator, evaluator.samples, as_it_is, best.switches)
@@ -120,7 +120,8 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    best = best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
 
 
 def _is_search(calibration: Calibration) -> bool:

@@ -1,4 +1,4 @@
-"""Ranks the causes of an output error: which nodes, and what is wrong with their scales.
+"""Ranks the causes of an output error: which nodes, and the faults of their scales.
 
 Every rule is applied (diagnosis.rules). Faults come first: scales that contradict each other, then
 misfitting grids by the loss that they cause (diagnosis.examination). A fault counts from
@@ -30,7 +30,7 @@ from npumake.quant.qdq.brought_grids import LOAD
 
 VISIBLE_SHARE = 1e-6
 NEARLY_AS_CLIPPED = 1.25  # above it, clipping is not inherited: every range may be too small
-ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may save by chance
+ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may gain by chance
 COSTLY_SHARE = 0.01  # of the largest loss: a range of ours that costs less breaks no output
 BROKEN_COSINE = 0.99  # below it for an output, a build is broken
 

@@ -1,7 +1,7 @@
 """Re-runs only the nodes downstream of a changed tensor.
 
     behind[t]   the nodes that depend on tensor t, as a model
-    cut[t]      the inputs of this model, t included: computed once, and kept
+    cut[t]      the inputs of this model, t included: computed once, and stored
 
 Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
 group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory

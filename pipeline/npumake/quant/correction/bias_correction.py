@@ -12,8 +12,8 @@ graph runs in steps (engine.partial.cut), and each output is carried on without 
 
     y_q' = y_q - d
 
-The mean is over all positions, so of a detector it is that of the background. Where earlier layers
-are mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
+The mean is over all positions, so of a detector it is that of the background. If earlier layers are
+mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
 throughout, whose stem has starved channels (calibration.channel_imbalance), the noise is 0.7 of a
 standard deviation from the twelfth layer on. Correction reduces the shift of the mean from 0.1 ...
 0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of

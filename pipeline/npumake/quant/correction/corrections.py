@@ -51,7 +51,7 @@ def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[s
 
 
 def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
-    """Whether a recipe decides more than the project says: a method, or nodes for int16."""
+    """Whether a recipe has decisions beyond the project's: a method, or nodes for int16."""
     widens = {WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE}
     is_search = calibration.recipe == "best" or calibration.method == "default"
     return is_search or not widens.isdisjoint(switched_on(quantization, calibration))

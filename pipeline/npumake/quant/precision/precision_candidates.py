@@ -4,7 +4,7 @@
     float16   the node alone
     cpu       the node alone, in float32
 
-A data movement is no candidate: it takes the type of its input.
+A data movement is not a candidate: it takes the type of its input.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Literal
 from npumake import digest
 from npumake.digest import Json
 from npumake.engine.fusion import absorbed, result
+from npumake.engine.quantized_node import is_constant
 from npumake.errors import ProjectError
 from npumake.graph import Graph, Node, Value, producer, shape
 from npumake.project.precision import LayerTypes, Type, Types
@@ -35,7 +36,7 @@ def candidates(
 ) -> dict[str, int]:
     """The operation counts of every 8-bit chip node that may be promoted, by name, in order.
 
-    Raises ProjectError where there is none.
+    Raises ProjectError if there is none.
     """
     plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"
@@ -78,17 +79,26 @@ def promoted(
 
 
 def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str]) -> Quantization:
-    """`quantization` with int16 for these tensors at their producers and readers, and for no other
-    use of those nodes. Its rules for single uses stay."""
+    """`quantization` with int16 for these tensors at their producers and readers, for constants of
+    the producers, and for no other use of those nodes. Its rules for single uses stay."""
     if not names:
         return quantization
     values, spots = graph.values(), dict[Node, set[int]]()
     for value in (values[name] for name in names):
-        for node, place in ((producer(value), OUT), *readers(value)):
-            if node is not None:
-                spots.setdefault(node, set()).add(place)
+        for node, place in (*_made_at(value), *readers(value)):
+            spots.setdefault(node, set()).add(place)
     layers = {str(node.name): _layer(node, uses) for node, uses in spots.items()}
     return replace(quantization, layers={**layers, **quantization.layers})
+
+
+def _made_at(value: Value) -> Iterator[tuple[Node, int]]:
+    """The producer's output, and its constant operands: a sum is as coarse as what is added."""
+    maker = producer(value)
+    if maker is not None:
+        yield maker, OUT
+        before = None if maker.inputs[0] is None else producer(maker.inputs[0])
+        node = maker if before is None or absorbed(before) is not maker else before
+        yield from ((node, i) for i in operands(node) if is_constant(node.inputs[i]))
 
 
 def readers(value: Value) -> Iterator[tuple[Node, int]]:

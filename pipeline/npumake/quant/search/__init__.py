@@ -1,7 +1,7 @@
 """Search: finds the ranges, switches and types with the closest outputs, by runs of the model.
 
     recipe      the decisions and their trials      methods   the ranges of each method
-    evaluator, fidelity     trials on holdout samples     trials    one decision after another
+    evaluator, holdout, fidelity    trials on holdout samples     trials    one decision after another
     type_judge, objective, mixed_precision  promotes nodes until the outputs suffice
     sensitive_tensors, output_layers  candidates for int16
     decisions   a build's decisions, for a vendor's tool

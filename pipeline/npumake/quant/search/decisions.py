@@ -14,12 +14,10 @@ from dataclasses import replace
 from npumake.dialects.handover import Decisions, NodeDecision, Unit
 from npumake.graph import Graph, Node, origin
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.correction.corrections import PER_CHANNEL, switched_on
-from npumake.quant.precision.precision_candidates import with_tensors
 from npumake.quant.precision.type_propagation import OUT, WIDE, operands
 from npumake.quant.precision.type_requests import RequestedTypes, requested_types
-from npumake.quant.search.methods import with_recipe_method
+from npumake.quant.search.methods import types_with, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 
 NARROW = "int8"
@@ -38,7 +36,7 @@ def decisions(
     ProjectError for a name that selects nothing."""
     requests = replace(quantization, outputs=None)
     if recipe is not None:
-        requests = with_tensors(graph, with_int16_nodes(requests, recipe.wide), recipe.sensitive)
+        requests = types_with(graph, recipe, requests)
     requested = requested_types(graph, requests)
     nodes: dict[str, NodeDecision] = {}
     nameless = []

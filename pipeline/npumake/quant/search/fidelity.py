@@ -148,9 +148,9 @@ class FidelityScore:
         )
 
     def gains(self, other: FidelityScore) -> bool:
-        """Whether it gains anything by both measures."""
-        pairs = (self.close, other.close), (self.cosine, other.cosine)
-        return all(own.all > other_score.all for own, other_score in pairs)
+        """Whether it gains by both measures, more than the standard error by closeness."""
+        share, error = self.close.gain(other.close)
+        return share > error and self.cosine.all > other.cosine.all
 
 
 @dataclass(frozen=True)

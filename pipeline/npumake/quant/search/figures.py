@@ -25,8 +25,6 @@ from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-PLAIN_FIELDS = ("ties", "int16")  # of a FidelityScore
-
 
 def evaluator_of(
     optimized_float: Graph,
@@ -64,9 +62,8 @@ def encoded(document: Json) -> bytes:
 
 def score_of(document: Json) -> FidelityScore:
     """The score of its plain document."""
-    parts = {
-        name: FidelitySamples(part["all"], tuple(part["without"]))
-        for name, part in document.items()
-        if name not in PLAIN_FIELDS
-    }
-    return FidelityScore(**parts, **{name: document[name] for name in PLAIN_FIELDS})
+    close, cosine, distributions = (
+        FidelitySamples(document[name]["all"], tuple(document[name]["without"]))
+        for name in ("close", "cosine", "distributions")
+    )
+    return FidelityScore(close, cosine, distributions, document["ties"], document["int16"])

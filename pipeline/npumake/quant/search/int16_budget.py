@@ -37,11 +37,11 @@ def affordable(
         return tuple(names)
     if limit == 0.0:
         return ()
-    most = max(limit, share_of(()))
-    if share_of(names) <= most:
+    largest = max(limit, share_of(()))
+    if share_of(names) <= largest:
         return tuple(names)
     chosen: tuple[str, ...] = ()
     for name in names:
-        if share_of((*chosen, name)) <= most:
+        if share_of((*chosen, name)) <= largest:
             chosen = (*chosen, name)
     return chosen

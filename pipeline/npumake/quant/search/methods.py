@@ -1,7 +1,8 @@
 """Methods: the ranges of a calibration method, for the whole model or for every tensor.
 
 default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own, and the best of
-          them symmetric, where the chip has the choice; found by trial (search.trials)
+          them symmetric, where the chip has the choice; found by trial (search.trials).
+          `recipe: best` also tries BEST_CANDIDATES
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
 """
@@ -17,7 +18,6 @@ import numpy as np
 from npumake.borders.images import images
 from npumake.graph import Graph, annotate, annotations_of
 from npumake.project.sections import Calibration, Method, Quantization
-from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.calibration.ranges import int16_ranges, ranges
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.calibration.thresholds import noise
@@ -32,6 +32,8 @@ from npumake.targets.target import Target
 PERCENTILE: Method = "max_percentile"
 PERCENTILES = (0.99995, 0.99999)
 CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
+MIX: Method = "mix"
+BEST_CANDIDATES: tuple[Method, ...] = ("moving_average", MIX)  # of `recipe: best` besides
 
 
 def calibrated_with(
@@ -45,21 +47,33 @@ def calibrated_with(
         for name, interval in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    types = with_tensors(graph, with_int16_nodes(quantization, recipe.wide), recipe.sensitive)
-    calibrated = with_qdq(graph, grids, target, types)
+    calibrated = with_qdq(graph, grids, target, types_with(graph, recipe, quantization))
     notes = (
-        *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
-        *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
+        *_wide_note("where 8 bits are too few", recipe.wide),
+        *_wide_note("where 8 bits make most of the noise", recipe.sensitive),
     )
     if notes:
         annotate(calibrated, (*annotations_of(calibrated), *notes))
     return calibrated
 
 
-def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
+def types_with(graph: Graph, recipe: Recipe, quantization: Quantization) -> Quantization:
+    """`quantization` with the int16 tensors of the recipe."""
+    return with_tensors(graph, quantization, (*recipe.wide, *recipe.sensitive))
+
+
+def _wide_note(why: str, names: Sequence[str]) -> tuple[str, ...]:
     suffix = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
     shown_names = ", ".join(names[:MAX_NAMES_IN_NOTE])
-    return (f"int16, {why}, {len(names)} {kind}: {shown_names}{suffix}",) if names else ()
+    return (f"int16, {why}, {len(names)} tensors: {shown_names}{suffix}",) if names else ()
+
+
+def plain_recipe(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Recipe:
+    """The recipe of the method for the whole model or, for `mix`, of each tensor's own."""
+    by_method = ranges_by_tensor if calibration.method == MIX else ranges_by_method
+    return by_method(graph, statistics, calibration, symmetric)
 
 
 def ranges_by_method(
@@ -80,12 +94,13 @@ def ranges_by_method(
 def candidates(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Iterator[Recipe]:
-    """The recipes that `default` tries."""
+    """The recipes that a search tries; `recipe: best` tries every method that clips otherwise."""
     own = calibration.percentile
-    for method in CANDIDATES:
+    more = BEST_CANDIDATES if calibration.recipe == "best" else ()
+    for method in (*CANDIDATES, *more):
         for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
             trial = replace(calibration, method=method, percentile=share)
-            yield ranges_by_method(graph, statistics, trial, symmetric)
+            yield plain_recipe(graph, statistics, trial, symmetric)
 
 
 def with_recipe_method(calibration: Calibration, recipe: Recipe) -> Calibration:

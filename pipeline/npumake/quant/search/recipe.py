@@ -43,8 +43,8 @@ class Recipe:
     """The range of every tensor, and whether the grids are symmetric.
 
     `percentile` is that of `max_percentile`; `int16_ranges` are the int16 ranges. `wide` are int16
-    nodes without a rule in the project (calibration.channel_imbalance, search.output_layers),
-    `sensitive` int16 tensors (search.sensitive_tensors). `methods` has the method of each tensor
+    tensors around uneven channels and at the outputs (search.int16_tensors), `sensitive` those that
+    make most of the noise (search.sensitive_tensors). `methods` has the method of each tensor
     where they differ (`mix`). `switches` are those of correction.corrections; `factors` rescale the
     float model first, and the ranges are those of the rescaled one.
     """
@@ -78,7 +78,21 @@ class Recipe:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
         rows = (f"{trial.what:<40} {self._figures(trial)}" for trial in tried)
-        return (*rows, f"Select {self.named} method.", *self._switch_line())
+        return (*rows, f"Select {self.named} method.", *self._switch_line(), *self._front_lines())
+
+    @property
+    def front(self) -> tuple[RecipeTrial, ...]:
+        """Accuracy against int16: the trials that are closer than all with as small a share, the
+        smallest share first. Empty where no trial has int16."""
+        front: list[RecipeTrial] = []
+        for trial in sorted(self.trials, key=lambda trial: (trial.int16, -trial.closeness)):
+            if not front or trial.closeness > front[-1].closeness:
+                front.append(trial)
+        return tuple(front) if any(trial.int16 for trial in self.trials) else ()
+
+    def _front_lines(self) -> tuple[str, ...]:
+        rows = (f"{trial.int16:>6.1%}  {trial.closeness:.6f}  {trial.what}" for trial in self.front)
+        return ("int16, closeness, by what:", *rows) if self.front else ()
 
     def _figures(self, trial: RecipeTrial) -> str:
         """A vendor's search shows the cosine, whatever it selects by."""

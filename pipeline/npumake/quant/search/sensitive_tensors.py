@@ -37,12 +37,11 @@ from npumake.engine.parallel import side_by_side
 from npumake.engine.partial.downstream import change_groups, changed
 from npumake.graph import Node
 from npumake.graph.qdq import Grid
-from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.grids import on_grid
 from npumake.quant.precision.int16_share import typed_share
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
-from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import MOVING_OPERATORS, WIDE
 from npumake.quant.qdq.grid_assignment import grids_of
 from npumake.quant.search.evaluator import (
@@ -54,6 +53,7 @@ from npumake.quant.search.evaluator import (
 from npumake.quant.search.fidelity import FloatReference
 from npumake.quant.search.figures import encoded
 from npumake.quant.search.int16_budget import SENSITIVE_LIMIT, affordable
+from npumake.quant.search.int16_tensors import may_be_int16, plans
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -64,18 +64,16 @@ BEARABLE_NOISE = 0.0005
 
 
 def find_sensitive_tensors(
-    recipe: Recipe, base: RescaledModel, evaluator: Evaluator
+    recipe: Recipe, base: RescaledModel, evaluator: Evaluator, limit: float | None = None
 ) -> tuple[str, ...]:
-    """The names of the tensors for int16 beside the recipe's nodes, in graph order.
+    """The names of the tensors for int16 beside the recipe's nodes, in graph order. `limit`
+    replaces that of the project.
 
     Raises ProjectError for an unknown name in the project's `quantization`.
     """
     graph, target = base.graph, evaluator.target
-    types = with_int16_nodes(evaluator.quantization, recipe.wide)
-    plan = plan_precision(graph, types, target)
-    free = plan_precision(
-        graph, with_int16_nodes(types, [str(node.name) for node in plan.nodes]), target
-    )
+    types = with_tensors(graph, evaluator.quantization, recipe.wide)
+    plan, free = plans(graph, types, target)
     read = {name: nodes for name, nodes in _read(plan, free).items() if name in recipe.ranges}
     if not read:
         return ()
@@ -86,7 +84,7 @@ def find_sensitive_tensors(
     def share_of(names: Sequence[str]) -> float:
         return typed_share(graph, plan, with_tensors(graph, types, names), target)
 
-    limit = evaluator.int16_limit
+    limit = evaluator.int16_limit if limit is None else limit
     limit = SENSITIVE_LIMIT if limit is None else limit
     # Cheap tensors may leave no room for the noisiest.
     ways = [affordable(order, share_of, limit) for order in (worthy, noisy)]
@@ -101,9 +99,8 @@ def _read(plan: PrecisionPlan, free: PrecisionPlan) -> dict[str, list[Node]]:
     for node in plan.nodes:
         output = result(node)
         places = [place for place in readers(output) if place in plan.reads]
-        wide = [free.makes.get(output), *(free.reads.get(place) for place in places)]
         is_narrow = plan.makes.get(output, WIDE) != WIDE and node.op_type not in MOVING_OPERATORS
-        if is_narrow and places and set(wide) == {WIDE}:
+        if is_narrow and places and may_be_int16(output, plan, free):
             by_tensor[str(output.name)] = list(dict.fromkeys(reader for reader, _ in places))
     return by_tensor
 

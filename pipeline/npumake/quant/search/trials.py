@@ -12,7 +12,8 @@ The plainer recipe stands until another recovers MIN_GAIN of the loss over the h
 (search.evaluator), less the standard error of their choice (search.fidelity). Of those that do, the
 closest by both measures wins.
 
-TRUSTED_SWITCHES are kept wherever they gain anything by both measures. Of 11 builds of six trained
+TRUSTED_SWITCHES are kept wherever they gain by both measures, by closeness more than the standard
+error, or the gain may be a loss on other samples. Of 11 builds of six trained
 models where bias correction does, it also did on hundreds of other samples in 10; in 7 of these by
 less than MIN_GAIN in the trial. FINER_SWITCHES round nothing more coarsely, whatever samples chose
 the tensors, so their gain may rest on one sample: a lucky range or rounding costs accuracy
@@ -32,7 +33,6 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
-from npumake.quant.calibration.channel_imbalance import int16_candidates, with_int16_nodes
 from npumake.quant.correction.corrections import (
     BIAS,
     RESCALING,
@@ -41,13 +41,10 @@ from npumake.quant.correction.corrections import (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
-from npumake.quant.precision.int16_share import planned_share
-from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
-from npumake.quant.search.int16_budget import affordable
-from npumake.quant.search.output_layers import int16_output_layers
+from npumake.quant.search.int16_tensors import int16_tensors
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
@@ -55,6 +52,7 @@ MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
 BASELINE_METHOD = "max"
+BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
 SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
 FINER_SWITCHES = (
@@ -75,32 +73,14 @@ class Best(NamedTuple):
 def complete_recipe(
     recipe: Recipe, switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
 ) -> Recipe:
-    """The recipe with these switches and the int16 nodes and tensors that follow from them; its
+    """The recipe with these switches and the int16 tensors that follow from them; its
     ranges are those of `base`."""
-    wide = _int16_nodes(switches, base, evaluator)
+    asked, limit = evaluator.quantization, evaluator.int16_limit
+    wide = int16_tensors(switches, base.graph, base.statistics, evaluator.target, asked, limit)
     complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
     if WIDENING_SENSITIVE not in switches:
         return complete
     return replace(complete, sensitive=find_sensitive_tensors(complete, base, evaluator))
-
-
-def _int16_nodes(
-    switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
-) -> tuple[str, ...]:
-    """The nodes around uneven tensors and at the outputs, within the budget: those nearest to an
-    output first, which cost least."""
-    graph, target, types = base.graph, evaluator.target, evaluator.quantization
-    wide: tuple[str, ...] = ()
-    if WIDENING_ANSWERS in switches:
-        wide = int16_output_layers(graph, target, types)[::-1]
-    if WIDENING in switches:
-        wide = (*wide, *int16_candidates(graph, base.statistics, target, types))
-
-    def share_of(names: Sequence[str]) -> float:
-        return planned_share(graph, plan_precision(graph, with_int16_nodes(types, names), target))
-
-    chosen = affordable(tuple(dict.fromkeys(wide)), share_of, evaluator.int16_limit)
-    return tuple(str(node.name) for node in graph.nodes() if str(node.name) in chosen)
 
 
 def with_int16_candidates(
@@ -198,6 +178,24 @@ def _tried(recipe: Recipe) -> set[str]:
     return {trial.what for trial in recipe.trials}
 
 
+def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
+    """The recipe with trials of more int16 than the limit allows, of which none is kept: they show
+    what a larger limit would bring."""
+    limit, switches = evaluator.int16_limit, _with_switch(recipe, WIDENING_SENSITIVE).switches
+    if not limit or evaluator.quantization.widen_sensitive is False:
+        return recipe
+    base, trials = evaluator.rescaled_model(recipe.switches), [*recipe.trials]
+    tried = {recipe.sensitive}
+    for share in (share for share in BEYOND_LIMITS if share > limit):
+        sensitive = find_sensitive_tensors(replace(recipe, sensitive=()), base, evaluator, share)
+        if sensitive not in tried:
+            wider = replace(recipe, switches=switches, sensitive=sensitive)
+            trial = _trial(Best(wider, evaluator.figure(wider)), evaluator, is_kept=False)
+            trials.append(replace(trial, what=f"{trial.what}, beyond most_int16"))
+            tried.add(sensitive)
+    return replace(recipe, trials=tuple(trials))
+
+
 def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Evaluator) -> bool:
     """Whether the switch is kept."""
     if name == WIDENING_ANSWERS and evaluator.calibration.recipe == "plain":
@@ -252,6 +250,5 @@ def _named(recipe: Recipe, evaluator: Evaluator) -> str:
     own = recipe.symmetric == evaluator.target.activations.symmetric
     scheme = SYMMETRIC if recipe.symmetric else ASYMMETRIC
     named = " + ".join((recipe.named, *(() if own else (scheme,)), *recipe.switches))
-    wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
-    counts = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
-    return f"{named} (int16: {counts})" if counts else named
+    count = len({*recipe.wide, *recipe.sensitive})
+    return f"{named} (int16: {count} tensors)" if count else named
