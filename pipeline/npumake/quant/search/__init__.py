@@ -1,7 +1,8 @@
 """Search: finds the ranges, switches and types with the closest outputs, by runs of the model.
 
     recipe      the decisions and their trials      methods   the ranges of each method
-    evaluator, holdout, fidelity    trials on holdout samples     trials    one decision after another
+    evaluator, fidelity     trials on holdout samples     trials    one decision after another
+    holdout     the samples that calibrate, and those that score
     type_judge, objective, mixed_precision  promotes nodes until the outputs suffice
     sensitive_tensors, output_layers  candidates for int16
     decisions   a build's decisions, for a vendor's tool

@@ -29,7 +29,7 @@ from npumake.graph.qdq import before_qdq
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.bias_correction import FloatMeans
+from npumake.quant.correction.bias_correction import FloatLayers
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.int16_share import int16_share
@@ -149,13 +149,11 @@ class Evaluator:
     ) -> Graph:
         few = evenly_spaced(self._subset(fold.calibration), MAX_CORRECTION_SAMPLES)
         key = (fold, digest.of_document(digest.plain(recipe.factors)))
-        means = self._float_means.setdefault(key, FloatMeans(real, self.operators))
-        return apply_corrections(
-            real, calibrated, switches, few, self.target.weights, self.operators, means
-        )
+        layers = self._float_layers.setdefault(key, FloatLayers(real, self.operators))
+        return apply_corrections(layers, calibrated, switches, few, self.target.weights)
 
     @cached_property
-    def _float_means(self) -> dict[Hashable, FloatMeans]:
+    def _float_layers(self) -> dict[Hashable, FloatLayers]:
         return {}
 
     @cached_property
