@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from calibration import MODELS, SHARED, prepared
 
@@ -30,7 +31,7 @@ from npumake.data.samples import Samples
 from npumake.engine.ort import OrtSession
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph
-from npumake.project.sections import Calibration
+from npumake.project.sections import Calibration, Method
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.search.model_graphs import model_graphs
@@ -144,7 +145,7 @@ def statistics(folder: Path) -> float:
 
 def method(name: str) -> Callable[[Path], float]:
     def measure(folder: Path) -> float:
-        calibration = Calibration(**{"recipe" if name == "best" else "method": name})
+        calibration = Calibration(recipe="best") if name == "best" else Calibration(cast(Method, name))
         graph, samples = _inputs(folder)
         measured = _statistics(folder, graph, samples)
         target = read_target(TARGET)

@@ -114,7 +114,7 @@ def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.n
     """(4, n), centre and size in 0..1. Raises GraphError."""
     if boxes.encoding == "anchor":
         return of_anchors(_joined(arrays, boxes), boxes, size)
-    if boxes.decoder in BOX_DECODERS:
+    if boxes.decoder is not None and boxes.decoder in BOX_DECODERS:
         return BOX_DECODERS[boxes.decoder](_joined(arrays, boxes), size)
     if boxes.decoder == SSD:
         return from_corners(_joined(arrays, boxes))
