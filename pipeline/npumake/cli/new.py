@@ -145,9 +145,9 @@ def _write(
         for number, model_input in enumerate(inputs):
             (directory / model_input.folder).mkdir(parents=True)
             for sample in range(SAMPLES):
-                values = random_sample(
-                    model_input.dtype, model_input.shape, number * SAMPLES + sample
-                )
+                seed, grid = number * SAMPLES + sample, model_input.grid
+                reach = None if grid is None else grid.reach
+                values = random_sample(model_input.dtype, model_input.shape, seed, reach)
                 np.save(directory / model_input.folder / f"{sample:04}.npy", values)
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)

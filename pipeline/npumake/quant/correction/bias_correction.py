@@ -39,19 +39,19 @@ from npumake.kernels.affine import other_axes, per_axis
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 
-class FloatMeans:
-    """E[y] per channel of a float graph's layers, by tensor and sample number. Each is computed
-    once, for all corrections over the same feeds."""
+class FloatLayers:
+    """A float graph with E[y] per channel of its layers, by tensor and sample number. Each is
+    computed once, for all corrections over the same feeds."""
 
     def __init__(self, graph: Graph, operators: Operators = NO_OPERATORS) -> None:
-        self._graph, self._operators = graph, operators
+        self.graph, self.operators = graph, operators
         self._means: dict[str, dict[int, np.ndarray]] = {}
 
-    def of(self, axes: Mapping[str, int], walk: LayerWalk) -> dict[str, dict[int, np.ndarray]]:
+    def means(self, axes: Mapping[str, int], walk: LayerWalk) -> dict[str, dict[int, np.ndarray]]:
         """The means of these tensors; `axes` has the channel axis of each."""
         new = {name: axis for name, axis in axes.items() if name not in self._means}
         if new:
-            part = of_tensors(self._graph, new, self._operators)
+            part = of_tensors(self.graph, new, self.operators)
 
             def measured(feed: Feeds) -> list[np.ndarray]:
                 outputs = part.run(feed)
@@ -69,12 +69,12 @@ def correct_biases(
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
-    means: FloatMeans | None = None,
+    shared: FloatLayers | None = None,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `means` are those
-    of `optimized_float` over the same feeds, where several corrections share them.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `shared` is
+    `optimized_float`, where several corrections over the same feeds share its means.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -88,8 +88,8 @@ def correct_biases(
     cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    means = means or FloatMeans(optimized_float, operators)
-    meant = means.of({name: layer.axis(layer.y) for layer, name in named.items()}, walk)
+    real = shared or FloatLayers(optimized_float, operators)
+    meant = real.means({name: layer.axis(layer.y) for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
         walk.advance(at, [layer.y for layer in corrected])
