@@ -1,15 +1,15 @@
-"""How good the integers are, on trained classifiers: ours beside onnxruntime's and NNCF's.
+"""Accuracy of quantized classifiers: npumake, onnxruntime and NNCF.
 
     python benchmarks/accuracy.py [--models mobilenet vww] [--targets ara240 rdk-x5]
                                   [--ways default best] [--folds 1 2 3 4 5]
                                   [--nncf /path/to/python]
 
-Calibrated on 100 images of imagenet500 in a fixed shuffle, measured on the other 400; with
-`--folds` on each of these hundreds in turn, as the loss on 400 images depends on which. One
-row per way: seconds, the cosine of the answers with the float model's, the share of images with
-its top-1 class and, for classes of ImageNet, top-1, how much of it was lost, and the standard error
-of that loss, which is taken image by image. `--nncf` is a Python that has nncf with its ONNX
-backend.
+100 images of imagenet500, in a fixed shuffle, calibrate; the other 400 measure. With `--folds` each
+hundred calibrates in turn, because the loss on 400 images depends on the choice.
+
+One row per method: seconds, cosine of the outputs with the float model's, and the share of images
+with its top-1 class. For ImageNet's classes also top-1, its loss, and the standard error of that
+loss, taken image by image. `--nncf` is a Python that has nncf with its ONNX backend.
 """
 
 from __future__ import annotations

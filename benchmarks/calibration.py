@@ -1,13 +1,12 @@
-"""What calibration costs and what it is worth, against onnxruntime.quantization.quantize_static.
+"""Cost and accuracy of calibration, against onnxruntime.quantization.quantize_static.
 
     NPUMAKE_SHARED=../shared python benchmarks/calibration.py [--models squeezenet] [--samples 100]
 
-Every contender takes the same optimized float model and the same images, in a process of its own,
-and gives an int8 model in Q/DQ. The floor is a float pass over the samples, read from their file as
-each contender reads them: on two threads, or one sample on each, whichever is faster; its session
-is there already. What the statistics pass takes is told in floors, of wall and of CPU seconds.
-Cosine (of the worst output) and top-1 agreement with the float model are those of onnxruntime on as
-many other images.
+Every method quantizes the same optimized float model on the same images, in a process of its own.
+The floor is a float pass over the samples, read from the same file. It runs on two threads, or one
+sample on each, whichever is faster, without the time of its session. The statistics pass is given
+in floors, of wall and of CPU seconds. onnxruntime measures the cosine of the worst output and the
+top-1 agreement with the float model, on as many other images.
 """
 
 from __future__ import annotations

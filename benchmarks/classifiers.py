@@ -1,8 +1,8 @@
-"""Classifiers of the literature as graphs, untrained: what a cost model sees of them.
+"""Classifiers of the literature as untrained graphs, for cost models.
 
     classifier("resnet18")     224 x 224, 1000 classes, batch normalization folded into the Conv
 
-Only shapes matter here: every weight is the same small number. Sources: He et al. 2016, table 1;
+Only shapes matter here: all weights are one small number. Sources: He et al. 2016, table 1;
 Howard et al. 2017, table 1; Sandler et al. 2018, table 2; Szegedy et al. 2015, table 1; Chen et
 al. 2023 (FasterNet), table 9; Chen et al. 2022 (RepGhost), table 7, as deployed.
 """

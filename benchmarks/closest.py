@@ -1,15 +1,16 @@
-"""The answers of integers beside the float model's, of every small model: ours, and two peers.
+"""Outputs of quantized models against float ones: npumake, onnxruntime and NNCF, small models.
 
     python benchmarks/closest.py [--models ocr kws] [--targets ara240 rdk-x5] [--best]
                                  [--nncf /path/to/python]
 
-Calibrated on CALIBRATE samples and measured on MEASURE others, by the cosine of the output that
-comes off worst: `default` (and `best`) against onnxruntime's methods and NNCF on the same graph.
-Beside it the logarithm of what is lost, 1 - cosine, over what `default` loses, and its standard
-error, by the jackknife over GROUPS groups of samples. What is fed are pictures of imagenet500,
-digits, or words, half of them upside down; a model of sounds is fed strips of pictures in the range
-it was trained on, so its figures are about numbers, not about words. `<` marks a peer that is
-closer than `default`. Models and pictures lie beside the repository, or where NPUMAKE_SHARED says.
+CALIBRATE samples calibrate, MEASURE others measure the cosine of the worst output. `default` (and
+`best`) are compared with onnxruntime's methods and NNCF on the same graph. A second figure is the
+logarithm of the loss, 1 - cosine, over that of `default`, with its standard error by the jackknife
+over GROUPS groups of samples. `<` marks a tool that is closer than `default`.
+
+Inputs are pictures of imagenet500, digits, or words, half of them upside down. A model of sounds
+gets strips of pictures in the range of its training, so its figures say nothing about speech.
+Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations

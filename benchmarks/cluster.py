@@ -1,36 +1,51 @@
-"""What a cluster costs per task, and what a second worker gives.
+"""The overhead of a cluster per task, and the gain of a second worker.
 
-    python benchmarks/cluster.py [--tasks 200] [--workers 1 2] [--projects 4]
+    python benchmarks/cluster.py [--tasks 200] [--noops 10000] [--projects 4] [--trials 40]
 
-On this machine, over a cache folder that client and workers share. Three figures per number of
-workers:
+On this machine, with one and two workers of one thread each, over a cache folder that client and
+workers share. Figures per number of workers:
 
 - scheduler: Dask alone, a task that returns at once;
 - job: a node that the store has, submitted all the same: the job is written, scheduled and read,
   its key computed again, its inputs fetched, and its artifact found and published again;
-- projects: wall time of copies of digits with different percentiles, nothing in the store.
+- part: a part of a stage that the store has: its item is written, its result found and read;
+- search: the trials of `npumake precision` on the detector, one node in 8 bits each;
+- projects: copies of digits with different percentiles, nothing in the store.
+
+The machine may be busy: ratios are of one run. `CPU` is the ratio that idle cores would give: the
+seconds of one process, over those of the client and of the busiest worker.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from workspace import lay_out
+from workspace import REPO, lay_out
 
+from npumake import digest
 from npumake.cli.projects import builds
 from npumake.make import dask_worker
 from npumake.make.build import Build
+from npumake.make.carrier import written
 from npumake.make.cluster import DaskExecutor
 from npumake.make.delegation import Delegated, completed
-from npumake.make.executor import written
 from npumake.make.job import packed
+from npumake.make.maker import make
+from npumake.make.parts import Order
+from npumake.make.trials import Trials
+
+WORKERS = (1, 2)
+PART = "npumake.quant.calibration.shards.shard"
 
 
 def scheduler(executor: DaskExecutor, tasks: int) -> float:
@@ -59,6 +74,70 @@ def job(executor: DaskExecutor, build: Build, tasks: int) -> float:
     return (time.perf_counter() - began) / tasks
 
 
+def part(executor: DaskExecutor, build: Build, tasks: int) -> float:
+    """Seconds per part that the store has, the stage's part included. Items that differ in their
+    spaces only are first made, then found again."""
+    node = next(node for node in build.plan.nodes if node.stage == "statistics")
+    document, carrier = build.document(node, build.made_inputs(node)), executor.carrier
+    blob = written(packed(build, node, document, carrier), carrier)
+    key = digest.of_document(document)
+    seconds = 0.0
+    for _ in ("made", "found"):
+        began = time.perf_counter()
+        items = [carrier.send_bytes(b"[0, 1]" + b" " * number) for number in range(tasks)]
+        orders = [Order(blob, key, PART, item) for item in items]
+        futures = [executor.submit_part(order) for order in orders]
+        for future in futures:
+            carrier.bring_bytes(type(blob)(**future.result()["blob"]))
+        seconds = time.perf_counter() - began
+    return seconds / tasks
+
+
+class Cost(NamedTuple):
+    """Wall seconds; CPU seconds of this process and of each worker."""
+
+    wall: float
+    client: float
+    workers: tuple[float, ...] = ()
+
+    @property
+    def cpu(self) -> float:
+        """What it would take on idle cores, at most."""
+        return self.client + max(self.workers, default=0.0)
+
+
+def search(root: Path, workers: int, trials: int) -> Cost:
+    """Of so many trials; by one worker those are this process."""
+    (build,) = (build for _, build in builds(root) if isinstance(build, Build))
+    calibrated, comparison = (
+        build.plan.node(f"{build.plan.project}:rdk-x5/{n}") for n in ("calibrated", "comparison")
+    )
+    with closing(DaskExecutor(build.memory, None, workers)) as executor:
+        measures = Trials(build, calibrated, comparison, "int16", None, executor)
+        names = [*measures.candidates]
+        list(measures.scores_without(names[-2:]))  # the imports of each worker, and its inputs
+        client: Any = executor._client
+        before, own, began = client.run(time.process_time), time.process_time(), time.perf_counter()
+        scores = list(measures.scores_without(names[:trials]))
+        assert len(scores) == trials, f"the model has {len(names)} nodes"
+        wall, after = time.perf_counter() - began, client.run(time.process_time)
+        spent = tuple(after[name] - before[name] for name in before)
+        return Cost(wall, time.process_time() - own, spent)
+
+
+def detector(root: Path) -> None:
+    """The detector, built as far as its trials need."""
+    ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
+    shutil.copytree(REPO / "projects/shapes-detector", root / "projects/d", ignore=ignored)
+    project = root / "projects/d/project.yaml"
+    project.write_text(project.read_text().split("report:")[0] + "targets: [rdk-x5]\n")
+    (build,) = (build for _, build in builds(root) if isinstance(build, Build))
+    for node in build.plan.nodes:
+        if node.stage in ("original_float", "optimized_float", "samples", "statistics", "recipe"):
+            make(build, node)
+    build.memory.save()
+
+
 def build_seconds(root: Path, projects: int, workers: int) -> float:
     """Wall time of a build in a new workspace, the start of its cluster included."""
     root.mkdir()
@@ -73,27 +152,47 @@ def build_seconds(root: Path, projects: int, workers: int) -> float:
     return time.perf_counter() - began
 
 
+def measure(folder: Path, arguments: argparse.Namespace) -> None:
+    root = folder / "measured"
+    build_seconds(root, 1, 1)
+    (build,) = (build for _, build in builds(root) if isinstance(build, Build))
+    for workers in WORKERS:
+        with closing(DaskExecutor(build.memory, None, workers)) as executor:
+            job(executor, build, 10)  # the imports of each worker
+            noop = scheduler(executor, arguments.noops)
+            node = job(executor, build, arguments.tasks)
+            piece = part(executor, build, arguments.tasks)
+        print(
+            f"{workers} workers: scheduler {noop * 1e3:.2f} ms, job {node * 1e3:.2f} ms, "
+            f"part {piece * 1e3:.2f} ms",
+            flush=True,
+        )
+    detector(folder / "search")
+    costs = []
+    for workers in WORKERS:
+        own = folder / f"search{workers}"
+        shutil.copytree(folder / "search", own, symlinks=True)
+        costs.append(search(own, workers, arguments.trials))
+    one, two = costs
+    print(f"{arguments.trials} trials: 1 worker {one}", flush=True)
+    print(f"{arguments.trials} trials: 2 workers {two}", flush=True)
+    print(f"ratio {one.wall / two.wall:.2f}, CPU {one.cpu / two.cpu:.2f}", flush=True)
+    if arguments.projects:
+        walls = [build_seconds(folder / f"w{n}", arguments.projects, n) for n in WORKERS]
+        shown = " and ".join(f"{wall:.1f} s" for wall in walls)
+        print(f"{arguments.projects} projects: {shown}, ratio {walls[0] / walls[1]:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--noops", type=int, default=10_000)
     parser.add_argument("--projects", type=int, default=4)
+    parser.add_argument("--trials", type=int, default=40)
     arguments = parser.parse_args()
+    os.environ["NPUMAKE_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder, "measured")
-        build_seconds(root, 1, 1)
-        (build,) = (build for _, build in builds(root) if isinstance(build, Build))
-        for workers in arguments.workers:
-            executor = DaskExecutor(build.memory, None, workers)
-            job(executor, build, 10)  # the imports of each worker
-            noop = scheduler(executor, arguments.tasks)
-            node = job(executor, build, arguments.tasks)
-            executor.close()
-            seconds = build_seconds(Path(folder, f"w{workers}"), arguments.projects, workers)
-            print(
-                f"{workers} workers: scheduler {noop * 1e3:.2f} ms, job {node * 1e3:.2f} ms, "
-                f"{arguments.projects} projects {seconds:.1f} s"
-            )
+        measure(Path(folder), arguments)
 
 
 if __name__ == "__main__":

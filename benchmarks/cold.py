@@ -1,9 +1,9 @@
-"""How long the first build of a project takes, against doit itself over as many trivial tasks.
+"""The time of a project's first build, against doit over as many trivial tasks.
 
     python benchmarks/cold.py [--runs 5]
 
-What is above doit is the libraries (one import of onnx-ir and onnxruntime) and the stages
-themselves; the last line says how much is neither.
+The difference is the libraries (one import of onnx-ir and onnxruntime) and the stages themselves.
+The last line has the rest.
 """
 
 from __future__ import annotations

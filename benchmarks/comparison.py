@@ -1,13 +1,13 @@
-"""What the comparison of every node costs, over a float pass of the same samples.
+"""The cost of comparing every node, relative to a float pass over the same samples.
 
     NPUMAKE_SHARED=../shared python benchmarks/comparison.py [--models yolox] [--samples 30]
 
-Compared are three models, float, Q/DQ in float, and exact integers: every tensor of each is written
-out and read, and seven sums taken of two pairs. `fits` looks how every tensor lies on its grid,
-which a broken build adds. The float pass is the least that two cores can take, a sample on each.
-Seconds of the clock, the best of ROUNDS.
+Three models are compared: float, Q/DQ in float, and exact integers. Every tensor of each is written
+and read, and two pairs have seven sums each. `fits` checks how every tensor fits its grid, which a
+broken build adds. The float pass runs one sample on each of two cores. Wall seconds, the best of
+ROUNDS.
 
-Measured on two cores, 30 samples; before, the integers ran in NumPy, and two threads summed:
+Measured on two cores, 30 samples. Before, the integers ran in NumPy, and two threads summed:
 
                                                         before:
                float        compared            fits   compared  fits
@@ -21,9 +21,9 @@ Measured on two cores, 30 samples; before, the integers ran in NumPy, and two th
     yunet           0.05    1.99 (37.2x)    1.08 (20.2x)       4.68  1.34
     yolov5face      0.02    0.81 (43.6x)    0.34 (18.2x)       1.26  0.42
 
-Of yunet's 1.99 s the sums of 5.6 million elements a sample take 1.2, in one thread at a time.
-Setting up the three engines takes .20 s of vww's, .78 of yolox's and .10 of mobilenet's, whatever
-the number of samples.
+Of yunet's 1.99 s, the sums of 5.6 million elements per sample take 1.2 s, in one thread at a time.
+Setting up the three engines takes .20 s for vww, .78 s for yolox and .10 s for mobilenet,
+independent of the number of samples.
 """
 
 from __future__ import annotations

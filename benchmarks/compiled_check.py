@@ -1,11 +1,10 @@
-"""What it costs to run each compiled file: a first build with the check on 8 samples, and without.
+"""The cost of running each compiled file: a first build with the check on 8 samples, and without.
 
     NPUMAKE_SHARED=../shared python benchmarks/compiled_check.py [--samples 64] [--targets tflite]
 
-Each model is built from nothing for one target at a time, calibrated with `max` on noise of its own
-shape. The best of three such builds counts, taken in turns. `cpu` counts the seconds of all
-processes and threads, `clock` is what a person waits for: where other work is on the machine, only
-the former says something.
+Each model is built from scratch for one target at a time, calibrated with `max` on noise. The best
+of three builds counts, in turns. `cpu` has the seconds of all processes and threads, `clock` the
+waiting time. On a busy machine only the former is meaningful.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Every model of the shared data, for every target that a real compiler makes the file of.
+"""Compiles every model of the shared data for every target with a real compiler.
 
     NPUMAKE_SHARED=../shared python benchmarks/compilers.py [--models mobilenet] [--targets tflite]
 
-Each is imported, optimized, checked, calibrated on noise of its own shape where it carries no
-grids, quantized, lowered and compiled. Of each file: the operators in float (tflite, IREE) or that
-Vela leaves to the CPU, the seconds from the optimized graph on and, for `tflite`, how many layers
-have in LiteRT's reference kernels the codes of our reference engine, bit for bit.
+Each model is imported, optimized, checked, calibrated on noise unless it has grids, quantized,
+lowered and compiled. The table has the operators in float (tflite, IREE) or on the CPU (Vela), the
+seconds from the optimized graph on, and for `tflite` the layers that have the same codes in
+LiteRT's reference kernels as in our reference engine.
 
-Measured on two cores that others used too; 11 sizes of Ethos-U, 3 processors of IREE,
-tflite. Nothing was refused. The last two are .pb, read by TensorFlow apart.
+Measured on two busy cores, for 11 sizes of Ethos-U, 3 processors of IREE, and tflite. No model was
+refused. The last two are .pb files, read by TensorFlow in an environment of its own.
 
     model                       Ethos-U: CPU, s     IREE: float, s      layers equal in LiteRT
     ad01                         0    0.3 to 0.4     0    2 to 3        10 of 10

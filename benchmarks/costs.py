@@ -1,8 +1,9 @@
-"""What is known of models on bayes-e: figures that others published, and the programs they are of.
+"""Published figures of models on bayes-e, and the programs they belong to.
 
-Compiler's figures are what hb_mapper 1.24.3 printed (`perf` of ../shared/oracle/tables), for the
-same graphs with random weights, fed nv12. A table of several subgraphs is the checker's, which
-compiles without optimization: it is left out. Board figures are D-Robotics', one thread, 224 x 224.
+Compiler figures are those printed by hb_mapper 1.24.3 (`perf` of ../shared/oracle/tables), for the
+same graphs with random weights, fed nv12. A table with several subgraphs is from the checker, which
+compiles without optimization, and is left out. Board figures are D-Robotics', one thread, 224 x
+224.
 """
 
 from __future__ import annotations

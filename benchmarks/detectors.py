@@ -1,12 +1,12 @@
-"""What detectors are worth after quantization: ours on two chips, beside onnxruntime's own.
+"""mAP of quantized detectors: npumake on two chips, beside onnxruntime's quantizer.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
                                    [--nncf /path/to/python]
 
-Calibrated on every second picture of coco128 and measured on the others, as stock onnxruntime runs
-quantized.onnx. The figures are mAP at IoU .50 and .50:.95, of pixels mean IoU and share alike, and
-in percent what is kept of the float model's. `--nncf` is a Python that has nncf with its ONNX
-backend. Models and pictures lie beside the repository, or where NPUMAKE_SHARED says.
+Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
+quantized.onnx. The figures are mAP at IoU .50 and .50:.95, for pixels mean IoU and the share of
+equal ones, and the percentage kept of the float model's. `--nncf` is a Python that has nncf with
+its ONNX backend. Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Who is blamed: faults are put in, one at a time, and the first that `npumake debug blame` names
-should be the layer that has it.
+"""Plants one fault at a time; `npumake debug blame` should name the faulty layer first.
 
     NPUMAKE_SHARED=../shared python benchmarks/faults.py [--sets development] [--layers 2]
         [--kinds wide coarse loud] [--seed TEXT]
 
-    wide       the scale of what a layer makes, times 4      coarse   that of its weights
-    clipping   the same, divided by 4                        shifted  the zero point, by 64 codes
-    loud       the scale that its integer weights are read with, times 4: so is what it makes
-    bias       the scale that its integer bias is read with, times 4
+    wide       the scale of a layer's output, times 4        coarse   that of its weights
+    clipping   the scale of its output, divided by 4         shifted  the zero point, by 64 codes
+    loud       the scale of its integer weights, times 4, and so its output
+    bias       the scale of its integer bias, times 4
 
-The rule was made with the models of one set in view, `development`: those whose name has an odd
-SHA-256. The others were looked at when it was done, and so were random networks, which nobody
-trained. Layers are drawn by a seed. A fault that changes no answer is not counted.
+The rule was developed on the models of one set, `development`: those whose name has an odd SHA-256.
+The other models and untrained random networks were only measured afterwards. Layers are drawn by a
+seed. A fault that changes no output is not counted.
 
-Named first, of scales times 4 (wide, coarse, loud; up to seven layers a kind, drawn anew):
+Named first, for scales times 4 (wide, coarse, loud; up to seven layers per kind, from new draws):
 
                                                   rdk-x5        ara240
     11 and 10 models, before methods.py       220 of 221    187 of 189
@@ -23,27 +22,27 @@ Named first, of scales times 4 (wide, coarse, loud; up to seven layers a kind, d
              mobilenet_v1 float                                21 of 21
              five small ones, kl                96 of 96
 
-In the first two lines what was missed was put in again with the rule as it is now, and named first,
-as was the miss of ppocr and one of yolov5tiny's weights. kl had cut off what was hardly too wide
-when times 4; a MatMul without a bias was cut off less than the product behind it; some faults cost
-less than SHOWS. Up to four of seven changed no answer, in vww_96, which has two classes, and in
-random networks. Two layers a kind: squeezenet, deeplab and fastestdet, the last on both chips, 24
-of 24; four a kind: yolox on both, 24 of 24. Right builds of all models name nobody
-(tests/debug/test_faults.py).
+The misses of the first two lines were planted again with the present rule, and named first. So were
+the miss of ppocr and one of yolov5tiny's weights. Their causes: kl had clipped ranges that were
+hardly too wide when times 4; a MatMul without a bias was clipped less than the product behind it;
+some faults cost less than SHOWS. Up to four of seven faults changed no output, in vww_96, which has
+two classes, and in random networks. With two layers per kind, squeezenet, deeplab and fastestdet
+(the last on both chips) have 24 of 24; with four per kind, yolox has 24 of 24 on both. Correct
+builds of all models name no node (tests/debug/test_faults.py).
 
-The keyword spotters, fed features of sounds (sounds.py), seven layers a kind on both chips: of
-scales times 4 kws_tiny_float 42 of 42 and kws_tiny_int8 28 of 28; a bias's times 4 11 of 12 and 12
-of 12. Fed noise, which its grids cut off, kws_tiny_int8 had 10 of 15 of `wide`.
+Keyword spotters get features of sounds (sounds.py), with seven layers per kind on both chips. For
+scales times 4, kws_tiny_float has 42 of 42 and kws_tiny_int8 28 of 28; for biases times 4, 11 of 12
+and 12 of 12. Fed noise, which its grids clip, kws_tiny_int8 had 10 of 15 for `wide`.
 
-What is not named first:
+Not named first:
 
-    clipping           of kws_tiny_int8 9 of 14: a grid of a quarter between two that are right is
-                       also what its reader's bias looks like, whose scale is then four times it
-    other samples      than those calibrated with: what holds little more than its numbers
-    no samples         nobody is named
+    clipping           kws_tiny_int8 9 of 14: a quarter of a grid between two right ones looks like
+                       a fault of its reader's bias, whose scale is then four times too large
+    other samples      than those of the calibration, if ranges hold little more than the values
+    no samples         no node is named
 
-Known from before and not looked at again: a zeroed bias, a zero point at a Transpose, one channel
-of a MatMul that has no bias.
+Known from earlier runs and not measured again: a zeroed bias, a zero point at a Transpose, one
+channel of a MatMul without a bias.
 """
 
 from __future__ import annotations
@@ -263,17 +262,17 @@ def hits(
         healthy[False] = replace(integers, cache=known)
     rank_causes(healthy[False])  # what it asks is remembered, but for the place of the fault
     for kind in kinds:
-        patient = healthy[kind in OF_INTEGERS]
-        found = spots(kind, patient.calibrated, patient.nodes)
+        examined = healthy[kind in OF_INTEGERS]
+        found = spots(kind, examined.calibrated, examined.nodes)
         rng = np.random.default_rng(zlib.crc32(f"{path} {chip} {kind}{seed}".encode()))
-        right = answers(patient.calibrated, given)
+        right = answers(examined.calibrated, given)
         for index in rng.permutation(len(found))[:layers]:
             fault = found[index]
-            faulty = with_fault(patient.calibrated, fault)
+            faulty = with_fault(examined.calibrated, fault)
             made_by = answers(faulty, given)
             if all(np.array_equal(a, b) for a, b in zip(right, made_by, strict=True)):
                 continue
-            of_others = {} if patient is integers else _without(known, str(fault.spot.name))
+            of_others = {} if examined is integers else _without(known, str(fault.spot.name))
             named = rank_causes(ModelUnderTest(faulty, samples, cache=of_others))
             ranks = [n for n, one in enumerate(named) if one.node in fault.owners]
             where, who = fault.owners[0][-30:], named[0]

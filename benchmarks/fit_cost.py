@@ -1,19 +1,19 @@
-"""The cost model of bayes-e, fitted on what others published: `fitted` in rdk-x5.yaml.
+"""Fits the cost model of bayes-e on published figures: `fitted` in rdk-x5.yaml.
 
     python benchmarks/fit_cost.py            the YAML block, with each model's held-out error
-    python benchmarks/fit_cost.py --write    the same, put into the target's file
+    python benchmarks/fit_cost.py --write    the same, written to the target's file
 
 Two fits by least squares of the logarithm of estimate / figure, each with few free parameters:
 
     on_chip                           on the DDR bytes of hb_mapper's log
     conv, mixed, ddr, board           on its latencies, and on those of the board less `board`
 
-The rates of tables, arithmetic and Concat are those that a log of 202 layers gives (the middle of
-their range), and are not fitted, nor are `lanes`: 1 to 16 do as well. Each parameter is drawn
-weakly to where it starts, which decides where no model says anything (`mixed` without YOLO11).
+The rates of tables, arithmetic and Concat are from a log of 202 layers (the middle of their range)
+and not fitted. Neither are `lanes`: 1 to 16 fit equally well. A weak prior pulls each parameter to
+its start value, which decides if no model depends on it (`mixed` without YOLO11).
 
-A model's error is that of a fit without it; the form of the model was chosen with all of them in
-sight. The interval is two standard deviations of the logarithms of these errors. Models and
+A model's error is that of a fit without it. The form of the cost model was chosen with knowledge of
+all models. The interval is two standard deviations of the logarithms of these errors. Models and
 figures: benchmarks/costs.py, ../shared/oracle.
 """
 

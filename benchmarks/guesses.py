@@ -1,13 +1,12 @@
-"""Does `npumake new --images` guess how each shared model is fed?
+"""Checks the proposals of `npumake new --images` for each shared model.
 
     python benchmarks/guesses.py [--model NAME]
 
-For each model: layout, order of colours, mean and scale against the truth, from the sources of each
-model, and whether a wrong guess was at least marked as not sure. Classifiers see ImageNet's
-pictures, all others COCO's, the digits MNIST's. A model without a picture input is right if it is
-refused as one.
+For each model it compares layout, color order, mean and scale with the truth, from the sources of
+the model. A wrong proposal may at least be marked as not sure. Classifiers get ImageNet's pictures,
+the digits MNIST's, all others COCO's. A model without a picture input is right if it is refused.
 
-Mean and scale are right within 2 % of the range that pixels of 0..255 become.
+Mean and scale are right within 2 % of the range of the normalized pixels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Detectors beside the repository: how a picture becomes their input, and their answers boxes.
+"""Detectors of the shared data: preprocessing of a picture, and decoding of the outputs to boxes.
 
-Where the pictures come with boxes of the model's classes, those are the truth. Where they do not,
-of faces and pixels, the float model's own answers are: what is measured is how much of them stays.
+If the pictures have boxes of the model's classes, these are the ground truth. Otherwise, for faces
+and pixels, the float model's own outputs are, and the share of them that is kept is measured.
 """
 
 from __future__ import annotations

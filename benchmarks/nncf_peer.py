@@ -1,4 +1,4 @@
-"""NNCF, a peer of ours: it quantizes in a Python of its own, which has nncf and onnx."""
+"""Quantizes with NNCF, in a Python of its own that has nncf and onnx."""
 
 from __future__ import annotations
 

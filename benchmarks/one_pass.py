@@ -1,21 +1,19 @@
-"""What the one statistics pass costs: the seconds of `observe` over those of a plain float pass.
+"""The cost of the statistics pass: seconds of `observe` over those of a plain float pass.
 
     NPUMAKE_SHARED=../shared python benchmarks/one_pass.py [--models yolox] [--samples 100]
 
-Every float classifier and detector of the shared data, fed noise of its own shape. All passes go
-through the same samples, and take turns. There are two float passes:
+It runs every float classifier and detector of the shared data on noise. All passes use the same
+samples, in turns. There are two float passes:
 
-    side by side    a sample on each of two threads: the least that two cores can take
-    in a row        what a plain script does: sample after sample, each on two threads of
-                    onnxruntime's own
+    side by side    a sample on each of two threads: the minimum for two cores
+    in a row        like a plain script: sample after sample, each on two threads of onnxruntime
 
-Setting up `observe` always counts; that of the float pass, its session, does in the columns
-`with set-up`. CPU seconds say what is computed, whatever else the machine does; wall what is waited
-for.
+The set-up of `observe` always counts. That of the float pass, its session, counts in the columns
+`with set-up`. CPU seconds are independent of other work on the machine; wall is the waiting time.
 
-Measured on two cores that others used too (a load of 10 to 20), 100 samples, one run of five;
-before and after the observer was made simple. CPU seconds hardly depend on the load; the clock
-does, so its columns are left out:
+Measured on two busy cores (a load of 10 to 20), 100 samples, one run of five, before and after the
+observer was simplified. CPU seconds hardly depend on the load. The clock does, so its columns are
+left out:
 
                    side by side, cpu x     with set-up, cpu x
                     before     after       before     after
@@ -29,10 +27,11 @@ does, so its columns are left out:
     yunet              2.28      3.34         2.11      3.05
     yolov5face         2.68      4.06         1.73      2.20
 
-What simplicity costs. Each trick was switched off alone, in turns with the pass as it was, 100
-samples; CPU seconds over those of the whole pass, and the median on the clock in brackets (its
-quartiles were .2 apart on the busy machine). A build of ultraface with 100 samples takes 22 s, of
-yolox 56 s; the pass is 1.4 and 1.7 of them. So no trick is worth 15 % of what a person waits for.
+The cost of simplicity. Each optimization was switched off alone, in turns with the full pass, on
+100 samples. The figures are CPU seconds over those of the full pass, with the median of the clock
+in brackets (its quartiles were .2 apart on the busy machine). A build of ultraface with 100 samples
+takes 22 s, of yolox 56 s, with 1.4 s and 1.7 s for the pass. So no optimization saves 15 % of the
+waiting time.
 
                                        mobilenet    vww          yolox        ultraface
     segments of 4 MB                   0.93 (0.96)  1.02 (1.05)  1.11 (1.13)  1.02 (1.05)  dropped
@@ -50,17 +49,16 @@ yolox 56 s; the pass is 1.4 and 1.7 of them. So no trick is worth 15 % of what a
     later samples counted thinner      1.24 (1.24)  1.47 (1.48)  1.27 (1.26)  1.06 (0.93)  kept
     derived tensors not observed       1.07 (1.08)  1.05 (0.98)  1.98 (1.86)  0.96 (0.97)  kept
 
-The last two also decide the bytes of the statistics, and no byte was to change. Without all that
-was dropped, 880 of 1,700 lines, the pass takes 1.1 to 1.6 times the CPU seconds.
+The last two also affect the bytes of the statistics, which had to stay. Without the dropped ones,
+880 of 1,700 lines, the pass takes 1.1 to 1.6 times the CPU seconds.
 
-Tried before, and slower or no faster: a thread of its own for NumPy behind two that run onnxruntime
-(1.2 times as long: answers change cores), samples of small models read four and eight at a time
-(1.1 to 1.25), a lock that keeps all but one thread from NumPy, and two threads that count at the
-end.
+These were slower or no faster: a thread for NumPy behind two for onnxruntime (1.2 times as long,
+because outputs change cores), reading four or eight samples of small models at a time (1.1 to
+1.25), a lock that admits one thread to NumPy, and two threads that count at the end.
 
-NumPy counts a value in 2 to 3 ns, a loop that numba compiled in 1. But to import numba and to load
-that loop, compiled before, takes .24 s here: as much as 150 million values save, eight times those
-that are counted of 100 samples of yolox.
+NumPy counts a value in 2 to 3 ns, a loop compiled by numba in 1. But importing numba and loading
+the compiled loop takes .24 s here. That is the gain on 150 million values, eight times those that
+are counted for 100 samples of yolox.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Networks that nobody trained: blocks drawn by a seed, weights as they are before training."""
+"""Untrained networks: blocks drawn by a seed, with initial weights."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What each way to recover accuracy gives back, on trained models and real images.
+"""The gain of each accuracy correction, on trained models and real images.
 
     python benchmarks/recovery.py [--models mobilenet squeezenet] [--target rdk-x5]
 
-Calibrated on 100 images and measured on the others: the cosine of the outputs with the float
-model's, the share of images with the float model's top-1 class and, where it is one of ImageNet,
-top-1 itself. Models and images lie beside the repository, or where NPUMAKE_SHARED says.
+100 images calibrate, the others measure: the cosine of the outputs with the float model's, the
+share of images with its top-1 class and, for ImageNet's classes, top-1 itself. Models and images
+are beside the repository, or in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations

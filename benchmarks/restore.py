@@ -1,14 +1,14 @@
-"""How long a clean machine takes to restore projects from a warm remote, and in how much memory.
+"""Time and memory of a clean machine to restore projects from a warm remote.
 
     python benchmarks/restore.py [--projects 1 100] [--mebibytes 1024] [--latency 50] [--runs 1]
 
-The limit is 1.5 times what downloading and hashing the same bytes takes: THREADS connections, each
+The limit is 1.5 times the time of downloading and hashing the same bytes: THREADS connections, each
 file written and its SHA-256 computed on the way. The server is a process on loopback that waits
-`latency` milliseconds before each answer. Half of the yardstick's requests are spared to it: it
-knows the names of the artifacts, where a build asks for a record first.
+`latency` milliseconds before each response. The reference needs only half of the requests, because
+it knows the names of the artifacts; a build queries a record first.
 
-The artifacts of the heavy stages are random bytes, as large as told in all, under the keys of real
-projects; no stage runs, and nobody reads them.
+The artifacts of the heavy stages are random bytes of the given total size, under the keys of real
+projects. No stage runs, and none reads them.
 """
 
 from __future__ import annotations

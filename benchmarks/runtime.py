@@ -1,11 +1,11 @@
-"""How fast the integer program runs MobileNetV1-0.25-224, beside onnxruntime's own int8.
+"""The speed of the integer program on MobileNetV1-0.25-224, beside onnxruntime's own int8.
 
     python benchmarks/runtime.py [--targets rdk-x5 ara240 sl1640] [--runs 100] [--threads 2]
 
-For each chip one `quantized` graph: in onnxruntime with that many threads, and as a program. One
-row per chip: the milliseconds of each, in turn within one run and the best of all, so that what
-else the machine does counts little, and their ratio. The model lies beside the repository, or where
-NPUMAKE_SHARED says.
+For each chip one `quantized` graph runs in onnxruntime with that many threads, and as a program.
+One row per chip has the milliseconds of each, measured in turns, the best of all, and their ratio,
+so that other work on the machine matters little. The model is beside the repository, or in the
+folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Whether a change of the code changes a byte of what is built: digests before and after.
+"""Compares the digests of artifacts before and after a change of the code.
 
     python benchmarks/same_bytes.py --write before.json --tree ../before
     python benchmarks/same_bytes.py --against before.json
 
-Two example projects and twelve shared models are built for four targets, from random samples but
-for the examples. A list has the SHA-256 of every model, statistic and compiled file, and of the
-sensitivities of three models. Documents of words, such as comparison.json, are left out: a sentence
-may change. `--tree` names the checkout that builds; by default this one. Exits with 1 for any
-difference.
+It builds two example projects, and twelve shared models on random samples, for four targets. A list
+has the SHA-256 of every model, statistic and compiled file, and of the sensitivities of three
+models. Documents with text, such as comparison.json, are left out, because a sentence may change.
+`--tree` names the checkout that builds, by default this one. Exits with 1 for any difference.
 """
 
 from __future__ import annotations

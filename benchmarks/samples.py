@@ -1,4 +1,4 @@
-"""How long the samples stage takes over a folder of photographs, against decoding each once.
+"""The time of the samples stage for a folder of photographs, against decoding each once.
 
     python benchmarks/samples.py ../shared/data/images/imagenet500 [--runs 3] [--threads 1]
 

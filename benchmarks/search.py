@@ -1,10 +1,10 @@
-"""How long the search for the best recipe takes, and whether it still finds the same one.
+"""The time of the search for the best recipe, and a check that it finds the same one.
 
     NPUMAKE_SHARED=../shared python benchmarks/search.py [--models yolox] [--targets ara240]
                                    [--samples 64] [--method default]
 
-Of each model and chip the CPU seconds, those of all threads, what was chosen, and the digest of
-the recipe. What only makes the search faster leaves the digest as it was.
+For each model and chip it prints the CPU seconds of all threads, the selected recipe, and its
+digest. An optimization of the search must not change the digest.
 """
 
 from __future__ import annotations

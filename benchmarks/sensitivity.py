@@ -1,21 +1,24 @@
-"""What reusing the float model gives: CPU seconds of brute force over those of `sensitivities`.
+"""The gain of reusing the float model: CPU seconds of brute force over those of `sensitivities`.
 
     NPUMAKE_SHARED=../shared python benchmarks/sensitivity.py [--models mobilenet] [--samples 1 4]
 
-Every node of real models, the same probes and the same figures. Brute force builds, for every node,
-the model that quantizes it alone and runs it whole, over all samples; its float answers are worked
-out once (`kept`) or, as where two model files are compared, for every node again (`whole`). `stock`
-is the script of stock packages beside this one, with its float answers kept, for as many nodes.
-`limit` is what `whole` would be if probes ran what lies behind their nodes and cost nothing else:
-no set-up, no borders, no comparison. All of it is one thread's. Last comes `whole` on the clock,
-both on as many threads: beside a `plain` script, node by node, whose sessions have them all, as
-onnxruntime's have where nobody says otherwise, and beside `workers` of one thread that take a node
-each. A ratio of CPU seconds moves little with what else the machine does, one of the clock does.
-`off` is the largest difference of a cosine; a ranking is the same where what it has in another
-order is less than TIE apart.
+Both run the same probes of every node of real models, and give the same figures. Brute force
+builds, for every node, the model that quantizes only this node, and runs it over all samples.
 
-`whole`, in brackets `limit`, and `whole` on the clock beside a plain script and beside workers, on
-two cores with nothing else to do:
+    kept       brute force that computes the float outputs once
+    whole      brute force that computes them for every node, as when two model files are compared
+    stock      the script of stock packages beside this one, with float outputs kept, for as many
+               nodes
+    limit      `whole`, if probes only ran the nodes behind theirs: no set-up, borders or comparison
+
+All of these use one thread. The last figures are `whole` on the clock, with equal threads: against
+a `plain` script, node by node, whose sessions use all threads by onnxruntime's default, and against
+`workers` of one thread with a node each. Other work on the machine hardly changes a ratio of CPU
+seconds, but it changes one of the clock. `off` is the largest difference of a cosine. Two rankings
+are the same if nodes in another order are less than TIE apart.
+
+`whole`, in brackets `limit`, and `whole` on the clock against a plain script and against workers,
+on two idle cores:
 
     samples                  1                      16                     100
     resnet8      5.7 (64)  6.3 5.0      4.5 (8.0) 4.6 3.9      3.8 (5.7)  6.4 4.5
@@ -24,18 +27,18 @@ two cores with nothing else to do:
     ultraface     19 (62)   19  20      8.8 (20)  8.7 5.8
     yolox         38 (105)  52  36
 
-(of 100, and yolox, before the borders lay where least crosses and a graph was written only as far
-as models are made of it). It changes from run to run, most on the clock: resnet8 of one sample was
-5.7 and 7.4 of CPU, of 16 4.5 and 4.4. On cores with AMX, before that too, of 1 and of 16 samples:
+(100 samples, and yolox, were measured before borders were placed where the fewest values cross.)
+The figures vary from run to run, most on the clock: for resnet8, CPU ratios were 5.7 and 7.4 for
+one sample, 4.5 and 4.4 for 16. On cores with AMX, also before that, for 1 and for 16 samples:
 
     resnet8      4.8 (79)  3.8 3.4      3.7 (10)  3.0 2.6
     mobilenet    9.6 (59)  7.7 7.9      5.7 (9.6) 6.3 5.3
     squeezenet   9.2 (19)  7.6 9.4      3.9 (5.1) 4.4 3.9
     ultraface     18 (57)   19  15      8.8 (18)  9.0 6.9
 
-What lies behind a node is half of the model in the mean, so that of many samples `limit` comes down
-to about four, and to about two where the float answers are kept: each run of a convolution has its
-price, and brute force pays the same. Few samples gain more, as no session is set up for one probe.
+The part behind a node is half of the model on average. For many samples `limit` is therefore about
+four, and about two if the float outputs are kept: each run of a convolution costs the same in brute
+force. Few samples gain more, because no session is set up for a single probe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Features of sounds, where no recordings are at hand: vowels and hisses that begin and end
-somewhere in a second, as a keyword spotter is fed them.
+"""Features of synthetic sounds for keyword spotters: vowels and hisses within a second.
 
-The recipe of MLPerf Tiny: at 16 kHz 49 frames of 30 ms, every 20 ms; 40 mel bands of 20 to 4000 Hz,
-their natural logarithm, and of its cosine transform the first ten.
+The features follow MLPerf Tiny: at 16 kHz 49 frames of 30 ms, every 20 ms; 40 mel bands of 20 to
+4000 Hz, their natural logarithm, and the first ten coefficients of its cosine transform.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Sensitivity as a script of stock packages has it: onnx, onnxruntime and NumPy, nothing of ours.
+"""Sensitivity by a script of stock packages: onnx, onnxruntime and NumPy, without npumake.
 
     python benchmarks/stock.py model.onnx samples.npz
 
-Ranges are found once, over all samples. Then, for every node that onnxruntime quantizes: its
-quantizer puts Q/DQ around that node alone, a session is made, the whole model runs on every sample,
-and the cosine with the float answers, worked out once, is that node's. One thread. It prints the
-seconds of CPU and the nodes, the most sensitive first.
+Ranges are derived once, over all samples. Then, for every node that onnxruntime quantizes, its
+quantizer puts Q/DQ around only that node, and a session runs the whole model on every sample. The
+cosine with the float outputs, computed once, is the node's figure. One thread. It prints the CPU
+seconds and the nodes, the most sensitive first.
 
-samples.npz holds, under the name of each input, the samples one behind the other.
+samples.npz has the concatenated samples of each input under its name.
 """
 
 from __future__ import annotations

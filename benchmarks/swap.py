@@ -1,11 +1,11 @@
-"""How long another calibration method takes, as a person types it: a line of YAML, then a build.
+"""The time of a build with another calibration method, from a changed line of YAML.
 
     NPUMAKE_SHARED=../shared python benchmarks/swap.py [--runs 5] [--samples 100]
 
-A MobileNet with its statistics made. Every run asks for another percentile, which the cache cannot
-know. `compiled` is the time until the compiled file is there; the comparison of every node, which
-runs all samples three times, comes behind it. The limit is 1 s, and no inference. Python keeps the
-package's bytecode, as it does unless it is told otherwise: to compile it anew takes .3 s.
+It builds a MobileNet whose statistics exist. Every run has another percentile, which is not in the
+cache. `compiled` is the time until the compiled file exists; the comparison of every node, which
+runs all samples three times, follows. The limit is 1 s, without inference. Python keeps the
+bytecode of the package, as by default: compiling it again takes .3 s.
 """
 
 from __future__ import annotations

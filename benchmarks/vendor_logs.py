@@ -1,17 +1,17 @@
-"""How much of a vendor's own node table ours has: row by row, against logs that others published.
+"""Compares our node tables row by row with a vendor's, from published logs.
 
     python benchmarks/vendor_logs.py [--oracle ../shared/oracle] [--only yolov8n] [--show 20]
 
 `tables/NAME.json` is a table that a vendor's tool printed, `models/NAME.onnx.gz` the same graph
-with random weights. Each model is planned as the log's tool was asked to: nv12 for makertbin, the
-march of the table; the ranges are those of one random sample. A table of the checker, without a
-row for the preprocessing, is compared with ours. One row per table:
+with random weights. Each model is planned with the settings of the log: nv12 for makertbin, the
+march of the table, and the ranges of one random sample. A table without a row for the preprocessing
+is from the checker, and compared with ours. One row per table:
 
-    rows      in both over in either, by name
-    unit      of all rows of theirs, those that run on the same unit here
-    subgraph  of the rows in both, the same subgraph
-    type      of all rows of theirs, the same type string
-    DataType  of the rows in both, the same type of what the node reads
+    rows      rows in both over rows in either, by name
+    unit      share of their rows that run on the same unit here
+    subgraph  share of the rows in both with the same subgraph
+    type      share of their rows with the same type string
+    DataType  share of the rows in both with the same input type
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the benchmarks share: copies of a project, bare doit as the yardstick, paired timings."""
+"""Shared parts of the benchmarks: copies of a project, doit as the reference, paired timings."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import npumake
 PAGE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- floors -->\n```text\n", "```\n<!-- /floors -->"
 FLOOR = re.compile(r"^    \((.*?),?\),  # (.*)$", re.MULTILINE)
-ROOMS_WIDTH = 50  # columns of the longest floor
+ROOMS_WIDTH = 62  # columns of the longest floor
 
 
 def drawing(source: str) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 MARK = "NPUMAKE_TEST_MARK"
 TELEMETRY = ".ses"  # onnxruntime's, which it leaves among temporary files after any run
+# Python for the peak of a process's memory in KiB. `ru_maxrss` counts that of the parent, too.
+PEAK = 'int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1])'
 LIMIT = 120  # seconds until what is waited for counts as never: for a machine that is busy tenfold
 
 

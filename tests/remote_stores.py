@@ -12,7 +12,8 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import Secret, SigningKey, generate
 from npumake.cache.remote.layered import LayeredStore
 from npumake.cache.remote.outbox import Outbox
-from npumake.cache.remote.transport import Patience, Transport, transport_to
+from npumake.cache.remote.schemes import transport_to
+from npumake.cache.remote.transport import Patience, Transport
 from npumake.cache.remote.trust import Policy
 from npumake.cache.store import Record
 from npumake.digest import Json, of_document

@@ -30,11 +30,21 @@ OPTIONAL = {
     for extra, lines in PROJECT["optional-dependencies"].items()
 }
 BASE = [Requirement(line) for line in PROJECT["dependencies"]]
+DEVELOPERS = {"dev", "docs"}  # extras for those who change npumake
 NAMED = re.compile(r"npumake\[([a-z0-9,-]+)\]")
 
 # Every distribution of the base, with what they bring themselves. A new one is a decision.
 CLOSURE = {
-    *("attrs", "cffi", "cloudpickle", "cryptography", "doit", "flatbuffers", "jsonschema"),
+    *(
+        "argcomplete",
+        "attrs",
+        "cffi",
+        "cloudpickle",
+        "cryptography",
+        "doit",
+        "flatbuffers",
+        "jsonschema",
+    ),
     *("jsonschema-specifications", "markdown-it-py", "mdurl", "ml-dtypes", "numpy", "onnx"),
     *("onnx-ir", "onnxruntime", "packaging", "pillow", "protobuf", "pycparser", "pygments"),
     *("pyyaml", "referencing", "rich", "rpds-py", "safetensors", "typing-extensions"),
@@ -91,7 +101,7 @@ def test_the_extra_that_a_hint_names_installs_the_distribution(distribution: str
 
 
 def test_every_distribution_of_an_extra_for_users_has_a_hint() -> None:
-    known = {name for extra in OPTIONAL if extra != "dev" for name in distributions(extra)}
+    known = {name for extra in OPTIONAL if extra not in DEVELOPERS for name in distributions(extra)}
     assert known == set(EXTRAS)
 
 
@@ -110,7 +120,7 @@ def test_the_runtime_of_each_backend_is_one_that_its_key_names() -> None:
 
 
 def test_compilers_is_every_extra_but_those_of_frontends_and_developers() -> None:
-    others = {"compilers", "dask", "dev", "remote", "tensorflow"}
+    others = {"compilers", "dask", "remote", "tensorflow", *DEVELOPERS}
     assert distributions("compilers") == {
         name for extra in OPTIONAL if extra not in others for name in distributions(extra)
     }

@@ -4,9 +4,7 @@ FLOORS is the map of the house. Imports point down: never up, never sideways.
 `tests/test_architecture.py` enforces it. Read `stages/` and you have read the pipeline.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # without `typing`, which is slow to import
 if TYPE_CHECKING:  # the public face, as type checkers and editors see it
     from npumake.api.build import build as build
     from npumake.api.check import CheckResult as CheckResult
@@ -34,7 +32,7 @@ FLOORS = (
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels", "plugins"),  # numbers only; what installed packages add
-    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
+    ("errors", "digest", "distribution", "extras", "late", "lifetime", "progress"),  # stdlib
 )
 
 # The public face: name → the module that has it, loaded when the name is first used.
@@ -54,6 +52,8 @@ PUBLIC = {
 
 def __getattr__(name: str) -> object:
     if name in PUBLIC:
+        from importlib import import_module  # here, for `npumake --help` needs none
+
         return getattr(import_module(PUBLIC[name]), name)
     raise AttributeError(f"module `npumake` has no attribute `{name}`")
 

@@ -31,8 +31,8 @@ def plain(value: Any) -> Json:
 
 
 def key_of(field: dataclasses.Field[Any]) -> str:
-    """The key of a field: its `key` if given, else its name; `with_` becomes `with`, a keyword."""
-    return str(field.metadata.get("key", field.name.removesuffix("_")))
+    """The key of a field: its name; `with_` becomes `with`, a keyword of Python."""
+    return field.name.removesuffix("_")
 
 
 def canonical(document: Any) -> bytes:

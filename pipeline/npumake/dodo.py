@@ -13,8 +13,8 @@ from npumake.cli.signals import end_at_signals
 
 
 def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
-    """For the directory the dodo file is in, which doit has made the current one. Projects in
-    `but` are built only when they are named."""
+    """For the directory of the dodo file, which is doit's current directory. Projects in `but` are
+    built only when they are named."""
     end_at_signals()
     from npumake.cli.scheduling import configuration
 

@@ -3,7 +3,7 @@
     PipelineError
     ├── ProjectError  exit 2   the YAML, or a file it names
     ├── GraphError    exit 3   the model
-    ├── StageError    exit 4   a stage could not make its artifact
+    ├── StageError    exit 4   a stage failed to build its artifact
     ├── CacheError    exit 5   the store or the disk
     ├── GateError     exit 6   the result is not good enough
     └── LockError     exit 7   an artifact is not the one of the lock file

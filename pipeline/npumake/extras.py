@@ -50,7 +50,7 @@ def install_line(name: str, by: Installer | None = None) -> str:
 
 @cache
 def installer() -> Installer:
-    """What installed npumake into this interpreter."""
+    """The installer of npumake in this interpreter."""
     prefix = sys.prefix.replace("\\", "/")
     if "/pipx/venvs/" in prefix:
         return "pipx"

@@ -10,8 +10,8 @@
     toy-npu = "toy_npu.passes:PASSES"          # for the chip: a tuple of Graph → changed places
 
 Only a name that is not one of our own is looked up here, so a build without plugins reads no
-metadata. A chip's file runs no code. What a plugin computes with is in the keys: the distribution,
-its version and every file of the package.
+metadata. A chip's file runs no code. The code of a plugin is in the keys: the distribution, its
+version and every file of the package.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Plugin:
 
     @cached_property
     def package(self) -> Path:
-        """The top-level package, or the file of a module that lies in none.
+        """The top-level package, or the file of a module outside a package.
 
-        Raises ProjectError where it is not installed.
+        Raises ProjectError if it is not installed.
         """
         spec = find_spec(self.module.split(".")[0])
         if spec is None or not (spec.submodule_search_locations or spec.origin):
@@ -60,7 +60,7 @@ class Plugin:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file of the package, sorted; not what Python caches in it."""
+        """Every file of the package, sorted, without Python's caches."""
         if self.package.is_file():
             return (self.package,)
         files = (file for file in self.package.rglob("*") if file.is_file())
@@ -76,7 +76,7 @@ class Plugin:
         return file
 
     def load(self) -> Any:
-        """The object; imports its module. Raises ProjectError where there is none."""
+        """The object; imports its module. Raises ProjectError if there is none."""
         attribute = self.value.partition(":")[2].strip()
         try:
             return getattr(import_module(self.module), attribute)
@@ -89,9 +89,9 @@ class Plugin:
 
 
 def plugin(group: str, name: str) -> Plugin | None:
-    """The plugin of that name; None where no installed package has it.
+    """The plugin of that name; None if no installed package has it.
 
-    Raises ProjectError where two have it.
+    Raises ProjectError if two have it.
     """
     plugins = _installed(group, tuple(sys.path)).get(name, ())
     if len(plugins) > 1:

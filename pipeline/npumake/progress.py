@@ -1,6 +1,6 @@
 """Progress of a long computation, reported to an optional listener.
 
-`track` wraps an iterable, `tell` reports a sentence. No computed value depends on a listener.
+`track` wraps an iterable, `tell` reports a note. No computed value depends on a listener.
 """
 
 from __future__ import annotations

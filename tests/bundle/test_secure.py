@@ -248,7 +248,7 @@ def test_a_session_with_keys_runs_a_secure_model_and_no_other(tmp_path):
     plain.write_bytes(BUNDLE)
     (y,) = Session(path, keys=Keys.read(*files)).run(None, {})
     assert y.tolist() == [3, -5]
-    with pytest.raises(GraphError, match="nobody signed this model"):
+    with pytest.raises(GraphError, match="the model is not signed"):
         Session(plain, keys=Keys.read(*files))
     with pytest.raises(GraphError, match="a secure model: it opens with its keys"):
         Session(path)

@@ -72,7 +72,7 @@ def test_it_ends_with_all_that_it_started(
     assert eventually(lambda: not marked(str(tmp_path)))
     if victim == "worker":
         assert build.returncode == 4
-        assert f"the process that made `{NODE}` ended with {number.name}" in output
+        assert f"the process that built `{NODE}` ended with {number.name}" in output
     elif number is not signal.SIGKILL:
         assert build.returncode == 128 + number
         assert output.endswith(f"{LINE}\n")

@@ -133,7 +133,7 @@ def check(kill: Kill, status: int, output: str, ours: bool) -> None:
     elif ours:
         assert status in (0, 128 + kill.signal), told
         assert "Traceback" not in output, told
-        assert status == 0 or "interrupted: what was made is kept" in output, told
+        assert status == 0 or "interrupted: finished artifacts are kept" in output, told
 
 
 def run(workspace: Workspace, build: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -248,7 +248,7 @@ def test_a_signature_of_another_tool_beside_ours_does_no_harm(attested: Workspac
     [
         (changed_payload, "does not carry the signature"),
         (other_type, "does not carry the signature"),
-        (other_signer, "whom trust.yaml does not name"),
+        (other_signer, "a key that trust.yaml lacks"),
         (no_signature, "is not signed"),
         (signature_of_another_tool, "is not signed"),
     ],
@@ -272,7 +272,7 @@ def test_a_key_that_is_not_trusted_is_refused(attested, capsys, tmp_path, key) -
     )
     assert verified(attested) == 6
     error = capsys.readouterr().err
-    assert ("revoked" if key == "revoked" else "does not name") in error
+    assert ("revoked" if key == "revoked" else "a key that trust.yaml lacks") in error
 
 
 def test_the_signed_bytes_are_those_of_the_specification() -> None:

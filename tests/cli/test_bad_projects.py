@@ -94,7 +94,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
         replaced("- ara240", "- ara240: {inputs: {image: {scale: 1}}}"),
         2,
         [
-            "error: `inputs` cannot differ by target: `original_float` is made once for all",
+            "error: `inputs` cannot differ by target: `original_float` is built once for all",
             f"--> {YAML}:21:14",
             "hint: write a variant",
         ],
@@ -162,7 +162,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
     "a step that does not suit": (
         replaced(r"(files: samples/\*.npy)", r"\1\n    transforms: [nv12_to_yuv444]"),
         2,
-        ["64 values are no NV12 image of 8 x 8", f"--> {YAML}:15:18"],
+        ["64 values are not an NV12 image of 8 x 8", f"--> {YAML}:15:18"],
     ),
     "pickled sample": (
         sample(np.array([{"a": 1}], dtype=object)),

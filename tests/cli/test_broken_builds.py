@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from debug.test_rank_causes import scaled
-from npumake.cli.tables import guilty_lines
+from npumake.cli.tables import worst_node_lines
 from npumake.debug.compared import Comparison, Distance, OutputRow, WorstNode
 from npumake.graph import Graph
 from workspaces import Workspace, add_evaluation
@@ -62,7 +62,7 @@ def test_what_was_calibrated_with_other_data_says_so(fresh: Workspace) -> None:
     (fresh.project / "gates.yaml").write_text("- {metric: top1, max_drop: 5}\n")
     output = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout
     said = output.partition("hint: ")[2]
-    assert said.startswith("preprocess_image: of what is evaluated values are clipped at ")
+    assert said.startswith("preprocess_image: in the evaluation data values are clipped at ")
     assert "calibrate with data like those that are evaluated" in said
 
 
@@ -86,22 +86,22 @@ def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed()
     broken = WorstNode(
         "conv", 0.03, (), "8 bits are too few here", "", search="calibration: {recipe: best}"
     )
-    worst, *rest = guilty_lines(compared(outputs=1, worst_node=broken), "mobilenet")
+    worst, *rest = worst_node_lines(compared(outputs=1, worst_node=broken), "mobilenet")
     assert worst.startswith("worst node: conv alone adds noise of 3.00%")
     assert [line.partition("  #")[0] for line in rest] == [
         "try:  calibration: {recipe: best}",
         "see:  npumake debug inputs mobilenet:rdk-x5",
     ]
-    assert len(guilty_lines(compared(outputs=2, worst_node=broken), "mobilenet")) == 2
+    assert len(worst_node_lines(compared(outputs=2, worst_node=broken), "mobilenet")) == 2
 
 
 def test_noise_beyond_an_answer_that_is_all_but_zero_has_no_share() -> None:
     """A detector that sees nothing answers next to nothing."""
     loud = WorstNode("conv", 2e8, (), "8 bits are too few here", "")
-    (worst,) = guilty_lines(compared(outputs=2, worst_node=loud))
+    (worst,) = worst_node_lines(compared(outputs=2, worst_node=loud))
     assert worst.startswith("worst node: conv alone adds noise of more than the output's energy:")
 
 
 def test_a_model_that_brings_its_scales_is_advised_neither() -> None:
     brought = WorstNode("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
-    assert len(guilty_lines(compared(outputs=1, worst_node=brought), "mobilenet")) == 1
+    assert len(worst_node_lines(compared(outputs=1, worst_node=brought), "mobilenet")) == 1

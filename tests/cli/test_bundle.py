@@ -204,4 +204,4 @@ def test_a_number_of_samples_that_is_none_is_refused(here, capsys, count) -> Non
     with pytest.raises(SystemExit) as ended:
         main(["bundle", "digits", f"--samples={count}"])
     assert ended.value.code == 2
-    assert "no number of samples" in capsys.readouterr().err
+    assert "neither a number of samples" in capsys.readouterr().err

@@ -234,7 +234,7 @@ def test_a_signed_file_brings_a_project_to_a_machine_that_trusts_its_key(
     stranger = {"XDG_CONFIG_HOME": str(tmp_path / "stranger")}
     run = cache(there, "import", str(file), environment=stranger, check=False)
     assert run.returncode == 5
-    assert "whom trust.yaml does not name" in run.stderr
+    assert "a key that trust.yaml lacks" in run.stderr
     assert restores(there, stranger) == 0
     there = lay_out(tmp_path / "trusting")
     key = cache(Workspace(tmp_path), "keygen", "-o", str(tmp_path / "other.key")).stdout

@@ -166,7 +166,7 @@ def test_without_a_record_of_the_locked_key_its_parts_are_named(locked: Workspac
     clean(locked)
     run = locked.npumake("build", "--frozen", check=False)
     assert run.returncode == 7
-    (line,) = (x for x in run.stdout.splitlines() if "the cache does not know which" in x)
+    (line,) = (x for x in run.stdout.splitlines() if "the cache lacks the old key" in x)
     assert re.search(r"YAML \(.*calibration", line)
     assert "numpy " in line
 

@@ -284,7 +284,7 @@ def test_the_image_holds_all_that_its_command_needs(built: Workspace, tmp_path: 
 
 def test_the_image_installs_what_was_copied() -> None:
     installs = [
-        rest for instruction, rest in dockerfile() if instruction == "RUN" and "pip" in rest
+        rest for instruction, rest in dockerfile() if instruction == "RUN" and "pip install" in rest
     ]
     (place,) = (word for word in shlex.split(installs[0]) if word.startswith("/"))
     folder, _, extra = place.partition("[")

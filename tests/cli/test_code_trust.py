@@ -44,7 +44,7 @@ def test_what_a_bundle_brings_runs_only_when_it_is_allowed(
 ) -> None:
     assert main(command) == 3
     said = capsys.readouterr().err
-    assert "the bundle brings Python to run: shrink.py" in said
+    assert "the bundle contains Python to run: shrink.py" in said
     assert "--allow-code" in said
     assert not (folder / "ran").exists()
     assert main([*command, "--allow-code"]) == 0
@@ -61,7 +61,7 @@ def test_operators_of_ones_own_take_the_place_of_those_it_brings(
 
 def test_a_float_model_runs_with_operators_of_ones_own(capsys: Output) -> None:
     assert main(["run", "m.onnx", "--input", "x.npy", "--allow-code"]) == 3
-    assert "nobody implements: vendor.ops.Shrink2" in capsys.readouterr().err
+    assert "without an implementation: vendor.ops.Shrink2" in capsys.readouterr().err
     assert main(["run", "m.onnx", "--input", "x.npy", "--operators", "mine.py"]) == 0
     assert main(["run", "m.onnx", "--input", "x.npy", "--operators", "none.py"]) == 3
     assert "no such file" in capsys.readouterr().err

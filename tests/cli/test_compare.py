@@ -53,7 +53,7 @@ def test_the_first_that_diverges_is_named_with_its_cause(built: Workspace) -> No
         run.stdout
     )
     assert "likely cause: scale: every value is 2 times ours" in run.stdout
-    assert "it was computed rightly and written wrongly" in run.stdout
+    assert "it was computed rightly and dumped wrongly" in run.stdout
     assert [line.split()[1] for line in run.stdout.splitlines() if line.startswith(" > ")] == [
         "block1_pointwise"
     ]

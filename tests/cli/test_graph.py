@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from npumake.cli.main import main
-from npumake.report.build_graph import FILLS
+from npumake.report.build_graph import CLASSES
 from workspaces import Workspace
 
 Output = pytest.CaptureFixture[str]
@@ -74,8 +74,8 @@ def test_the_picture_has_a_box_per_node_in_the_colour_of_its_state(
     assert capsys.readouterr().out == ""
     first = file.read_bytes()
     text = first.decode()
-    assert text.count(FILLS["current"]) == 4
-    assert text.count(FILLS["would run"]) == 12
+    assert text.count(f'class="{CLASSES["current"]}"') == 4
+    assert text.count(f'class="{CLASSES["would run"]}"') == 12
     assert "calibration.method: max → kl" in text
     ElementTree.fromstring(text)
     main(["graph", "--svg", f"{file}"])

@@ -241,7 +241,7 @@ def test_what_the_vendor_has_no_word_for_is_told(tmp_path, capsys):
         "quantization.equalize",
     ]
     for what in listed:
-        assert f"hb_mapper.yaml does not say `{what}`" in shown
+        assert f"hb_mapper.yaml cannot express `{what}`" in shown
         assert what in readme
 
 
@@ -267,7 +267,7 @@ def test_ara2_gets_the_form_of_studio_and_has_no_command(tmp_path, capsys):
     form = yaml.safe_load((tmp_path / "handed/form.yaml").read_text())
     (snapshot,) = (tmp_path / "handed").glob("*.safetensors")
     assert form == {"model": "model.onnx", "int16_mode": "int8", "calibration": snapshot.name}
-    assert "does not say `inputs.image: Studio's models are fed" in capsys.readouterr().out
+    assert "cannot express `inputs.image: Studio's models are fed" in capsys.readouterr().out
     assert main([*given, "--run"]) == 2
     assert "has no command to run" in capsys.readouterr().err
 

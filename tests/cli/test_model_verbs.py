@@ -66,6 +66,8 @@ def test_run_gives_the_boxes_of_a_detector_and_draws_them(
     assert np.asarray(Image.open("drawn.png"))[24, 64:193].any(axis=1).all()
     assert main([*command, "--score", "0.95"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+    assert main([*command[:-1], "--score", "0.95"]) == 0
+    assert capsys.readouterr().out == "no box scores 0.95 or more; --score asks for less\n"
 
 
 def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
@@ -202,7 +204,11 @@ def test_verify_wants_a_graph_to_hold_it_against(
     ("command", "code", "what"),
     [
         (["run", BUNDLE, "--input", "digit.png", "--draw", "d.png"], 2, "no boxes to draw"),
-        (["run", BUNDLE, "--input", "digit.png", "--threads", "0"], 2, "0 threads run nothing"),
+        (
+            ["run", BUNDLE, "--input", "digit.png", "--threads", "0"],
+            2,
+            "0 is not a number of threads",
+        ),
         (["run", ".", "--input", "digit.png"], 3, "a directory, no model"),
         (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
     ],

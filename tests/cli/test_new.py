@@ -20,6 +20,8 @@ from npumake.graph import parse_text
 from npumake.project.document import read_document
 from npumake.project.files import source_files, sources
 from npumake.project.reader import read_project
+from npumake.project.schema import editor_schema
+from npumake.targets.reader import known_targets
 from workspaces import REPO, Workspace, remember_code, shared_data
 
 DIGITS = REPO / "projects" / "digits" / "model.onnx"
@@ -160,22 +162,41 @@ def test_the_same_model_makes_the_same_project(tmp_path: Path) -> None:
     assert len(samples) == 16
 
 
-def test_the_schema_is_the_workspace_s_or_lies_beside_the_project(fresh: Workspace) -> None:
-    assert new(fresh.project.parent / "alone", DIGITS) == 0
-    (fresh.root / "schemas").mkdir()
-    (fresh.root / "schemas" / "project.schema.json").write_text("{}")
+def test_projects_of_a_workspace_share_a_schema_and_others_have_their_own(
+    fresh: Workspace, tmp_path: Path
+) -> None:
+    shared = fresh.root / "schemas" / "project.schema.json"
+    places = {fresh.project.parent / "one": shared, fresh.project.parent / "two": shared}
+    alone = tmp_path / "alone"
+    for project in (*places, alone):
+        assert new(project, DIGITS) == 0
+        first = (project / "project.yaml").read_text().splitlines()[0]
+        schema = project / first.partition("$schema=")[2]
+        expected = places.get(project, alone / "project.schema.json")
+        assert schema.resolve() == expected.resolve()
+        jsonschema.validate(
+            read_document(project / "project.yaml").data, json.loads(schema.read_bytes())
+        )
+
+
+def test_a_schema_that_is_there_is_kept_until_it_is_asked_for(fresh: Workspace) -> None:
+    schema = fresh.root / "schemas" / "project.schema.json"
+    schema.parent.mkdir()
+    schema.write_text("{}")
     assert new(fresh.project.parent / "near", DIGITS) == 0
-    schemas = {}
-    for name in ("alone", "near"):
-        project = fresh.project.parent / name / "project.yaml"
-        first = project.read_text().splitlines()[0]
-        schemas[name] = project.parent / first.partition("$schema=")[2]
-        schema = json.loads(schemas[name].read_bytes())
-        jsonschema.validate(read_document(project).data, schema)
-    assert schemas["near"].resolve() == fresh.root.resolve() / "schemas" / "project.schema.json"
-    assert schemas["alone"].name == str(
-        schemas["alone"].relative_to(project.parent.parent / "alone")
-    )
+    assert schema.read_text() == "{}"
+    fresh.npumake("validate", "--schema")
+    assert json.loads(schema.read_text()) == editor_schema(known_targets())
+
+
+def test_the_schema_knows_every_target_and_no_other(fresh: Workspace) -> None:
+    schema = editor_schema(known_targets())
+    document = read_document(fresh.project / "project.yaml").data
+    for target in known_targets():
+        jsonschema.validate({**document, "targets": [target, {target: {}}]}, schema)
+    for wrong in ("rdk-x6", {"rdk-x6": {}}, {}, 1):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**document, "targets": [wrong]}, schema)
 
 
 @pytest.mark.parametrize(

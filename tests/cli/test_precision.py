@@ -112,7 +112,7 @@ def test_without_samples_there_is_no_judge(alone: Workspace, capsys: Output) -> 
     text = before + behind[behind.index("calibration:") :]
     project.write_text(text.replace("method: max ", "method: skip "))
     assert main(["precision", "digits", "--cosine", "0.9997"]) == 2
-    assert "error: no samples to judge by\n" in capsys.readouterr().err
+    assert "error: no samples to evaluate\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["--cosine 2", "--cosine 0.9 --most-nodes -1", "", "--cosine x"])

@@ -137,7 +137,7 @@ def test_a_name_in_a_secure_file_is_refused(folder, capsys):
     main(["secure", "m.hybrid", "--security", "security.yaml", "-o", "a.hybrid"])
     given = ["--vendor-certificate", "vendor_certificate.pem", "-m", "m"]
     assert main(["info", "a.hybrid", *given]) == 2
-    assert "a secure model is no packed one" in capsys.readouterr().err
+    assert "a secure model is not a packed one" in capsys.readouterr().err
 
 
 def test_a_build_carries_the_policies_that_show_tells_of_the_secure_file(tmp_path):

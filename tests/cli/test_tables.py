@@ -41,6 +41,12 @@ def test_every_figure_fits(width: int, dtype: str, check: CompiledCheck | None) 
     assert max(map(len, shown.splitlines())) <= width
 
 
+def test_the_title_tells_how_many_samples_the_compiled_file_ran_on() -> None:
+    title = comparison_table("net", compared("int8/int8"), CHECK).title
+    assert str(title).endswith("64 samples (the compiled file: 8)")
+    assert str(comparison_table("net", compared("int8/int8")).title).endswith("64 samples")
+
+
 COLUMNS = (
     Column("Node", "name"),
     Column("ON"),

@@ -96,7 +96,7 @@ def test_undeclared_operators_are_one_error(workspace):
     code, _, said = build(workspace)
     assert code == 3
     assert said.count("error:") == 1
-    assert "nobody implements: vendor.ops.Shrink2" in said
+    assert "without an implementation: vendor.ops.Shrink2" in said
 
 
 def test_an_exception_in_compute_is_one_error_at_the_users_line(workspace):

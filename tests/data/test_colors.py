@@ -87,5 +87,5 @@ def test_opencv_reads_back_our_planes():
 def test_nv12_of_an_odd_size_is_refused(shape):
     with pytest.raises(ProjectError, match="even size"):
         colors.nv12_full(np.zeros(shape))
-    with pytest.raises(ProjectError, match="no NV12 image"):
+    with pytest.raises(ProjectError, match="not an NV12 image"):
         colors.yuv_of_nv12(np.zeros(18), *shape[:2])

@@ -79,13 +79,13 @@ WRONG = {
     "without `bounding_box.origin.x`": told({}),
     "without `class_index`": told({"bounding_box": CAR["bounding_box"]}),
     "a mask of 2x2 without": told({**CAR, "mask": {"width": 2, "height": 2, "data": [1]}}),
-    "`inf` is no number": told({**CAR, "confidence": 1e400}),
-    "`1e+30` is no number": told({**CAR, "confidence": 1e30}),
-    "`x` is no number": told({**CAR, "class_index": "x"}),
+    "`inf` is not a number": told({**CAR, "confidence": 1e400}),
+    "`1e+30` is not a number": told({**CAR, "confidence": 1e30}),
+    "`x` is not a number": told({**CAR, "class_index": "x"}),
     "negative size": told(
         {**CAR, "bounding_box": {"origin": {"x": 0, "y": 0}, "size": {"x": -1, "y": 1}}}
     ),
-    "is no list": told({**CAR, "landmarks": {"points": 3}}),
+    "is not a list": told({**CAR, "landmarks": {"points": 3}}),
 }
 
 

@@ -99,9 +99,9 @@ def test_a_sample_in_a_stack_is_named(npy: Path):
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [
-        ("a.raw", bytes(24), "no stack of samples"),
-        ("a.png", bytes(24), "no stack of samples"),
-        ("a.npy", np.float32(3), "a single number is no stack of samples"),
+        ("a.raw", bytes(24), "not a stack of samples"),
+        ("a.png", bytes(24), "not a stack of samples"),
+        ("a.npy", np.float32(3), "a single number is not a stack of samples"),
         ("a.npy", np.zeros((4, 0, 3), np.float32), "an empty sample"),
         ("a.npy", np.zeros((4, 3, 2), np.float32), "a sample of shape [3, 2], the input takes"),
     ],

@@ -59,7 +59,7 @@ def test_geometry_is_what_a_converter_notes(tmp_path):
         ({"resize": None}, {}, "`resize` is missing"),
         ({"input_shape": [16]}, {}, "must be [height, width]"),
         ({"input_shape": [16, 0]}, {}, "`input_shape` must be a list of sizes"),
-        ({"input_shape": [24, 16]}, {}, "made for an input of 24 x 16, the model's is 16 x 24"),
+        ({"input_shape": [24, 16]}, {}, "for an input of 24 x 16, the model's is 16 x 24"),
     ],
 )
 def test_rule_1_parameters_that_fit_the_model(tmp_path, params, said, message):
@@ -134,7 +134,7 @@ def test_a_missing_key_is_an_error_that_names_it(tmp_path, key):
     ("said", "message"),
     [
         ({"param_hash": "0" * 16}, "`param_hash` is not that of `params`"),
-        ({"param_hash": "xyz"}, "`xyz` is no hash"),
+        ({"param_hash": "xyz"}, "`xyz` is not a hash"),
         ({"dtype": "int8"}, "`dtype` must be uint8"),
         ({"layout": "NHWC"}, "`layout` must be NCHW"),
         ({"value_range": "[0, 1]"}, "`value_range` must be [0, 255]"),

@@ -211,17 +211,25 @@ def test_types_are_cut_not_wrapped():
 @pytest.mark.parametrize(
     ("array", "step", "what"),
     [
-        (RGB[0], "resize", "a sample of shape [36, 3] is no image of height, width and channels"),
+        (
+            RGB[0],
+            "resize",
+            "a sample of shape [36, 3] is not an image of height, width and channels",
+        ),
         (RGB, "{center_crop: {crop_size: 25}}", "a sample of shape [24, 36, 3] is smaller"),
         (RGB, "{pad: {size_divisor: 1, target_size: 30}}", "a sample of shape [24, 36, 3] is lar"),
         (RGB, "rgb2gray", "24 channels, a color image has 3"),
         (RGB, "{resize: {target_size: [1, 2, 3]}}", "a size of 3 numbers"),
-        (RGB, "{transpose: {order: [0, 1, 1]}}", "[0, 1, 1] is no order of the axes of a sample"),
+        (
+            RGB,
+            "{transpose: {order: [0, 1, 1]}}",
+            "[0, 1, 1] is not an order of the axes of a sample",
+        ),
         (RGB, "{mean: {means: [1, 2]}}", "2 means for a sample of shape [24, 36, 3]"),
         (RGB, "{normalize: {std: 0}}", "a division by zero"),
         (RGB * 1.0, "pil_resize", "Pillow resizes 8-bit images, not float64"),
         (RGB[:3], "{rgb2nv12: {data_format: HWC}}", "NV12 needs an even size, not 3 x 36"),
-        (RGB, "nv12_to_yuv444", "2592 values are no NV12 image of 12 x 18"),
+        (RGB, "nv12_to_yuv444", "2592 values are not an NV12 image of 12 x 18"),
         (RGB[:1], "{short_side_resize: {short_size: 8192}}", "an image resized to 8192 x 294912"),
     ],
 )

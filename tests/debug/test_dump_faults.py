@@ -22,19 +22,18 @@ NAMED, EXPLAINED = 0.95, 0.80  # the shares that the issue asks for
 COUNT = 2  # faults of a kind in a dump
 
 
-def benchmark() -> ModuleType:
-    """benchmarks/dump_faults.py, which plants the faults."""
+def benchmark(name: str) -> ModuleType:
     folder = str(REPO / "benchmarks")
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    return import_module("dump_faults")
+    return import_module(name)
 
 
-FAULTS = benchmark()
+DUMPS, TAMPERING, FAULTS = map(benchmark, ("dump_boards", "dump_tampering", "dump_faults"))
 SMALL = {("cifar10_resnet8_float", "int16", "litert"), ("kws_tiny_float", "int8", "litert")}
 EVERY = [
-    *((model, types, "litert") for model in FAULTS.MODELS for types in ("int8", "int16")),
-    *((model, "int8", "iree") for model in FAULTS.IREE_MODELS),
+    *((model, types, "litert") for model in DUMPS.MODELS for types in ("int8", "int16")),
+    *((model, "int8", "iree") for model in DUMPS.IREE_MODELS),
 ]
 BOARDS = few(EVERY, lambda at: (at[0].partition("/")[2].removesuffix(".tflite"), *at[1:]) in SMALL)
 
@@ -42,20 +41,20 @@ BOARDS = few(EVERY, lambda at: (at[0].partition("/")[2].removesuffix(".tflite"),
 def board(at: tuple[str, str, str]):
     runtime = {"litert": "ai_edge_litert.interpreter", "iree": "iree.runtime"}[at[2]]
     pytest.importorskip(runtime, reason="npumake[compilers] is not installed")
-    return FAULTS.board(*at)
+    return DUMPS.board(*at)
 
 
 @pytest.mark.parametrize("at", BOARDS, ids="-".join)
 @pytest.mark.parametrize("way", range(3))
 def test_a_right_dump_agrees(at, way):
-    found = FAULTS.judged(board(at), board(at).dump, np.random.default_rng(way))
+    found = FAULTS.compared(board(at), board(at).dump, np.random.default_rng(way))
     assert found.first is None
     assert found.rows
 
 
 @pytest.mark.parametrize("at", BOARDS, ids="-".join)
 def test_the_first_node_is_named_and_its_cause(at):
-    kinds = [*FAULTS.JUDGED, *(FAULTS.REBUILT if at[1:] == ("int8", "litert") else ())]
+    kinds = [*TAMPERING.JUDGED, *(TAMPERING.REBUILT if at[1:] == ("int8", "litert") else ())]
     found = list(FAULTS.outcomes(board(at), dict.fromkeys(kinds, COUNT), seed=1))
     assert {one.kind for one in found} == set(kinds)
     assert sum(one.is_named for one in found) >= NAMED * len(found)

@@ -364,7 +364,7 @@ def test_an_input_that_is_no_sample_is_fed_all_the_same(tmp_path, program, sampl
     kept["image"] = last(values["image_quantized"]) if form == "codes" else other
     found = held(saved(tmp_path, kept), program, samples)
     assert found.first is None
-    assert "no sample of the project" in found.input
+    assert "not a sample of the project" in found.input
 
 
 def test_another_sample_is_told_without_its_input(tmp_path, program, samples):

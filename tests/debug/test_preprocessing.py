@@ -129,7 +129,7 @@ def test_photographs_fed_right_are_left_alone(model, images, part):
     [
         ({"scale": 2.0, "mean": 0.5}, PICTURE, "the values are 255 times too large"),
         ({}, replace(PICTURE, values="0..1"), "the values are 255 times too small"),
-        ({"mean": 0.0, "scale": 1.0}, PICTURE, "the values are not normalised"),
+        ({"mean": 0.0, "scale": 1.0}, PICTURE, "the values are not normalized"),
     ],
 )
 def test_a_wrong_scale_is_named(model, change, how, what):

@@ -122,7 +122,7 @@ def test_where_no_way_is_sharp_none_is_better():
 @pytest.mark.slow
 def test_the_verb_tells_it(fresh: Workspace) -> None:
     said = fresh.npumake("debug", "inputs", "digits:rdk-x5").stdout
-    assert "(as the project says)" in said
+    assert "(as in the project)" in said
     assert said.splitlines()[-1] == "no other way is better"
 
 
@@ -142,5 +142,5 @@ targets: [ara240]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == (
         "sharper, but not clearly: mean: 127.5, scale: 0.00784314, red and blue swapped; "
-        "an evaluation with labels tells"
+        "an evaluation with labels decides"
     )

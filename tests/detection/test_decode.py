@@ -151,7 +151,7 @@ def test_a_map_counts_every_box_and_the_metadata_says_how_they_rival():
                 DetectorOutput("b", (1, 4, 8), "boxes", encoding="anchor"),
                 DetectorOutput("b", (1, 4, 8), "scores"),
             ],
-            "boxes of anchors are not decoded yet",
+            "boxes of anchors without `anchors`",
         ),
         (
             [DetectorOutput("x", (1, 4, 8), "boxes"), DetectorOutput("b", (1, 4, 8), "scores")],

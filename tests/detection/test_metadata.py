@@ -318,7 +318,7 @@ def test_a_dfl_box_has_at_most_64_bins_a_side(bins, fits):
     assert fits == ("of 4 sides" not in (error(data) if not fits else ""))
     data["outputs"][0]["outputs"][0]["shape"][3] = 4 * bins + 1
     data["outputs"][0]["outputs"][0]["dshape"][3] = {"num_features": 4 * bins + 1}
-    assert "channels are no DFL box of 4 sides" in error(data)
+    assert "channels are not a DFL box of 4 sides" in error(data)
 
 
 def test_a_grid_per_channel_has_a_value_per_index_of_its_axis():
@@ -394,7 +394,7 @@ def test_schema_1_is_brought_to_2():
 
 @pytest.mark.parametrize("size", ["640", "0x640", "640X480", "640x480x3", "99999999x1"])
 def test_an_old_size_that_is_none_is_refused(size):
-    assert "is no WIDTHxHEIGHT" in error({"input": {"size": size}})
+    assert "is not WIDTHxHEIGHT" in error({"input": {"size": size}})
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_an_old_size_that_is_none_is_refused(size):
         ("", "not readable JSON"),
         ("[1]", "the JSON must be an object"),
         ('{"a": 1, "a": 2}', "a key is written twice"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": NaN}', "NaN is not a number"),
         ("[" * 100_000, "not readable JSON"),
         ('{"a": ' + "1" * 5000 + "}", "not readable JSON"),
         (b"\xff\xfe{", "not readable JSON"),

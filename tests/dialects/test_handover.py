@@ -160,7 +160,7 @@ def test_several_inputs_are_lists_in_the_order_of_the_model():
 
 WRONG: dict[str, tuple[str, Json, tuple[int, ...], str]] = {
     "planes": ("rdk-x5", {"preprocess": {"type": "nv12"}, "type": "rgb"}, SHAPE, "in planes"),
-    "8-bit numbers": ("nash-e", {"offset": 128}, (1, 64), "8-bit numbers that are no picture"),
+    "8-bit numbers": ("nash-e", {"offset": 128}, (1, 64), "8-bit values that are not a picture"),
     "a picture from 0": ("rdk-x5", {"type": "rgb", "offset": 0}, SHAPE, "without an offset"),
     "a mean of numbers": ("nash-e", {"mean": 1.0}, (1, 64), "`mean` of a feature map"),
     "a scale per channel": ("sl1680", IMAGENET, SHAPE, "a scale per channel"),

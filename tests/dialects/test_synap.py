@@ -356,7 +356,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "scale": ("inputs: [{scale: 0}]", "`scale` cannot be 0"),
     "means": (f"{NAMED}, means: [1, 2]}}]", "2 `means` for 3 channels"),
     "datasets": ("quantization: {dataset: [a.npy, b.npy]}", "2 datasets for 1 inputs"),
-    "kind of files": ("quantization: {dataset: samples/*}", "does not say whether it is pictures"),
+    "kind of files": ("quantization: {dataset: samples/*}", "may be pictures or arrays"),
     "type": (f"{ARRAYS}, data_type: int4}}", "unknown type `int4`"),
     "type of a layer": (f"{ARRAYS}, data_type: {{conv: uint16}}}}", "unknown type `uint16`"),
     "both 8 bits": (f"{ARRAYS}, data_type: {{a: int8, b: uint8}}}}", "uint8 and int8 in one"),
@@ -383,12 +383,12 @@ def test_one_clear_error(name: str):
 
 
 def test_onnx_cannot_be_made_nhwc():
-    assert "a model in .onnx cannot be made nhwc" in error("data_layout: nhwc", ONNX)
+    assert "a model in .onnx cannot become nhwc" in error("data_layout: nhwc", ONNX)
 
 
 def test_a_pb_model_does_not_tell_its_inputs():
     beside = {"model": {"path": "a.pb"}, "targets": ["vs680"]}
-    assert "a .pb model does not tell its inputs" in error("outputs: [{name: a}]", beside)
+    assert "a .pb model does not state its inputs" in error("outputs: [{name: a}]", beside)
 
 
 @pytest.mark.parametrize(("chip", "away"), [("sl1620", "npu"), ("synap-generic", "gpu")])
@@ -422,7 +422,7 @@ def test_a_format_holds_the_text_of_a_file_beside_the_metafile(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("../secret.txt", "lies outside"), ("none.txt", "cannot read")]
+    ("name", "expected"), [("../secret.txt", "is outside"), ("none.txt", "cannot read")]
 )
 def test_a_format_reads_no_other_file(tmp_path, name, expected):
     (tmp_path / "secret.txt").write_text("secret")

@@ -8,7 +8,7 @@ import pytest
 from npumake.custom.operators import NO_OPERATORS
 from npumake.engine.ort import OrtSession
 from npumake.engine.partial.cut import downstream_parts
-from npumake.engine.partial.downstream import BUDGET_BYTES, changed
+from npumake.engine.partial.downstream import BUDGET_BYTES, change_groups, changed
 from npumake.graph import SerializedGraph, parse_text
 
 RNG = np.random.default_rng(0)
@@ -46,6 +46,19 @@ def test_the_answers_are_those_of_the_whole_graph(budget: int) -> None:
     for name, answers in found.items():
         for made, meant in zip(answers, whole(name), strict=True):
             np.testing.assert_array_equal(np.stack(made), np.stack(meant))
+
+
+@pytest.mark.parametrize("budget", [1, 100, BUDGET_BYTES])
+def test_a_group_by_itself_is_one_group_with_the_same_outputs(budget: int) -> None:
+    graph = parse_text(MODEL).with_shapes()
+    names = ["x", "a", "b", "c", "y", "z"]
+    groups = change_groups(graph, names, len(FEEDS), budget)
+    assert [name for group in groups for name in group] == names
+    together = dict(changed(graph, names, halved, FEEDS, NO_OPERATORS, budget))
+    for group in groups:
+        assert change_groups(graph, group, len(FEEDS), budget) == [group]
+        for name, outputs in changed(graph, group, halved, FEEDS, NO_OPERATORS, budget):
+            assert np.array(outputs).tobytes() == np.array(together[name]).tobytes()
 
 
 def test_a_leg_is_what_lies_behind_and_what_that_is_fed() -> None:

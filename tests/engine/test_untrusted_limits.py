@@ -42,7 +42,7 @@ def test_what_is_bounded_is_taken(text):
         (
             "(float[4] x) => (double[4] y) { y = Cast<to = 11>(x) }",
             {},
-            r"makes y: float64\[4\], the program says y: float32\[4\]",
+            r"makes y: float64\[4\], the program declares y: float32\[4\]",
         ),
         (
             "(float[4] x, int64[1] n) => (float[4] y) <float[1] w = {1}> "

@@ -154,9 +154,9 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
     [
         ("", "not a Caffe network: it has no layers"),
         (INPUT, "not a Caffe network: it has no layers"),
-        (CURRENT, "layer `c` reads blob `x`, which no layer before it makes"),
+        (CURRENT, "layer `c` reads blob `x`, which no layer before it writes"),
         (INPUT + layer("ReLU", bottom="z"), "layer `it` reads blob `z`, which no layer before it"),
-        (INPUT + layer("ReLU") + layer("TanH"), "blob `y` is made twice, again by `it`"),
+        (INPUT + layer("ReLU") + layer("TanH"), "blob `y` is written twice, again by `it`"),
         (INPUT + CURRENT + V1, "the network mixes `layers` with `layer`"),
         ('input: "x"' + layer("ReLU"), "the network has 1 inputs and 0 shapes for them"),
         (INPUT.replace("6", "0") + layer("ReLU"), "input `x` has shape [1, 3, 0, 0]"),
@@ -176,11 +176,11 @@ def test_a_blob_that_holds_less_than_its_shape_is_refused():
         ),
         (
             INPUT + layer("Pooling", "pooling_param { kernel_size: 9 }"),
-            "layer `it` (Pooling) makes a blob of shape [1, 3, -2, -2]: its input is too small",
+            "layer `it` (Pooling) gives a blob of shape [1, 3, -2, -2]: its input is too small",
         ),
         (
             INPUT + layer("Upsample", "upsample_param { scale: 99999 }"),
-            "layer `it` (Upsample) makes a blob of shape [1, 3, 599994, 599994]: more than Caffe",
+            "layer `it` (Upsample) gives a blob of shape [1, 3, 599994, 599994]: more than Caffe",
         ),
         (
             INPUT + layer("Softmax", "softmax_param { axis: 4 }"),

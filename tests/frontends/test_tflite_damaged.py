@@ -127,7 +127,7 @@ WRONG = {
     "another mark": (GOOD[:4] + b"TFL9" + GOOD[8:], "lacks the identifier TFL3"),
     "a root beyond the end": (
         struct.pack("<I", 1 << 31) + GOOD[4:],
-        "lies beyond the end of the file",
+        "is beyond the end of the file",
     ),
 }
 

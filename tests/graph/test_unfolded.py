@@ -67,7 +67,7 @@ def test_a_model_tells_which_files_it_needs():
 )
 def test_a_path_that_leads_elsewhere_is_refused(location):
     data = outside(location=location, offset=8)
-    assert "lies outside the folder of the model" in refusal(data, FILE)
+    assert "is outside the folder of the model" in refusal(data, FILE)
     with pytest.raises(GraphError, match="outside the folder"):
         files_beside(data)
 

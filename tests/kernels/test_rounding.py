@@ -76,6 +76,20 @@ def test_rescale_is_exact_for_wide_accumulators(a, factor, rule):
 
 
 @quick
+@given(st.integers(2**30, 2**31 - 1), st.integers(34, 46), st.integers(-3, 3), rules)
+def test_a_product_beside_a_half_is_rounded_by_its_last_bit(mantissa, shift, beside, rule):
+    """Float64 alone would see the half itself."""
+    mantissa |= 1
+    a = (2 ** (shift - 1) + beside) * pow(mantissa, -1, 2**shift) % 2**shift
+    assert (a * mantissa - 2 ** (shift - 1) - beside) % 2**shift == 0
+    held = FixedPoint(np.array(mantissa), np.array(shift))
+    for signed in (a, -a):
+        each = np.array([signed, 5, -(2**30)])
+        expected = [rounded(int(x) * value(held), rule) for x in each]
+        assert rescale(each, held, rule).tolist() == expected
+
+
+@quick
 @given(st.integers(-(2**14), 2**14), st.integers(0, 29), rules)
 def test_ties_go_where_the_rule_says(a, bits, rule):
     odd = (2 * a + 1) << bits

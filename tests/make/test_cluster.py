@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import yaml
 
+from clusters import Cluster, artifacts, client_at, cluster, end
 from npumake.errors import StageError
 from npumake.make.dask_client import refuse_absent
-from processes import environment, eventually
+from processes import eventually
 from remote_servers import faulty
-from workspaces import REPO, Workspace, add_evaluation, every_only, lay_out, made
+from workspaces import REPO, Workspace, add_evaluation, every_only, made
 
 pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="ends processes as Linux does"),
 ]
-PYTHON = (sys.executable, "-m")
-KL = "kl: {calibration: {method: kl}}\n"  # the variant of every project here
 # Of two targets and two variants, without what reports on them.
 NODES = ("digits:rdk-x5/compiled", "digits@kl:ara240/compiled")
 COUNTING = """\
@@ -38,102 +33,6 @@ def metric(*_):
         file.write("ran\\n")
     raise ValueError("no such label")
 """
-
-
-@dataclass
-class Cluster:
-    """A scheduler and workers, each with a near store of its own; and the clients' environment."""
-
-    root: Path
-    remote: str
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def scheduler(self) -> str:
-        return str(self.root / "scheduler.json")
-
-    def environment(self, machine: Path) -> dict[str, str]:
-        return environment(
-            "cluster",
-            PYTHONPATH=str(REPO / "pipeline"),
-            XDG_CONFIG_HOME=str(self.root / "config"),
-            NPUMAKE_CACHE=str(machine / "cache"),
-            NPUMAKE_CACHE_REMOTE=self.remote,
-            NPUMAKE_CLUSTER_WAIT="60",
-        )
-
-    def start(self, name: str, *command: str, **more: str) -> subprocess.Popen[bytes]:
-        folder = self.root / name
-        folder.mkdir()
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**self.environment(folder), **more},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
-
-    def start_worker(self, name: str, **more: str) -> subprocess.Popen[bytes]:
-        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name)
-        return self.start(name, *command, **more)
-
-    def arguments(self, *arguments: str) -> list[str]:
-        cluster = ("--executor", "dask", "--scheduler", self.scheduler)
-        return [*PYTHON, "npumake", "build", *cluster, *arguments]
-
-    def build(self, client: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.arguments(*arguments),
-            cwd=client.root,
-            env=self.environment(client.root),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def runs(self, *workers: str) -> int:
-        """How many nodes these workers have made: only who makes one has its record."""
-        return sum(len([*(self.root / name).glob("cache/records/*/*")]) for name in workers)
-
-
-@contextmanager
-def cluster(root: Path, *workers: str, remote: str = "") -> Iterator[Cluster]:
-    (root / "far").mkdir(parents=True)
-    here = Cluster(root, remote or f"file://{root / 'far'}")
-    try:
-        here.start("keys", *PYTHON, "npumake", "cache", "keygen").wait()
-        listening = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        file = ("--scheduler-file", here.scheduler)
-        here.start("scheduler", *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
-        for name in workers:
-            here.start_worker(name)
-        yield here
-    finally:
-        for process in here.processes:
-            end(process)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process and its children as the kernel does when memory is short."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def client_at(root: Path) -> Workspace:
-    client = lay_out(root)
-    client.project.joinpath("variants.yaml").write_text(KL)
-    return client
-
-
-def artifacts(client: Workspace) -> dict[str, bytes]:
-    out = client.project / "out"
-    files = (path for path in out.rglob("*") if path.is_file() and ".npumake" not in path.parts)
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")

@@ -71,9 +71,9 @@ def test_a_target_overlay_speaks_to_its_target_alone() -> None:
     [
         (
             "inputs: {image: {mean: 1}}",
-            "`inputs` cannot differ by target: `original_float` is made",
+            "`inputs` cannot differ by target: `original_float` is built",
         ),
-        ("data: {image: {files: t}}", "`data` cannot differ by target: `samples` is made once"),
+        ("data: {image: {files: t}}", "`data` cannot differ by target: `samples` is built once"),
         ("targets: [rdk-x3]", "`targets` cannot differ by target"),
     ],
 )

@@ -15,6 +15,9 @@ from remote_servers import FAULTS, Faulty, faulty
 from workspaces import REPO, Workspace, copied, few, lay_out, made
 
 TOKEN = "the-token-of-the-user"
+# Seconds that no machine takes, however busy; of a remote that never answers, few.
+CALM = {"NPUMAKE_CACHE_PATIENCE": "200", "NPUMAKE_CACHE_WAIT": "200"}
+QUICK = {"NPUMAKE_CACHE_PATIENCE": "2"}
 UNLOADED = ("npumake.cache.remote.far", "http.client", "ssl", "cryptography", "obstore", "yaml")
 
 
@@ -31,7 +34,7 @@ def user(tmp_path: Path) -> dict[str, str]:
 
 def new_user(root: Path) -> dict[str, str]:
     """The environment of a user who has a signing key."""
-    found = {"XDG_CONFIG_HOME": str(root / "config"), "NPUMAKE_CACHE_PATIENCE": "2"}
+    found = {"XDG_CONFIG_HOME": str(root / "config"), **CALM}
     npumake(root, found, "cache", "keygen")
     return found
 
@@ -127,7 +130,7 @@ def test_a_build_with_a_faulty_remote_is_one_without(
     kind: str,
 ) -> None:
     server.blobs = {**stock.blobs}
-    environment = {**stock.user, "NPUMAKE_CACHE_REMOTE": server.url}
+    environment = {**stock.user, **QUICK, "NPUMAKE_CACHE_REMOTE": server.url}
     server.fault, server.applies = fault, lambda name: name.startswith(kind)
     there = clean_machine(built_once, tmp_path / "b")
     run = npumake(there.root, environment, "build")
@@ -256,7 +259,7 @@ def test_why_says_whose_record_is_not_read(
     assert told.count("signed by this machine") >= 14
     there.root.joinpath("trust.yaml").write_text("read: {}\n")
     told = npumake(there.root, environment, "why", "--remote").stdout
-    assert "whom trust.yaml does not name" in told
+    assert "a key that trust.yaml lacks" in told
     server.blobs.clear()
     told = npumake(there.root, environment, "why", "--remote").stdout
     assert "it has no record of this key" in told

@@ -79,7 +79,7 @@ def test_a_dead_worker_fails_its_task_and_ends_the_others(folder: Path, number: 
         output, _ = build.communicate(timeout=LIMIT)
     assert build.returncode == 1
     name = signal.Signals(number).name
-    assert f"error: the process that made `x:one` ended with {name}" in output
+    assert f"error: the process that built `x:one` ended with {name}" in output
     assert "1 failed in" in output
     assert not marked(str(folder))
 
@@ -101,7 +101,7 @@ def test_a_worker_that_exits_is_one_that_ended(folder: Path) -> None:
     with doit(folder, "def task_x():\n    return {'actions': [end]}\n", "-n", "2") as build:
         output, _ = build.communicate(timeout=LIMIT)
     assert build.returncode == 1
-    assert "the process that made `x` ended with exit status 5" in output
+    assert "the process that built `x` ended with exit status 5" in output
 
 
 def test_a_task_that_fails_lets_those_that_run_finish_and_starts_no_other(folder: Path) -> None:

@@ -191,4 +191,4 @@ def test_a_malformed_bundle_is_one_error(case: Case, server: Server, tmp_path: P
 
 def test_the_code_a_bundle_brings_is_not_run_unasked(server: Server, tmp_path: Path) -> None:
     command = ("bench", "m.hybrid", "--frame_count", "1")
-    check(Case("", put(lambda: BUNDLE), command, 3, ("brings Python",)), server, tmp_path / "w")
+    check(Case("", put(lambda: BUNDLE), command, 3, ("contains Python",)), server, tmp_path / "w")

@@ -360,14 +360,14 @@ FILES = (
         sample("a.npy", held(np.uint8(3)), "stacked: true"),
         COMMAND,
         2,
-        ("a single number is no stack of samples",),
+        ("a single number is not a stack of samples",),
     ),
     Case(
         "pictures of complex numbers",
         sample("a.npy", held(np.ones((9, 9, 1), complex)), "transforms: [resize]"),
         COMMAND,
         2,
-        ("which are no numbers", "a.npy"),
+        ("which are not numbers", "a.npy"),
     ),
     Case(
         "a picture grown beyond measure",

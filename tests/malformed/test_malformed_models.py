@@ -118,7 +118,7 @@ ONNX = {
         onnx_file(text("(float[1] x) => (float[1] y) { y = NoSuch(x) }")),
         "not a valid ONNX model",
     ),
-    "no opset": (onnx_file(edited(lambda m: m.ClearField("opset_import"))), "which ONNX opset"),
+    "no opset": (onnx_file(edited(lambda m: m.ClearField("opset_import"))), "its ONNX opset"),
     "an opset of the far future": (
         onnx_file(
             text(
@@ -187,10 +187,10 @@ ONNX = {
         ),
         "more than the 1,073,741,824 elements",
     ),
-    "weights up the folders": (onnx_file(outside("../../secret")), "lies outside the folder"),
-    "weights at a root": (onnx_file(outside("/etc/passwd")), "lies outside the folder"),
-    "weights on a drive": (onnx_file(outside("C:\\secret")), "lies outside the folder"),
-    "weights that nobody named": (onnx_file(outside("secret")), "lies in another file, `secret`"),
+    "weights up the folders": (onnx_file(outside("../../secret")), "is outside the folder"),
+    "weights at a root": (onnx_file(outside("/etc/passwd")), "is outside the folder"),
+    "weights on a drive": (onnx_file(outside("C:\\secret")), "is outside the folder"),
+    "weights that nobody named": (onnx_file(outside("secret")), "is in another file, `secret`"),
     "weights beyond the end": (
         onnx_file(outside("held/w.bin", offset=8), w_bin=bytes(16)),
         "is bytes 8 to 24 of `w.bin`, which has 16",
@@ -384,7 +384,7 @@ NEW = [
         lambda folder: (folder / "m.onnx").write_bytes(outside("../project.yaml")),
         ("new", "n", "--model", "m.onnx"),
         3,
-        ("lies outside the folder",),
+        ("is outside the folder",),
     ),
     Case(
         "weights that are not there",

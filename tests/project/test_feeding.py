@@ -73,15 +73,15 @@ def test_without_a_word_an_input_is_a_feature_map_fed_as_it_is():
             Input(type="rgb", color_range="video"),
             (1, 3, 8, 8),
             "color_range",
-            "no YUV is converted",
+            "without a conversion of YUV",
         ),
         (
             Input(type="yuv444", color_range="video"),
             (1, 3, 8, 8),
             "color_range",
-            "no YUV is converted",
+            "without a conversion of YUV",
         ),
-        (Input(color_range="video"), (4,), "color_range", "no YUV is converted"),
+        (Input(color_range="video"), (4,), "color_range", "without a conversion of YUV"),
         (
             Input(fed_type="bgr", preprocess=CameraPreprocess("rgb")),
             (1, 3, 8, 8),
@@ -98,7 +98,7 @@ def test_without_a_word_an_input_is_a_feature_map_fed_as_it_is():
             Input(preprocess=CameraPreprocess("float32", crop=True)),
             (4,),
             "preprocess",
-            "no picture",
+            "not a picture",
         ),
         (
             Input(preprocess=CameraPreprocess("rgb", (8,))),

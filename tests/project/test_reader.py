@@ -92,7 +92,7 @@ FULL = {
     },
     "gates": [{"metric": "top5", "max_drop": 1.5}],
     "report": {"samples": 3},
-    "comparison": {"compiled": 4},
+    "comparison": {"compiled": 4, "samples": 8},
     "security": {"inputs": {"@0": "secure"}, "outputs": {"*": "any"}},
     "calibration": {
         "method": "max_percentile",

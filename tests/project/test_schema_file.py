@@ -11,11 +11,12 @@ from npumake.make.node import KeptRecord
 from npumake.project.document import read_document
 from npumake.project.schema import editor_schema, schema_of
 from npumake.project.shared_cache import TrustFile, UserFile, WorkspaceFile
+from npumake.targets.reader import target_names
 from npumake.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = {
-    "project": editor_schema(),
+    "project": editor_schema(target_names()),
     "record": schema_of(KeptRecord, "npumake record"),
     "target": schema_of(Target, "npumake target"),
     "trust": schema_of(TrustFile, "npumake trust.yaml"),
@@ -62,19 +63,23 @@ def test_the_schema_speaks_of_variants_matrix_and_target_overlays():
     good = {
         "model": {"path": "m"},
         "data": {"x": {"files": "s"}},
-        "targets": ["a", {"b": overlay}],
-        "variants": {"v": overlay | {"targets": [{"b": overlay}]}},
+        "targets": ["ara240", {"rdk-x5": overlay}],
+        "variants": {"v": overlay | {"targets": [{"rdk-x5": overlay}]}},
         "matrix": {"calibration.percentile": [0.9, 0.99]},
     }
     validator = Draft202012Validator(SCHEMAS["project"])
     assert list(validator.iter_errors(good)) == []
-    for wrong in ({"variants": {"v": {"x": 1}}}, {"targets": [{"a": {}, "b": {}}]}, {"matrix": 1}):
+    for wrong in (
+        {"variants": {"v": {"x": 1}}},
+        {"targets": [{"ara240": {}, "rdk-x5": {}}]},
+        {"matrix": 1},
+    ):
         assert len(list(validator.iter_errors(good | wrong))) == 1
 
 
 def test_an_editor_asks_for_a_model_unless_a_vendors_file_names_it():
     validator = Draft202012Validator(SCHEMAS["project"])
-    assert validator.is_valid({"model": {"path": "m"}, "targets": ["a"]})
+    assert validator.is_valid({"model": {"path": "m"}, "targets": ["ara240"]})
     assert validator.is_valid({"dialect": "hb_mapper", "config": "resnet50.yaml"})
     assert not validator.is_valid({"model": {"path": "m"}})
     assert not validator.is_valid({"dialect": "hb_mapper"})

@@ -61,5 +61,7 @@ def test_a_model_without_such_nodes_is_told_so():
     graph = marked()
     mark_boxes(graph, ())
     found = plan({"BOXES": "int16"}, graph=graph)
-    assert found.notes == ("BOXES has no effect: no node of the model makes boxes of distances",)
+    assert found.notes == (
+        "BOXES has no effect: no node of the model computes boxes from distances",
+    )
     assert not wide(found)

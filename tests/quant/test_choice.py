@@ -42,8 +42,9 @@ class Model:
     def asked(self, names):
         return promoted(self.graph, self.target, NOTHING, names, self.to)
 
-    def score_without(self, name):
-        return self.scored(all_but(self.graph, self.target, NOTHING, name, self.to))
+    def scores_without(self, names):
+        for name in names:
+            yield self.scored(all_but(self.graph, self.target, NOTHING, name, self.to))
 
     def scored(self, asked):
         self.measured += 1

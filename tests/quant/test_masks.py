@@ -60,7 +60,7 @@ def test_a_part_of_an_output_is_told_and_a_model_without_masks_is_not(tmp_path):
         for split, masks in ((None, True), ("hints", False))
     )
     assert [note for note in told.notes if "coefficients" in note] == [
-        "mask coefficients stay in 8 bits: they are a part of an output"
+        "mask coefficients stay in 8 bits: they are part of an output"
     ]
     assert not [note for note in silent.notes if "coefficients" in note]
     assert not wide(told)

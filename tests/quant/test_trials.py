@@ -5,7 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from npumake import digest
 from npumake.data.samples import Samples
+from npumake.distribution import ThreadDistributor, distributing
 from npumake.errors import ProjectError
 from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
@@ -161,3 +163,10 @@ def test_no_best_recipe_for_noise(hard):
 )
 def test_every_second_sample_is_held_out_of_many_32_evenly_spaced(count, numbers):
     assert list(holdout_samples(count)) == numbers
+
+
+def test_a_search_decides_the_same_however_many_trials_run_at_a_time(hard, found):
+    graph, measured = hard
+    with distributing(ThreadDistributor(3)):
+        again = recipe(graph, measured, FED, Calibration(recipe="best"), PER_TENSOR)
+    assert digest.plain(again) == digest.plain(found)

@@ -45,7 +45,7 @@ HEADS: dict[str, tuple[Shape, dict[str, Shape], tuple[str, ...], str, str, str]]
         (),
         "m.onnx",
         "bgr",
-        "(104, 117, 123) taken off",
+        "minus (104, 117, 123)",
     ),
     "SCRFD": (SQUARE, SCRFD, (), "m.onnx", "rgb", "(x - 127.5) / 128"),
     "UltraFace": (

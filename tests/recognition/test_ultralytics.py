@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+
+import numpy as np
 import pytest
 
+from npumake.detection.decode import decode
 from npumake.detection.metadata import read_metadata
 from npumake.digest import canonical
 from npumake.recognition.families import family_of
+from npumake.recognition.tflite_notes import exported_notes
 from npumake.recognition.ultralytics import class_names, exported_size
 from recognised_models import Shape, facts
 
@@ -76,3 +83,55 @@ def test_names_are_literals_or_nothing(text: str, names: tuple[str, ...]) -> Non
 )
 def test_the_size_of_an_export(text: str, size: tuple[int, int] | None) -> None:
     assert exported_size({"imgsz": text}) == size
+
+
+TFLITE_NOTES = {"names": NAMES, "stride": 32, "imgsz": [320, 320], "task": "detect"}
+PRINTED = {
+    "metadata.json": json.dumps(TFLITE_NOTES),
+    "temp_meta.txt": str(TFLITE_NOTES),
+    "meta.txt": str({"names": NAMES, "stride": 32}),
+}
+
+
+def zipped(member: str, text: str) -> bytes:
+    file = io.BytesIO(b"a model")
+    file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(member, text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("member", PRINTED)
+def test_the_notes_of_an_exported_tflite_are_those_of_an_onnx(member: str) -> None:
+    found = exported_notes(zipped(member, PRINTED[member]))
+    assert class_names(found) == tuple(NAMES.values())
+    assert found["stride"] == "32"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "(" * 10000, "print('x')", "{1: {2: 3}"])
+def test_damaged_notes_are_none(text: str) -> None:
+    assert exported_notes(zipped("metadata.json", text)) == {}
+    assert exported_notes(text.encode()) == {}
+
+
+TFLITE_HEADS: dict[str, tuple[dict[str, Shape], str | None, int]] = {
+    "v8 detect": ({"y": (1, 7, 2100)}, "detect", 0),
+    "v8 segment": ({"y": (1, 39, 2100), "p": (1, 80, 80, 32)}, "segment", 32),
+    "v5 detect": ({"y": (1, 6300, 8)}, None, 0),
+    "v5 segment": ({"y": (1, 6300, 40), "p": (1, 80, 80, 32)}, None, 32),
+}
+
+
+@pytest.mark.parametrize("name", TFLITE_HEADS)
+def test_boxes_of_a_tflite_are_in_0_to_1(name: str) -> None:
+    outputs, task, coefficients = TFLITE_HEADS[name]
+    found, family = family_of(facts((1, 320, 320, 3), outputs, notes(task), file="m.tflite"))
+    assert (found, family.labels, family.doubts) == ("Ultralytics", tuple(NAMES.values()), ())
+    metadata = read_metadata(canonical(family.metadata), "edgefirst.json")
+    arrays = {key: np.zeros(shape, np.float32) for key, shape in outputs.items()}
+    rows = arrays["y"] if name.startswith("v5") else arrays["y"].transpose(0, 2, 1)
+    rows[0, 7, :4] = (0.5, 0.5, 0.25, 0.5)
+    rows[0, 7, 4 : 8 if name.startswith("v5") else 6] = 0.9
+    seen = decode(arrays, metadata.outputs, (320, 320))
+    np.testing.assert_allclose(seen.boxes, [[0.375, 0.25, 0.625, 0.75]], atol=1e-6)
+    assert (0 if seen.coefficients is None else seen.coefficients.shape[1]) == coefficients

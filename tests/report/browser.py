@@ -12,13 +12,33 @@ from typing import Any
 
 import pytest
 
-SWITCHES = ("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
+SWITCHES = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
+    "--allow-file-access-from-files",  # the frame of a narrow page reads it
+)
+DARK = "--blink-settings=preferredColorScheme=0"
 ANSWER = re.compile(r'<pre id="answer">(.*?)</pre>', re.DOTALL)
+CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
+FRAME = """<!doctype html><meta name="color-scheme" content="light dark"><body>
+<iframe src="page.html{fragment}" width="{width}" height="900"></iframe>
+<script>addEventListener("load", () => document.body.append(
+  document.querySelector("iframe").contentDocument.getElementById("answer").cloneNode(true)));
+</script></body>"""
 
 
-def opened(page: str, folder: Path, script: str) -> tuple[Any, list[str]]:
+def opened(
+    page: str,
+    folder: Path,
+    script: str,
+    width: int = 1280,
+    is_dark: bool = False,
+    fragment: str = "",
+) -> tuple[Any, list[str]]:
     """What the body of `script` returns once the page has loaded, and what the console said.
-    Skips where there is no Chromium."""
+
+    `fragment` is the end of its address, with `#`. The page stands in a frame of `width` pixels: a
+    window is at least 500 wide. Skips where there is no Chromium.
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("no chromium here")
@@ -27,12 +47,13 @@ def opened(page: str, folder: Path, script: str) -> tuple[Any, list[str]]:
         f"answer.textContent = JSON.stringify((() => {{ {script} }})());"
         "document.body.append(answer); }</script>"
     )
-    file = folder / "page.html"
     before, end, after = page.rpartition("</body>")
-    file.write_text(before + asked + end + after, encoding="utf-8")
-    profile = f"--user-data-dir={folder / 'profile'}"
+    (folder / "page.html").write_text(before + asked + end + after, encoding="utf-8")
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.format(width=width, fragment=fragment), encoding="utf-8")
+    switches = [*SWITCHES, *([DARK] if is_dark else []), f"--user-data-dir={folder / 'profile'}"]
     run = subprocess.run(
-        [chromium, *SWITCHES, profile, "--dump-dom", file.as_uri()],
+        [chromium, *switches, f"--window-size={width + 100},1000", "--dump-dom", frame.as_uri()],
         capture_output=True,
         text=True,
         check=True,

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from npumake.cache.store import Record
-from npumake.report.build_graph import FILLS, BuildNode, reduced, svg, tree
+from npumake.report.build_graph import CLASSES, STYLE, BuildNode, reduced, svg, tree
 from npumake.report.page import build_nodes
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -52,11 +52,12 @@ def test_a_long_chain_is_drawn_without_recursion() -> None:
     assert len(drawn(*chain)) == len(chain)
 
 
-@pytest.mark.parametrize("status", FILLS)
+@pytest.mark.parametrize("status", CLASSES)
 def test_the_svg_is_xml_with_a_box_per_node_and_a_fill_per_state(status: str) -> None:
     root = ElementTree.fromstring(svg({"p": [node("a", status=status), node("b", "a")]}))
-    fills = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
-    assert fills == ["#ffffff", FILLS[status], FILLS["current"]]
+    kinds = [rect.get("class") for rect in root.iter(f"{SVG}rect")]
+    assert kinds == ["paper", CLASSES[status], CLASSES["current"]]
+    assert all(f".builds .{kind}{{fill:#" in STYLE for kind in kinds)
     assert len([*root.iter(f"{SVG}polyline")]) == 1
 
 

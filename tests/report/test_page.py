@@ -62,20 +62,20 @@ def judged(met: bool, name: str) -> Findings:
     ]
     blamed = [{"node": f"{name} conv 0", "lost": 0.5, "origin": []}]
     mending = {"yaml": "quantization: {}\n", "before": 0.5, "after": 0.75, "suffices": False}
-    gate = {"index": 0, "what": "too far off", "met": met, "blamed": [], "mending": None}
-    guilty = {"blamed": blamed, "mending": mending}
+    gate = {"index": 0, "what": "too far off", "met": met, "nodes": [], "suggestion": None}
+    reasons = {"nodes": blamed, "suggestion": mending}
     estimate = {"latency_ms": 0.0025, "is_bound": True, "said": ["compute alone is known"]}
-    told = {"scores": scores, "gates": [gate | ({} if met else guilty)], "estimate": estimate}
+    told = {"scores": scores, "gates": [gate | ({} if met else reasons)], "estimate": estimate}
     return Findings({**findings_of(chain(10, name)).document, **told})
 
 
-def test_the_verdict_stands_first_and_leads_to_the_guilty(tmp_path: Path) -> None:
+def test_the_verdict_stands_first_and_leads_to_what_costs_most(tmp_path: Path) -> None:
     text = page({"net:a": judged(True, "a"), "net:b": judged(False, "b")}, {}).text
     script = """const said = [...document.querySelectorAll('main .verdict, main .failing li')]
         .map((each) => each.textContent);
       document.querySelector('.failing button').click();
       const current = document.querySelector('#summary tr[aria-current=true]').dataset.key;
-      document.querySelector('#evaluation .gates button').click();
+      location.hash = document.querySelector('#evaluation .gates a').hash; follow();
       const cells = [...document.querySelectorAll('#summary tbody tr:last-child td')];
       const cell = (head) => cells[[...document.querySelectorAll('#summary th')]
         .findIndex((each) => each.textContent === head)].textContent;

@@ -81,10 +81,10 @@ def test_a_file_for_an_ethos_u_says_so_and_what_runs_here(tmp_path):
 
 
 def test_another_s_own_operator_is_named(tmp_path):
-    with pytest.raises(GraphError, match="LiteRT has not: Their-Op"):
+    with pytest.raises(GraphError, match="LiteRT lacks: Their-Op"):
         Session(custom("Their-Op", tmp_path))
 
 
 def test_a_while_is_refused_before_it_is_called(tmp_path):
-    with pytest.raises(GraphError, match="a WHILE, of which nothing says that it ends"):
+    with pytest.raises(GraphError, match="a WHILE may never end"):
         Session(endless(tmp_path))

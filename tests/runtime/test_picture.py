@@ -63,7 +63,7 @@ def test_real_numbers_for_codes_stay_real_and_whole_ones_that_do_not_fit_are_ref
 @pytest.mark.parametrize(
     ("name", "shape", "colors", "what"),
     [
-        ("red.png", [1, 7], None, "is no picture"),
+        ("red.png", [1, 7], None, "is not a picture"),
         ("red.png", [1, 3, 2, 3], "gray", "has 1 channels"),
         ("red.png", [1, 3, 2, 3], "hsv", "no colors `hsv`"),
         ("absent.png", [1, 3, 2, 3], None, "no such file"),

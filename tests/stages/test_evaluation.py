@@ -93,8 +93,8 @@ def test_a_gate_not_met_fails_with_6_and_keeps_what_was_made(scored: Workspace) 
     assert "projects/digits/gates.yaml:2:3" in run.stdout
     assert (scored.project / "out" / "quantized.rdk-x5.onnx").is_file()
     [_, gate, _] = json.loads((scored.project / "out/verdict.rdk-x5.json").read_text())["gates"]
-    assert len(gate["blamed"]) == 3
-    assert gate["mending"]["after"] > gate["mending"]["before"]
+    assert len(gate["nodes"]) == 3
+    assert gate["suggestion"]["after"] > gate["suggestion"]["before"]
     again = scored.npumake("build", "digits:rdk-x5/gates", check=False)
     assert again.returncode == 6
     assert made(again, "made") == set()

@@ -10,12 +10,21 @@ import pytest
 
 from npumake import digest
 from npumake.cli.projects import selected
+from npumake.distribution import ThreadDistributor, distributing
 from npumake.make.build import Build
 from npumake.make.maker import run_stage
 from npumake.make.node import Node
-from npumake.stages import COMPUTED, SCORES, STAGES
-from npumake.stages.parameters import computing, function_of, input_types, parameters_of
-from npumake.stages.stage import artifact_of, stage_named
+from npumake.stages import COMPUTED, PARTS, SCORES, STAGES
+from npumake.stages.parameters import (
+    ARTIFACT,
+    Function,
+    computing,
+    function_of,
+    input_types,
+    parameters_of,
+    part_named,
+)
+from npumake.stages.stage import SECTIONS, SPECIAL_INPUTS, artifact_of, stage_named
 from workspaces import Workspace
 
 # By stage, the project that has it, where the one with an evaluation has not.
@@ -42,13 +51,14 @@ def node_of(build: Build, stage: str) -> Node:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_making_it_again_gives_the_same_bytes(
+def test_making_it_again_gives_the_same_bytes_however_many_calls_run_at_a_time(
     request: pytest.FixtureRequest, stage: str, tmp_path: Path
 ) -> None:
     build = a_build_with(stage, request)
     node = node_of(build, stage)
     again = tmp_path / f"again{stage_named(stage).suffix}"
-    run_stage(build, node, build.made_inputs(node)).save(again)
+    with distributing(ThreadDistributor(3)):
+        run_stage(build, node, build.made_inputs(node)).save(again)
     assert digest.of_file(again) == digest.of_file(build.artifact(node))
 
 
@@ -81,12 +91,24 @@ def test_an_input_is_what_the_stage_of_that_name_makes(stage: str) -> None:
         assert types[name] is artifact_of(name)
 
 
+def parts() -> list[Function]:
+    return [part_named(name) for name in PARTS]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_takes_an_item_and_inputs_of_a_stage(name: str) -> None:
+    hints = get_type_hints(part_named(name))
+    assert (hints.pop("return"), hints.pop("item")) == (bytes, bytes)
+    assert hints
+    assert hints.keys() <= {ARTIFACT, *COMPUTED, *STAGES, *SECTIONS, *SPECIAL_INPUTS}
+
+
 @pytest.mark.parametrize("name", COMPUTED)
 def test_a_computed_input_is_what_its_function_returns(name: str) -> None:
     hint = get_type_hints(computing(name))["return"]
     readers = [
         parameter
-        for function in (*map(function_of, STAGES), *map(computing, COMPUTED))
+        for function in (*map(function_of, STAGES), *map(computing, COMPUTED), *parts())
         for parameter in parameters_of(function)
         if parameter.keyword == name
     ]

@@ -104,7 +104,7 @@ def test_what_is_broken_is_named_with_what_was_found():
     ],
 )
 def test_whatever_else_is_refused(text):
-    with pytest.raises(ProjectError, match="is no condition"):
+    with pytest.raises(ProjectError, match="is not a condition"):
         parsed(text)
 
 

@@ -1,4 +1,4 @@
-"""The Python API: what a notebook or a script calls. The public names stand in `npumake.PUBLIC`.
+"""The Python API, for notebooks and scripts. `npumake.PUBLIC` lists the public names.
 
 build        a project, as `npumake build` does                  → BuildResult
 quantize     a model and samples, without a project              → QuantizedModel

@@ -26,7 +26,7 @@ def build(
     paranoid: bool = False,
     progress: Progress | None = None,
 ) -> BuildResult:
-    """Builds a project's folder; what is current is not made again.
+    """Builds the project in a folder, except for current artifacts.
 
     `targets` selects some of the project's (None: all), in every variant. `paranoid` reads every
     file again. `progress` is called after each node.
@@ -40,7 +40,7 @@ def build(
     >>> {node.how for node in npumake.build("projects/digits", targets=["rdk-x5"]).nodes}
     {'current'}
 
-    Raises PipelineError; the artifacts that were made before it stay.
+    Raises PipelineError; artifacts that were built before it stay.
     """
     directory = Path(os.path.abspath(project))
     if not (directory / "project.yaml").is_file():

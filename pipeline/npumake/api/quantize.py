@@ -1,6 +1,6 @@
 """quantize: a model and samples to a quantized model, without a project on the disk.
 
-It writes a temporary project and builds it, so that it computes what that project would.
+It writes a temporary project and builds it, so that the results are those of a project.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from npumake.runtime.session import Session
 
 
 class ModelProto(Protocol):
-    """What onnx.ModelProto has."""
+    """The part of onnx.ModelProto that this module uses."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802  # protobuf's name
 
@@ -63,8 +63,8 @@ class QuantizedModel:
         elif path.suffix == ".onnx":
             path.write_bytes(self.stages["quantized"])
         else:
-            hint = f"{self.suffix} for what {self.target} runs, .onnx for the Q/DQ model"
-            raise ProjectError(f"no `{path.suffix}` file comes of this", str(path), hint)
+            hint = f"{self.suffix} for the file that {self.target} runs, .onnx for the Q/DQ model"
+            raise ProjectError(f"the model cannot be saved as `{path.suffix}`", str(path), hint)
         return path
 
     def session(self, stage: str = "compiled", **options: Any) -> Session:
@@ -94,7 +94,7 @@ def quantize(
     """Calibrates `model` on samples, quantizes and compiles it for `target`.
 
     `model` is a file of any known format, the bytes of an ONNX file, or an onnx.ModelProto.
-    `samples` are what the float model is fed: an array or a mapping by input, per sample or with a
+    `samples` are inputs of the float model: an array or a mapping by input, per sample or with a
     leading axis of samples. `method` is that of `calibration:`, None for a project's default.
     `sections` are further keys of a project.yaml, merged with these: `{"quantization":
     {"per_channel": False}}`, or `{"data": {"image": {"allow": ["few"]}}}`. `progress` is called
@@ -110,7 +110,7 @@ def quantize(
     >>> quantized.session().run(None, {"image": pixels[0]})[0].shape
     (1, 10)
 
-    Raises PipelineError, for samples that do not fit and for what a stage refuses.
+    Raises PipelineError, for samples that do not fit and for errors of a stage.
     """
     with temporary_folder() as folder:
         files = _model_files(model, folder)
@@ -176,7 +176,7 @@ def _document(
 
 
 def _merged(document: dict[str, Any], sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings merge, all else replaces: as the YAML of a variant does."""
+    """Mappings are merged, other values replaced, as in the YAML of a variant."""
     merged = dict(document)
     for name, value in sections.items():
         below = merged.get(name)
@@ -207,7 +207,7 @@ def _write(
 
 
 def _without_place(error: PipelineError, folder: Path) -> PipelineError:
-    """The error without a place in the temporary project, which the caller never wrote."""
+    """The error without its place in the temporary project."""
     if isinstance(error.where, Place) or str(folder) in str(error.where):
         error.where = None
     return error

@@ -1,4 +1,4 @@
-"""What a build gives: its artifacts, and its tables."""
+"""The result of a build: artifacts and tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TargetResult:
 
     @cached_property
     def check(self) -> CompiledCheck | None:
-        """What running the compiled file gave; None for a target without that stage."""
+        """The check of the compiled file; None for a target without that stage."""
         path = self.artifacts.get("compiled_check")
         return CompiledCheck.load(path) if path else None
 
@@ -96,7 +96,7 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class NodeResult:
-    """How a node came to be: made, recalled from the cache, or current before."""
+    """The origin of a node's artifact: made, recalled from the cache, or current before."""
 
     name: str
     how: str
@@ -106,7 +106,7 @@ class NodeResult:
 @dataclass(frozen=True)
 class BuildResult:
     """The targets by name, `rdk-x5`; those of a variant by `rdk-x5@variant`. `notes` are findings
-    about samples, and what the cache could not do."""
+    about samples, and failures of the cache."""
 
     project: str
     nodes: tuple[NodeResult, ...]

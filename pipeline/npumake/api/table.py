@@ -54,7 +54,7 @@ class Table:
         return tuple(row[index] for row in self.rows)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame. Raises ProjectError where pandas is not installed."""
+        """A pandas.DataFrame. Raises ProjectError if pandas is not installed."""
         try:
             import pandas  # noqa: PLC0415  # seldom installed
         except ImportError:

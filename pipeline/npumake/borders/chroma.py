@@ -1,4 +1,4 @@
-"""YUV to RGB with the gains of a vendor's tool, where they differ from those of BT.601.
+"""YUV to RGB with the gains of a vendor's tool, if they differ from those of BT.601.
 
     R = Y + v V        B = Y + u U        G = Y - (0.114 u / 0.587) U - (0.299 v / 0.587) V
 
@@ -48,9 +48,7 @@ def _scale(graph: Graph, node: Node, ratios: np.ndarray) -> int:
         return 0
     # of a Conv (output, input, 1, 1), of a MatMul (input, output)
     axis = 1 if node.op_type == "Conv" else 0
-    if not np.take(
-        weight, 0, axis
-    ).all():  # Y is a part of each colour; else channels are reordered
+    if not np.take(weight, 0, axis).all():  # Y is a part of each color; else channels are reordered
         return 0
     sizes = [CHANNELS if index == axis else 1 for index in range(weight.ndim)]
     scaled = (weight.astype(np.float64) * ratios.reshape(sizes)).astype(weight.dtype)

@@ -1,8 +1,8 @@
 """Preprocessing: nodes that convert the chip's input to the trained input.
 
-    planes → trained layout → chroma to full size → one tensor → crop → resize → colour and norm
+    planes → trained layout → chroma to full size → one tensor → crop → resize → color and norm
 
-Colour, mean and scale are one linear map of the channels. A plane holds x = code - o, o = `offset`:
+Color, mean and scale are one linear map of the channels. A plane holds x = code - o, o = `offset`:
 
     y = scale · (M (x + o) + t - mean) = W x + b        W = diag(scale) M
                                                         b = (M o + t - mean) · scale
@@ -134,9 +134,9 @@ def _mapped(
 ) -> Value:
     """W x + b, or `value` itself if that is x. `norm` is (mean, scale)."""
     mean, scale = norm
-    colour = mixing(feeding.fed_channels, feeding.channels, video=feeding.video)
+    color = mixing(feeding.fed_channels, feeding.channels, video=feeding.video)
     level = (
-        feeding.offset * colour.matrix.sum(axis=1) + colour.shift
+        feeding.offset * color.matrix.sum(axis=1) + color.shift
         if feeding.channels
         else feeding.offset
     )
@@ -149,7 +149,7 @@ def _mapped(
     copies = feeding.channels == feeding.fed_channels
     if copies and np.all(bias == 0.0) and np.all(scale == 1.0):
         return value
-    weight = scale if copies else scale[:, None] * colour.matrix
+    weight = scale if copies else scale[:, None] * color.matrix
     if rank == 4 and axis == 1:
         return _convolution(front, value, weight, bias, name)
     if not copies:

@@ -12,7 +12,7 @@ gives the same bytes on every machine.
     code/<file>      the Python of custom operators, optional
     edgefirst.json   a detector's metadata and
     labels.txt       its classes, optional, for decoders; this room does not read them
-    provenance.json  the quantized graph's digest, the target and the tools that made it
+    provenance.json  the quantized graph's digest, the target and the versions of the tools
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEADER = struct.Struct(
 CODE = "code/"  # the folder of members that are Python
 PACK = "pack.json"  # marks a file with several bundles
 SEAL = "seal.json"  # marks a file with one signed bundle
-# Where a tensor may lie on a chip with secure memory; the default comes first.
+# The permitted memories of a tensor on a chip with secure memory; the default comes first.
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
 # Keys of the provenance: how the inputs are fed, and how the ranges were calibrated.
@@ -231,7 +231,7 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_secure(file: BinaryIO) -> bool:
-    """Whether a file holds a sealed bundle; what the seal is worth is another question."""
+    """Whether a file holds a sealed bundle; the seal is not verified."""
     try:
         with zipfile.ZipFile(file) as archive:
             return SEAL in archive.namelist()
@@ -257,7 +257,7 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
         if any(not 0 <= entry.header_offset < len(data) for entry in entries):
-            raise ValueError("a member lies outside the file")
+            raise ValueError("a member is outside the file")
         if any(".." in name or "\\" in name or "//" in name for name in inside):
             raise ValueError("the name of a member leads elsewhere")
         contents: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The chain of a compiled file: SHA-256 of the models that it was made from.
+"""The chain of a compiled file: SHA-256 of the models that it was built from.
 
     chain: {trained: {model.onnx: SHA-256}, original_float: SHA-256, ..., quantized: SHA-256}
 
@@ -49,7 +49,7 @@ def provenance_member(provenance: Mapping[str, Json]) -> dict[str, bytes]:
 
 
 def links_of(chain: Json) -> dict[str, str]:
-    """(model or stage, SHA-256) of each link; empty for anything that is no chain."""
+    """(model or stage, SHA-256) of each link; empty for anything but a chain."""
     if not isinstance(chain, dict):
         return {}
     trained = chain.get(TRAINED)
@@ -58,7 +58,7 @@ def links_of(chain: Json) -> dict[str, str]:
 
 
 def chain_in(data: bytes, notes: Mapping[str, str]) -> Mapping[str, Json] | None:
-    """The chain of a compiled file with these `notes` in its metadata; None where it has none."""
+    """The chain of a compiled file with these `notes` in its metadata; None if it has none."""
     try:
         if NOTE in notes:
             document = json.loads(notes[NOTE])

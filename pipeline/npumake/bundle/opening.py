@@ -24,7 +24,7 @@ def opened(
     """
     if keys is not None:
         if name is not None:
-            raise ProjectError("a secure model is no packed one", "-m", "leave the name out")
+            raise ProjectError("a secure model is not a packed one", "-m", "leave the name out")
         return {path.stem: secure.load_secure(path, keys)}
     return bundles(path) if name is None else {name: chosen(path, name)}
 

@@ -23,8 +23,8 @@ MAX_ZIP_BYTES = (1 << 32) - 1  # bytes of a pack: those of a ZIP without 64-bit 
 
 
 def pack(models: Mapping[str, bytes]) -> bytes:
-    """One file with these bundles by name. Raises GraphError for data that is no bundle, or is
-    a pack itself, and for more bytes than a pack may have."""
+    """One file with these bundles by name. Raises GraphError for data other than a bundle, or a
+    pack itself, and for more bytes than a pack may have."""
     for name, data in models.items():
         if is_packed(io.BytesIO(data)):
             raise GraphError(f"model: {name} is a packed model, it can not be packed again!")

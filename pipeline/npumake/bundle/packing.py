@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     """`models` holds the CPU subgraphs by member name, in order."""
 
     document: Json
-    weights: Any  # bytes, or a memoryview of them where they lie
+    weights: Any  # bytes, or a memoryview without a copy
     models: dict[str, bytes]
 
 
@@ -134,12 +134,12 @@ def _refuse_loose_ends(program: Program) -> None:
     names = set(program.inputs)
     for step in program.instructions:
         if not names.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
-            raise ValueError(f"`{step.name}` makes what was there before")
+            raise ValueError(f"`{step.name}` redefines an existing tensor")
         if not names.issuperset(step.inputs):
-            raise ValueError(f"`{step.name}` reads what nothing made")
+            raise ValueError(f"`{step.name}` reads an undefined tensor")
         names.update(step.outputs)
     if not names.issuperset(program.outputs) or not names <= set(program.tensors):
-        raise ValueError("the program gives or makes what it does not describe")
+        raise ValueError("the program outputs or computes an undeclared tensor")
 
 
 def _shape(sizes: Json) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ def _shape(sizes: Json) -> tuple[int, ...]:
 
 
 def _a(kind: type[T], value: Json) -> T:
-    """The value. Raises TypeError unless its type is exactly `kind`: true is no int."""
+    """The value. Raises TypeError unless its type is exactly `kind`: true is not an int."""
     if type(value) is not kind:
         raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
     return value

@@ -63,7 +63,7 @@ def _objection(vendor: x509.Certificate, revoked: RevocationList, at: datetime) 
     if at < begins:
         return f"the list of revoked certificates is not valid before {begins:%Y-%m-%d}"
     if ends is None or at > ends:
-        when = "and says no date" if ends is None else f"since {ends:%Y-%m-%d}"
+        when = "and has no date" if ends is None else f"since {ends:%Y-%m-%d}"
         return f"the list of revoked certificates is out of date {when}"
     unknown = [
         extension.oid.dotted_string for extension in revoked.extensions if extension.critical

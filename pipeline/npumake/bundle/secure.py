@@ -53,7 +53,7 @@ SIGNER, MODEL, SIGNATURE = "signer.der", "model", "signature"
 NONCE = bytes(12)
 KEY_BYTES = 32
 MAX_EXTRA_BYTES = 1 << 20  # of a secure file beside its model
-MAX_MODEL_BYTES = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
+MAX_MODEL_BYTES = (1 << 31) - 1 - 16  # bytes of a model, the limit of the cipher
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Seal:
 def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
     """The secure file of a bundle, encrypted if `keys` has a key. The bytes are deterministic.
 
-    Raises GraphError for data that is no bundle, and if `keys` could not open the result.
+    Raises GraphError for data other than a bundle, and if `keys` could not open the result.
     """
     document = {
         "format": FORMAT,
@@ -195,7 +195,7 @@ def load_secure(path: Path, keys: Keys) -> Bundle:
     """As `opened`. With keys, unsigned models are refused: raises GraphError for a plain bundle."""
     data = whole(path, MAX_MODEL_BYTES + MAX_EXTRA_BYTES)
     if not is_secure(io.BytesIO(data)):
-        raise GraphError("nobody signed this model, and only signed ones run", path.name)
+        raise GraphError("the model is not signed; only signed models run", path.name)
     return opened(data, keys, path.name)
 
 

@@ -8,7 +8,7 @@ A plain tar of plain files, in this order:
     ...
 
 The same contents give the same bytes. The reader takes nothing else: no link, no folder, no other
-name, no extended header. An artifact is stored only where an accepted record precedes it, and only
+name, no extended header. An artifact is stored only if an accepted record precedes it, and only
 with the size and the digest of that record. So a reader needs little memory, and no more disk than
 the accepted records name (npumake.cache.unpacking).
 """
@@ -45,7 +45,7 @@ class PackedEntry(NamedTuple):
 def write_archive(path: Path, store: LocalStore, artifacts: Iterable[PackedEntry]) -> int:
     """Writes the archive, whole or not at all; returns its size in bytes.
 
-    Raises CacheError where the store has lost an artifact, or holds a damaged one.
+    Raises CacheError if the store has lost an artifact, or holds a damaged one.
     """
     ordered = sorted(artifacts)
     count = sum(len(packed.envelopes) for packed in ordered)
@@ -87,6 +87,6 @@ def _write_blob(file: BinaryIO, store: LocalStore, packed: PackedEntry) -> None:
     except FileNotFoundError:
         raise CacheError(f"the artifact {packed.digest} is gone", hint="npumake build") from None
     if (hashed.hexdigest(), size) != (packed.digest, packed.size):
-        hint = "npumake cache verify lists the damages; a build makes them again"
+        hint = "npumake cache verify lists the damage; a build replaces the files"
         raise CacheError(f"the artifact {packed.digest} is damaged", hint=hint)
     file.write(bytes(-size % BLOCK_BYTES))

@@ -1,4 +1,4 @@
-"""What a store holds: each file with its size and its time, and what each record names."""
+"""The content of a store: each file with size and time, and the references of each record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npumake.cache.store import Record, record_in
 
 Kind = Literal["blob", "record", "envelope", "closure", "quarantine", "partial", "pin", "memo"]
 
-# The folder of each kind, and the names in it. `outbox/`, `locks/` and `scratch/` are no contents.
+# The folder of each kind, and the names in it. `outbox/`, `locks/` and `scratch/` are not content.
 FOLDERS: Mapping[Kind, str] = {
     "blob": "blobs",
     "record": "records",
@@ -40,7 +40,7 @@ class StoredFile(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A record or an envelope, without its document; `digest` is empty where it is damaged."""
+    """A record or an envelope, without its document; `digest` is empty if it is damaged."""
 
     file: StoredFile
     key: str
@@ -85,7 +85,7 @@ def inventory(store: LocalStore) -> Inventory:
 
 
 def read_entry(path: Path, kind: Kind, key: str) -> Record | None:
-    """The record in a file of the store; None where it is damaged or of another key. Raises
+    """The record in a file of the store; None if it is damaged or of another key. Raises
     OSError."""
     with path.open("rb") as file:
         data = file.read(MAX_ENVELOPE_BYTES if kind == "envelope" else -1)
@@ -96,7 +96,7 @@ def read_entry(path: Path, kind: Kind, key: str) -> Record | None:
 
 
 def _entry(root: Path, file: StoredFile) -> CacheEntry | None:
-    """The entry; None where the file has vanished or may not be read."""
+    """The entry; None if the file has vanished or may not be read."""
     key = key_of(file)
     try:
         record = read_entry(root / file.name, file.kind, key)

@@ -25,9 +25,9 @@ READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link i
 class LocalStore:
     """The verbs of `Store` over the directory `root`, safe among processes that share it.
 
-    Interrupted files lie in root/scratch, for a sweep; damaged ones in root/quarantine, for
-    inspection. Users who share a store read and write what their permissions allow: the rest is
-    absent, and what could not be stored is in `unstored`.
+    Interrupted files stay in root/scratch, for a sweep; damaged ones in root/quarantine, for
+    inspection. Users who share a store read and write within their permissions: the rest is absent,
+    and `unstored` lists writes that failed.
     """
 
     root: Path
@@ -49,7 +49,7 @@ class LocalStore:
         with source, scratch(path, path.parent) as temporary:
             actual, _ = copied(source, temporary)
             if actual == digest:
-                # Not flushed: where a power failure cuts it, it is fetched again.
+                # Not flushed: if a power failure cuts it, it is fetched again.
                 settle(temporary, path, flush=False)
                 _mark_used(blob)
                 return True
@@ -79,7 +79,7 @@ class LocalStore:
     def adopt(self, temporary: Path, digest: str) -> None:
         """Moves in a file with the bytes of `digest`, on the same file system. Raises CacheError.
 
-        It is not flushed: where it came from, it comes from again.
+        It is not flushed: its source still has it.
         """
         temporary.chmod(READ_ONLY)
         settle(temporary, self.blob(digest), flush=False)
@@ -129,7 +129,7 @@ class LocalStore:
 
 
 def _mark_used(blob: Path) -> bool:
-    """Whether the blob is still there; its time is set to now, where that is allowed."""
+    """Whether the blob is still there; its time is set to now, if that is allowed."""
     now = time.time_ns()
     try:
         os.utime(blob, ns=(now, now))

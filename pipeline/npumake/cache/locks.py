@@ -1,9 +1,10 @@
-"""A lock per key: of two builds of one artifact the second waits and takes what the first made.
+"""A lock per key: of two builds of one artifact, the second waits and takes the result of the
+first.
 
 A lock is flock(2) on a file, so a crash releases it. Its owner renews the time of the file, for
-those who wait: an owner that is stopped, or on a machine that is gone, does not renew it.
+waiting builds: an owner that is stopped, or on a machine that is gone, does not renew it.
 
-No lock is needed for correctness. Where locks do not work, or an owner shows no sign of life, both
+No lock is needed for correctness. If locks do not work, or an owner shows no sign of life, both
 build, and the store gets the same bytes twice.
 """
 
@@ -20,13 +21,13 @@ from pathlib import Path
 
 POLL_S = 0.05
 RENEWAL_S = 5.0
-SILENCE_S = 60.0  # without a renewal, until nobody waits any longer
+SILENCE_S = 60.0  # without a renewal, after which the others stop waiting
 
 
 def locked(path: Path) -> BufferedWriter | None:
-    """The file at `path`, made if absent, opened and locked; None while another owns the lock.
+    """The file at `path`, created if absent, opened and locked; None while another owns the lock.
 
-    Closing it releases the lock. Raises OSError where locks do not work.
+    Closing it releases the lock. Raises OSError if locks do not work.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -54,7 +55,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def turn(path: Path, wait: Callable[[], None], silence: float = SILENCE_S) -> Iterator[None]:
-    """Owns the lock `path` inside the block, as far as there are locks here.
+    """Owns the lock `path` inside the block if locks work here.
 
     Calls `wait` once if another process owns it, then waits: until it is released, or was not
     renewed for `silence` seconds.

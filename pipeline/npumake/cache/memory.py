@@ -12,7 +12,7 @@ from npumake.digest import of_bytes
 
 @dataclass
 class MemoryStore:
-    """The verbs of `Store`; records are stored as bytes, so they pass the same checks."""
+    """The verbs of `Store`. Records are stored as bytes, so they pass the same checks."""
 
     blobs: dict[str, bytes] = field(default_factory=dict)
     records: dict[str, bytes] = field(default_factory=dict)

@@ -22,7 +22,7 @@ def pin(root: Path, name: str, keys: Mapping[str, str]) -> None:
 
 
 def unpin(root: Path, name: str) -> None:
-    """Raises ProjectError where there is no pin of that name."""
+    """Raises ProjectError if there is no pin of that name."""
     try:
         _file(root, name).unlink()
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def pin_names(root: Path) -> list[str]:
 
 
 def pinned(root: Path, name: str) -> Mapping[str, str]:
-    """The nodes of a pin by key. Raises CacheError for a damaged one: nobody knows what it
+    """The nodes of a pin by key. Raises CacheError for a damaged one: it is unknown what it
     keeps."""
     try:
         keys = unsealed(_identity(name), _file(root, name).read_bytes())

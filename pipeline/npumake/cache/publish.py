@@ -39,7 +39,7 @@ def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def scratch(path: Path, directory: Path) -> Iterator[Path]:
-    """A temporary path in `directory` for what may become `path`; removed when the block ends.
+    """A temporary path in `directory` for the later `path`; removed when the block ends.
 
     Raises CacheError naming `path` on a full or unwritable disk; other errors pass through.
     """
@@ -51,7 +51,7 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
 
 
 def settle(temporary: Path, path: Path, flush: bool = True) -> None:
-    """Flushes `temporary` to the disk and renames it to `path`; its directory is made if needed.
+    """Flushes `temporary` to the disk and renames it to `path`; its directory is created if needed.
 
     Without `flush` a power failure may damage the file: for those that are verified on every read.
     """

@@ -23,7 +23,7 @@ def sealed(identity: str, content: Json) -> bytes:
 
 
 def unsealed(identity: str, data: bytes) -> Json | None:
-    """The content; None where the seal does not match content and identity."""
+    """The content; None if the seal does not match content and identity."""
     start = len(HEAD) + HEX_DIGITS
     seal, body = data[len(HEAD) : start], data[start + len(MIDDLE) : -len(TAIL)]
     if data != HEAD + seal + MIDDLE + body + TAIL or seal != _seal(identity, body):

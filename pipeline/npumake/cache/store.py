@@ -21,8 +21,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Record:
-    """The key document, the SHA-256 and size in bytes of its blob, and the seconds to make it; None
-    where they were not measured."""
+    """The key document, the SHA-256 and size in bytes of its blob, and the seconds to build it;
+    None if they were not measured."""
 
     document: Json
     digest: str

@@ -4,7 +4,7 @@
 
 An artifact goes after the last record that names it, so no record that stays loses its artifact. A
 build that uses a blob sets its time (npumake.cache.local). So a file is moved aside before it is
-removed, and moved back where its time is no longer the one of the first step. No lock is needed.
+removed, and moved back if its time is no longer the one of the first step. No lock is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class Marks:
-    """What is in use: keys with their owner, and digests of code (npumake.make.code)."""
+    """Artifacts in use: keys with their owner, and digests of code (npumake.make.code)."""
 
     keys: Mapping[str, str]
     codes: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ def planned_sweep(
 
 
 def _unreadable(contents: Inventory, digests: Collection[str], now_ns: int) -> Iterator[Removal]:
-    """What no build can use; a download of an artifact in use may be continued."""
+    """Files that no build can use; a download of an artifact in use may be continued."""
     for entry in contents.entries:
         if not entry.digest:
             yield Removal(entry.file, "damaged")
@@ -157,7 +157,7 @@ def swept(root: Path, plan: SweepPlan) -> list[Removal]:
 
 
 def _remove_unchanged(root: Path, file: StoredFile) -> bool:
-    """Whether the file was removed: it is not where it changed, vanished, or may not be moved."""
+    """Whether the file was removed: it stays if it changed, vanished, or may not be moved."""
     path, aside = root / file.name, root / "scratch" / temporary_name()
     with owned(aside):
         try:

@@ -1,4 +1,4 @@
-"""Reads an archive (npumake.cache.archive), member by member, and stores what is accepted."""
+"""Reads an archive (npumake.cache.archive), member by member, and stores the accepted ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Accepted(NamedTuple):
 
 @dataclass
 class Arrivals:
-    """What an archive brought, sizes in bytes; `refused` gives the reason by key."""
+    """The imported artifacts, sizes in bytes; `refused` gives the reason by key."""
 
     records: int = 0
     artifacts: int = 0
@@ -78,7 +78,7 @@ def read_archive(
             arrivals.size += member.size if pending else 0
             pending = []
         if pending or [*numbers.values()] != expected:
-            raise reader.damaged("it does not hold what its header says")
+            raise reader.damaged("its content differs from its header")
     return arrivals
 
 
@@ -95,7 +95,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _accepted(
     reader: _Reader, member: Member, judge: JudgeEnvelope, arrivals: Arrivals
 ) -> list[_Accepted]:
-    """The envelope, where it is accepted."""
+    """The envelope, if it is accepted."""
     if member.size > MAX_ENVELOPE_BYTES:
         raise reader.damaged("it has a record that is too large")
     data = reader.read(member.size)
@@ -133,7 +133,7 @@ class _Reader:
         self.length = path.stat().st_size
 
     def damaged(self, what: str) -> CacheError:
-        hint = "whole artifacts before that are stored; bring the file again"
+        hint = "the artifacts before the damage are stored; copy the file again"
         return CacheError(f"the archive is damaged: {what}", str(self._path), hint)
 
     def header(self) -> list[int]:
@@ -145,7 +145,7 @@ class _Reader:
             header = json.loads(self.read(info.size))
             format_version, numbers = header["format"], [header["records"], header["artifacts"]]
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self.damaged("its header is no JSON") from None
+            raise self.damaged("its header is not JSON") from None
         if format_version != FORMAT:
             hint = f"this version reads format {FORMAT}"
             raise CacheError("an archive of another version", str(self._path), hint)
@@ -179,9 +179,9 @@ class _Reader:
         try:
             info = tarfile.TarInfo.frombuf(block, "ascii", "strict")
         except (tarfile.HeaderError, UnicodeDecodeError, ValueError):
-            raise self.damaged("it is no tar file there") from None
+            raise self.damaged("it is not a tar file") from None
         if info.type != tarfile.REGTYPE or info.size < 0:
-            raise self.damaged(f"{info.name[:80]!r} is no plain file")
+            raise self.damaged(f"{info.name[:80]!r} is not a plain file")
         return info
 
     def _skip_padding(self, size: int) -> None:

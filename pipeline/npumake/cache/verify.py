@@ -17,7 +17,7 @@ from npumake.progress import track
 
 
 class Damage(NamedTuple):
-    """A file of the store, and what is wrong with it."""
+    """A damaged file of the store, and the damage."""
 
     file: StoredFile
     what: str
@@ -39,7 +39,7 @@ def damages(store: LocalStore, contents: Inventory) -> Iterator[Damage]:
 
 
 def _damage(store: LocalStore, file: StoredFile, entry: CacheEntry | None) -> str:
-    """What is wrong with a file; empty where nothing is. Raises OSError."""
+    """The damage of a file; empty without one. Raises OSError."""
     path = store.root / file.name
     if file.kind in ("blob", "closure"):
         is_whole = of_file(path) == key_of(file)

@@ -30,7 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="FILE", help="or its node, a project; all when none is named"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="beside the file else")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="default: beside the file"
+    )
     parser.add_argument("--sign", action="store_true", help="with the signing key of the cache")
     parser.add_argument(
         "--builder-id",

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from npumake.runtime.timing import LayerTiming, Perf
 
 MAX_THREADS = 8
-RUNS = 5  # of a layer by itself
-NO_TABLE = "no table of the layers: build it with `compile: {profiling: true}`, or say --profiling"
+RUNS = 5  # of a single layer
+NO_TABLE = "no table of layers: build it with `compile: {profiling: true}`, or add --profiling"
 LAYER_TYPES = {
     "conv": "ConvolutionReluPoolingLayer2",
     "fully_connected_twice": "FullyConnectedReluLayer",
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(*names, dest="name", metavar="NAME", help="one of a packed model")
     for name, default, help_text in (
         ("frame_count", 200, "frames to run, 200"),
-        ("perf_time", 0, "minutes to run instead; 0: go by the frames"),
+        ("perf_time", 0, "minutes to run instead; 0: count frames"),
         ("thread_num", 1, "frames at a time, 1 to 8"),
         ("core_id", 0, "without effect: which core of the chip"),
     ):

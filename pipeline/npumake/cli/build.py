@@ -4,7 +4,7 @@ example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # read and verify every file, as in CI
   npumake build --executor dask --scheduler tcp://10.0.0.1:8786
-  npumake build --frozen          # fail where an artifact is not the one of npumake.lock
+  npumake build --frozen          # fail if an artifact differs from npumake.lock
   npumake build --json | jq '.[] | select(.status == "failed")'
 
 exit codes: 0 success; error in 2 the project, 3 the model, 4 a stage, 5 the cache or disk; 6 a
@@ -51,31 +51,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="or its folder, a node (npumake list), an artifact",
     )
     build_arguments(parser)
-    parser.add_argument(
-        "--executor",
-        choices=EXECUTORS,
-        help="where nodes are made: `local`, this process, or `dask`, a cluster",
-    )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="of the cluster, tcp://HOST:PORT, or its scheduler file; by default -n processes here",
-    )
+    executor_arguments(parser)
     parser.add_argument(
         "--json", action="store_true", help="what became of each node, for machines"
     )
     wide_argument(parser)
 
 
+def executor_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that may use a cluster; -n is the verb's own."""
+    parser.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        help="where nodes run: `local`, this process, or `dask`, a cluster",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of the cluster, tcp://HOST:PORT, or its scheduler file; by default -n processes here",
+    )
+
+
 def build_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every verb that builds."""
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
     parser.add_argument(
-        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
+        "--remote", choices=MODES, help="the use of the remote cache; default write: read and write"
     )
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
     parser.add_argument(
-        "--frozen", action="store_true", help="fail where a build would differ from npumake.lock"
+        "--frozen", action="store_true", help="fail if a build would differ from npumake.lock"
     )
 
 
@@ -88,13 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
     entries: Sequence[NamedEntry] = ()
     if not names and not arguments.frozen and arguments.executor is None:
         entries = [*SealedProjects(top).entries()]
-    # Where nothing is there, `buildable` says why.
+    # Without a project, `buildable` raises the error.
     entries = entries or buildable(at, arguments.frozen)
     with executor_of(arguments, entries) as executor:
-        if executor is None:
-            code = run_builds(entries, names, top, arguments.n, console)
-        else:
-            code = _run_doit(entries, names, top, console, executor)
+        code = run_builds(entries, names, top, executor or arguments.n, console)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
@@ -104,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 def executor_of(
     arguments: argparse.Namespace, entries: Sequence[NamedEntry]
 ) -> Iterator[Executor | None]:
-    """None where doit makes the nodes itself. Raises ProjectError for options that do not fit."""
+    """None if doit builds the nodes itself. Raises ProjectError for options that do not fit."""
     memory = next((build.memory for _, build in entries if isinstance(build, Build)), None)
     if arguments.scheduler and arguments.executor != "dask":
         raise ProjectError("--scheduler names a cluster", hint="add --executor dask")
@@ -125,7 +127,7 @@ def executor_of(
 
 
 def prepare(arguments: argparse.Namespace) -> None:
-    """Passes the options of `build_arguments` on to all that builds, as their variables."""
+    """Passes the options of `build_arguments` on as environment variables."""
     if arguments.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
     if arguments.remote:
@@ -136,12 +138,14 @@ def run_builds(
     entries: Sequence[NamedEntry],
     names: Sequence[str],
     directory: Path,
-    jobs: int,
+    jobs: int | Executor,
     console: TextIO,
     options: Sequence[str] = (),
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
-    error. `options` are doit's."""
+    error. `jobs` is the number of nodes at a time, or an executor; `options` are doit's."""
+    if not isinstance(jobs, int):
+        return _run_doit(entries, [*options, *names], directory, console, jobs)
     processes = ["-n", str(jobs)] if jobs else []
     return _run_doit(entries, [*options, *processes, *names], directory, console)
 
@@ -187,7 +191,7 @@ def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(top)]
         if not projects and os.path.lexists(top / "project.yaml"):
-            raise ProjectError("no project here", str(top), "its project.yaml is no plain file")
+            raise ProjectError("no project here", str(top), "its project.yaml is not a plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE

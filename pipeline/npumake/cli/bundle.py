@@ -1,14 +1,14 @@
 """npumake bundle: pack a project that reproduces a problem, for a support ticket
 
 The ZIP holds the YAML, the model, a few samples, the versions, the commands, and the log of a build
-of just these files. Files outside of the project are packed only where the YAML names them.
+of just these files. Files outside of the project are packed only if the YAML names them.
 
 example:
   npumake bundle digits
   npumake bundle digits -o ticket.zip --samples all
   npumake bundle digits --random-weights    # weights of the same distribution, not the trained ones
 
-exit codes: 0 packed, whatever the build in it ends with; else as of a build
+exit codes: 0 packed, even if its build fails; else those of a build
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from npumake.make.reproduction import Reproduction, reproduction
 from npumake.project.files import source_files
 
 SAMPLES = 16
-DATE = (1980, 1, 1, 0, 0, 0)  # of every member, as ZIP has no earlier one
+DATE = (1980, 1, 1, 0, 0, 0)  # of every member, the earliest of ZIP
 LOG, COMMANDS, VERSIONS = "log.txt", "commands.sh", "versions.json"
-# Variables that change what a build does; others may be secrets.
+# Variables that affect a build; others may be secrets.
 SETTINGS = ("NPUMAKE_PARANOID", "NPUMAKE_THREADS", "OMP_NUM_THREADS")
 BUILD = "npumake build"
 
@@ -59,10 +59,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--random-weights",
         action="store_true",
-        help="replace the weights: same mean, deviation, range and zeros of each tensor",
+        help="replace the weights; each tensor keeps mean, deviation, range and share of zeros",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random weights, 0")
-    parser.add_argument("--follow-links", action="store_true", help="pack what links lead to")
+    parser.add_argument("--follow-links", action="store_true", help="pack the targets of links")
     parser.add_argument("--no-build", action="store_true", help="pack without a build and its log")
 
 
@@ -70,7 +70,7 @@ def _count(text: str) -> int | None:
     if text == "all":
         return None
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of samples, and not `all`")
+        raise argparse.ArgumentTypeError(f"`{text}` is neither a number of samples nor `all`")
     return int(text)
 
 
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if packed.left_out:
         print(f"{packed.left_out} samples are left out; --samples all packs them")
     if arguments.random_weights:
-        print(f"{replaced} tensors hold random weights; names and the rest are as they were")
+        print(f"{replaced} tensors hold random weights; names and all other data stay")
     if not arguments.no_build:
         print(f"its own build ends with {code}: see {LOG} in it")
     return 0
@@ -118,7 +118,7 @@ def _reproduction(build: Build, samples: int | None, follow_links: bool) -> Repr
 
 
 def _check(folder: Path, packed: Reproduction) -> None:
-    """Raises ProjectError where the packed project would not read the packed files."""
+    """Raises ProjectError if the packed project would not read the packed files."""
     directory = folder / packed.project
     plan = plan_of(directory, BuildMemory(folder / ".cache"))
     for source in {source for node in plan.nodes for source in node.sources}:

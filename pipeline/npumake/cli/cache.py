@@ -1,20 +1,20 @@
 """npumake cache: the store of artifacts, here and shared
 
 example:
-  npumake cache ls                        # what is stored, the last used first
+  npumake cache ls                        # the stored artifacts, the last used first
   npumake cache du
-  npumake cache verify                    # reads every byte, and lists damages
-  npumake cache pin v1.2 digits           # what is current now is kept
-  npumake cache gc --dry-run              # what nobody uses: no project, ref or pin
+  npumake cache verify                    # reads every byte, and lists damaged files
+  npumake cache pin v1.2 digits           # keep the current artifacts
+  npumake cache gc --dry-run              # what no project, ref or pin uses
   npumake cache gc --max-size 10G --ref main
-  npumake cache keygen                    # the key that signs what this machine uploads
+  npumake cache keygen                    # the key that signs the uploads of this machine
   npumake cache push --all                # upload all current artifacts
-  npumake cache pull                      # fetch all that the remote has for these projects
+  npumake cache pull                      # fetch everything that the remote has for these projects
   npumake cache export artifacts.tar --sign
   npumake cache import artifacts.tar
 
-exit codes: 0 success; 2 a wrong command, project or key; 5 damages, a failed remote, records that
-are not trusted, or more in use than --max-size
+exit codes: 0 success; 2 a wrong command, project or key; 5 damage, a failed remote, untrusted
+records, or more in use than --max-size
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _contents(add: Add) -> None:
-    _json(add("ls", help="list what is stored, the last used first"))
-    _json(add("du", help="show how large it is, and how much of it is in use"))
-    _json(add("verify", help="read everything that is stored, and list damages"))
+    _json(add("ls", help="list the stored artifacts, the last used first"))
+    _json(add("du", help="show its size, and the part in use"))
+    _json(add("verify", help="read everything that is stored, and list damaged files"))
 
 
 def _sweep(add: Add) -> None:
@@ -65,14 +65,14 @@ def _sweep(add: Add) -> None:
         "--max-size",
         type=size_argument,
         metavar="SIZE",
-        help="keep what is unused while there is room, the last used first: 10G",
+        help="keep unused artifacts while there is room, the last used first: 10G",
     )
     gc.add_argument(
         "--ref",
         action="append",
         default=[],
         metavar="REF",
-        help="keep what the projects use at a branch, tag or commit of git",
+        help="keep the artifacts of a branch, tag or commit of git",
     )
     gc.add_argument(
         "--workspace",
@@ -80,31 +80,31 @@ def _sweep(add: Add) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="keep what another workspace uses, which shares this cache",
+        help="keep the artifacts of another workspace that shares this cache",
     )
     gc.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     _json(gc)
-    pin = add("pin", help="keep the artifacts that are current now, under a name")
+    pin = add("pin", help="keep the current artifacts, under a name")
     pin.add_argument("name", metavar="NAME", help="v1.2, for example")
     _projects(pin)
     add("unpin", help="drop a name").add_argument("name", metavar="NAME")
 
 
 def _transfer(add: Add) -> None:
-    keygen = add("keygen", help="make a signing key, print its public half")
+    keygen = add("keygen", help="create a signing key, print its public half")
     keygen.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"instead of {KEY_FILE} of the user"
     )
-    push = add("push", help="upload what is waiting, however long it takes")
+    push = add("push", help="upload everything that is pending, without a time limit")
     push.add_argument("--all", action="store_true", help="and every artifact that is current here")
-    pull = add("pull", help="fetch all that the remote has, however long it takes")
+    pull = add("pull", help="fetch everything that the remote has, without a time limit")
     _projects(pull)
     _json(pull)
     export = add("export", help="write the artifacts of projects into one file")
     export.add_argument("file", type=Path, metavar="FILE")
     _projects(export)
     export.add_argument("--sign", action="store_true", help="with the key of `keygen`")
-    imported = add("import", help="store what such a file holds, verified")
+    imported = add("import", help="verify and store the content of such a file")
     imported.add_argument("file", type=Path, metavar="FILE")
     imported.add_argument(
         "--unsigned", action="store_true", help="accept records without a signature, as your own"
@@ -131,6 +131,6 @@ def keygen(arguments: argparse.Namespace) -> int:
 
     file = arguments.output or user_folder() / KEY_FILE
     public = key_text(generate(file))
-    print(f"private key: {file}, which signs what this machine uploads; show it to nobody")
-    print(f"trust.yaml of whoever is to read it:\n\nread:\n  NAME: {public}")
+    print(f"private key: {file}, which signs the uploads of this machine; keep it secret")
+    print(f"for trust.yaml of its readers:\n\nread:\n  NAME: {public}")
     return 0

@@ -1,4 +1,4 @@
-"""npumake cache ls, du, verify: what the store holds, how much of it is in use, what is damaged."""
+"""npumake cache ls, du, verify: the content of the store, its use, and damaged files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def local_store() -> LocalStore:
-    """The store of the current folder. Raises CacheError where there is none."""
+    """The store of the current folder. Raises CacheError if there is none."""
     root = cache_directory(Path.cwd())
     if not root.is_dir():
-        raise CacheError("there is no cache", str(root), "npumake build makes it")
+        raise CacheError("there is no cache", str(root), "npumake build creates it")
     return LocalStore(root.absolute())
 
 
@@ -130,7 +130,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 
 def marks_if_any(contents: Inventory, store: LocalStore) -> Marks:
-    """What is in use; a project that cannot be read counts as using nothing, with a note."""
+    """The artifacts in use; an unreadable project counts as using none, with a note."""
     builds = []
     for name, build in workspace_builds():
         if isinstance(build, PipelineError):

@@ -1,4 +1,4 @@
-"""What of the store is in use: by the workspace's projects, by git refs, by pins, by uploads."""
+"""The artifacts in use: by the workspace's projects, by git refs, by pins, by uploads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def workspace_builds(folders: Sequence[Path] = ()) -> Iterator[NamedBuild]:
 
 
 def workspace_marks(usable: Iterable[Build], contents: Inventory, store: LocalStore) -> Marks:
-    """What these builds, pins and pending uploads use. Raises CacheError for a damaged pin."""
+    """The artifacts of these builds, pins and pending uploads. Raises CacheError for a damaged
+    pin."""
     keys: dict[str, str] = {}
     codes: set[str] = set()
     for build in usable:
@@ -45,7 +46,7 @@ def keys_in(build: Build, contents: Inventory) -> NodeKeys:
 
 
 def ref_marks(ref: str, contents: Inventory, store: LocalStore) -> tuple[Marks, list[str]]:
-    """What the projects of this workspace use at a git ref, and the nodes whose keys cannot be
+    """The artifacts of this workspace's projects at a git ref, and the nodes whose keys cannot be
     known. Raises PipelineError."""
     keys: dict[str, str] = {}
     unknown: list[str] = []

@@ -1,4 +1,4 @@
-"""npumake cache gc, pin, unpin: removes what nobody uses."""
+"""npumake cache gc, pin, unpin: removes unused artifacts."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def size_argument(text: str) -> int:
     """`10G`, `1.5 GiB`, `4096` in bytes; K, M, G and T are powers of 1,024."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise argparse.ArgumentTypeError(f"`{text}` is no size: 500M, 10G and 1.5T are")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size; write 500M, 10G or 1.5T")
     return int(float(match[1]) * 2 ** UNITS[match[2].upper()])
 
 
 def sweep(arguments: argparse.Namespace) -> int:
     store = local_store()
-    contents = inventory(store)  # first: what is used from now on stays
+    contents = inventory(store)  # first: artifacts used from now on stay
     marks = _marks(arguments, contents, store)
     plan = planned_sweep(contents, marks, time.time_ns(), arguments.max_size)
     removals = plan.removals if arguments.dry_run else swept(store.root, plan)
     _print(plan, removals, arguments)
     excess = 0 if arguments.max_size is None else plan.total - plan.freed - arguments.max_size
     if excess > 0:
-        message = f"what is in use is {size_text(excess)} larger than --max-size"
-        raise CacheError(message, hint="npumake cache du tells by whom; npumake cache unpin")
+        message = f"the artifacts in use are {size_text(excess)} larger than --max-size"
+        raise CacheError(message, hint="npumake cache du shows by whom; npumake cache unpin NAME")
     return 0
 
 
 def _marks(arguments: argparse.Namespace, contents: Inventory, store: LocalStore) -> Marks:
-    """Raises the error of a project that cannot be read: what it uses is unknown."""
+    """Raises the error of an unreadable project, since its artifacts in use are unknown."""
     usable: list[Build] = []
     for _, build in workspace_builds(arguments.workspace):
         if isinstance(build, PipelineError):

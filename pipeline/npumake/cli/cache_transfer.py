@@ -40,7 +40,7 @@ def push(arguments: argparse.Namespace) -> int:
 
 
 def _layered(memory: BuildMemory) -> LayeredStore:
-    """The store with a remote. Raises ProjectError where none is configured."""
+    """The store with a remote. Raises ProjectError if none is configured."""
     refuse_no_remote(memory)
     assert memory.layered is not None
     return memory.layered
@@ -50,8 +50,8 @@ def _obstacle(store: LayeredStore) -> str:
     if store.far is None:
         return "NPUMAKE_REMOTE=off"
     if store.signing is None:
-        return "there is no signing key; npumake cache keygen makes one"
-    return "NPUMAKE_REMOTE=read, or only the project names the remote and config.yaml not its host"
+        return "there is no signing key; npumake cache keygen creates one"
+    return "NPUMAKE_REMOTE is `read`, or config.yaml lacks the host of the project's remote"
 
 
 def _current(builds: Sequence[Build]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def export(arguments: argparse.Namespace) -> int:
     signing = user_signing_key() if arguments.sign else None
     packing = packed_artifacts(builds, memory.near, signing)
     if not packing.artifacts:
-        hint = "npumake build makes them, npumake cache pull fetches them"
+        hint = "npumake build builds them, npumake cache pull fetches them"
         raise CacheError("no artifact of these projects is in the cache", hint=hint)
     SCREEN.begin("packing")
     try:
@@ -136,8 +136,9 @@ def import_(arguments: argparse.Namespace) -> int:
     SCREEN.line(f"{arrivals.records} artifacts imported, {size_text(arrivals.size)}")
     if arrivals.refused:
         reason = next(iter(arrivals.refused.values()))
-        hint = "trust.yaml names whose records are read"
+        hint = "trust.yaml lists the trusted keys"
         if "not signed" in reason:
-            hint = "npumake cache export --sign; or import --unsigned if you trust its bearer"
+            signing = "npumake cache export FILE PROJECT --sign"
+            hint = f"{signing}; or add --unsigned if you trust its source"
         raise CacheError(f"{len(arrivals.refused)} refused: {reason}", str(arguments.file), hint)
     return 0

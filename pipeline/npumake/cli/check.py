@@ -3,8 +3,8 @@
 MODEL is a file, or a project with its own inputs and targets. Without --target a file is checked
 for every chip, and the exit code is 3 if none runs it. With --target it is 3 if a node runs neither
 on the NPU nor on the CPU. Open dimensions get usual sizes. For rdk-x5 it also estimates latency and
-DDR bytes. --fix rewrites the model, with equal results, to bring nodes onto the NPU. It writes a
-new file of the same opset and checks that again.
+DDR bytes. --fix rewrites the model, with equal results, to move nodes to the NPU. It writes a new
+file of the same opset and checks that again.
 
 example:
   npumake check mobilenet.tflite                  # one line per chip
@@ -72,7 +72,7 @@ class TargetCheck(NamedTuple):
     why_none: str = ""
 
     def noting(self, closed: str) -> TargetCheck:
-        """A copy that says which sizes stand for open dimensions, if any do."""
+        """A copy with a note about the sizes of open dimensions, if there are any."""
         if not closed:
             return self
         notes = (f"open dimensions: {closed}", *self.checked.notes)
@@ -110,7 +110,7 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     from npumake.targets.reader import read_target
 
     if arguments.input_shape:
-        raise ProjectError("a project says the shapes of its inputs itself", "--input-shape")
+        raise ProjectError("a project defines the shapes of its inputs itself", "--input-shape")
     with SCREEN.hushed():
         project_build = build(arguments.model, lambda node: node.stage == "optimized_float")
     nodes = {node.name: node for node in project_build.plan.nodes}
@@ -213,7 +213,7 @@ def _write(better: RewrittenModel, before: ModelCheck, out: Path, quiet: bool) -
     if out.exists():
         raise ProjectError("there is something already", str(out), "name a new file")
     if not better.applied:
-        raise GraphError("no rewrite brings a node onto the NPU", str(out), "nothing was written")
+        raise GraphError("no rewrite moves a node to the NPU", str(out), "nothing was written")
     with replacing(out) as temporary:
         temporary.write_bytes(better.model.to_bytes())
     if not quiet:

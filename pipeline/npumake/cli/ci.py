@@ -1,11 +1,11 @@
 """npumake ci: build what a change touches, and write what CI services and reviewers read
 
-`--since REF` builds the projects that read a file which differs from the commit where this branch
-left REF: their YAML, what it names, removed and renamed files too. A project with a lock file is
-also built if a library or a compiler of its stages is another one than the lock of that commit
-says. Figures are compared with those of that lock file, as the cache has them. Nothing is built for
-it without --rebuild-base. Without REF, or with the zeros that GitHub gives for a new branch,
-everything is built and nothing is compared. All failures are shown, not only the first.
+`--since REF` builds the projects with files that differ from the commit where this branch left REF:
+their YAML, files that it names, removed and renamed files too. A project with a lock file is also
+built if a library or a compiler of its stages differs from the lock of that commit. Figures are
+compared with those of that lock file, as the cache has them. Nothing is built for it without
+--rebuild-base. Without REF, or with the zeros that GitHub gives for a new branch, everything is
+built and nothing is compared. All failures are shown, not only the first.
 
 example:
   npumake ci --since origin/main
@@ -23,7 +23,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from npumake.cache.publish import replacing
-from npumake.cli.build import build_arguments, buildable, held_to_lock, prepare, run_builds
+from npumake.cli.build import (
+    build_arguments,
+    buildable,
+    executor_arguments,
+    executor_of,
+    held_to_lock,
+    prepare,
+    run_builds,
+)
 from npumake.cli.projects import NOWHERE, NamedBuild, configuration_files, places
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN, wide_argument
@@ -40,14 +48,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
-    parser.add_argument("--since", metavar="REF", default="", help="what the change started from")
+    parser.add_argument(
+        "--since",
+        metavar="REF",
+        default="",
+        help="the commit or branch that the change started from",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the nodes as test cases")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write errors and findings")
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write Markdown for reviewers")
     parser.add_argument(
-        "--rebuild-base", action="store_true", help="build the base too, for what the cache lacks"
+        "--rebuild-base",
+        action="store_true",
+        help="build the base too, for artifacts that the cache lacks",
     )
     build_arguments(parser)
+    executor_arguments(parser)
     wide_argument(parser)
 
 
@@ -71,7 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     if touched:
         names = [name for name, _ in touched]
         directory = next(iter(at))
-        code = run_builds(touched, names, directory, arguments.n, sys.stdout, ["--continue"])
+        with executor_of(arguments, touched) as executor:
+            jobs = executor or arguments.n
+            code = run_builds(touched, names, directory, jobs, sys.stdout, ["--continue"])
     else:
         SCREEN.line("nothing to build")
     _write(arguments, touched, len(entries), bases, code)
@@ -79,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _touched(entries: Sequence[NamedBuild], bases: dict[str, Base]) -> Iterator[NamedBuild]:
-    """The projects that the change concerns, each with a line that says why."""
+    """The projects that the change concerns, each with the reason in a line."""
     for name, build in entries:
         why = [build.what] if isinstance(build, PipelineError) else list(_why(build, bases[name]))
         if why:

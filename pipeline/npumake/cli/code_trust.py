@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         ALLOWING,
         action="store_true",
-        help="run the code that the file brings: Python of custom operators, a .vmfb",
+        help="run the code in the file: Python of custom operators, a .vmfb",
     )
     parser.add_argument(
         "--operators",

@@ -1,8 +1,8 @@
-"""Tables that fit a terminal: names give way, figures and verdicts never do.
+"""Tables that fit a terminal: names are shortened, figures and verdicts never are.
 
-Where the columns need more characters than there are, heads wrap, then names are shortened in their
-middle, then optional columns are left out. What still does not fit is left to the terminal, which
-wraps lines and loses nothing. Without a width everything is shown whole.
+If the columns need more characters than there are, heads wrap, then names are shortened in their
+middle, then optional columns are left out. If that does not suffice, the terminal wraps the lines
+and loses nothing. Without a width everything is shown whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
     head: str
     kind: Kind = "word"
-    is_optional: bool = False  # left out where nothing else is left to give way
+    is_optional: bool = False  # left out when nothing else can be shortened
 
 
 class Line(NamedTuple):
@@ -53,8 +53,8 @@ def draw_table(
     title: str | None = None,
     results: Sequence[Line] = (),
 ) -> Table:
-    """The table at most `width` characters wide where figures leave that much; `results` stand
-    below a gap, bold."""
+    """The table at most `width` characters wide if figures leave that much; `results` are below a
+    gap, bold."""
     bold = [line._replace(style="bold") for line in results]
     texts = [Line([printable(c, allowed="") for c in cells], s) for cells, s in (*lines, *bold)]
     layout = _layout(columns, [line.cells for line in texts], width)
@@ -101,7 +101,7 @@ def _spare(widths: dict[int, int], width: int) -> int:
 
 
 def _shared(min_widths: dict[int, int], full_widths: dict[int, int], spare: int) -> dict[int, int]:
-    """The spare characters in equal parts to those that want more; who wants little leaves rest."""
+    """The spare characters in equal parts, as far as each column needs them."""
     widths, hungry = (
         dict(min_widths),
         sorted(min_widths, key=lambda i: full_widths[i] - min_widths[i]),

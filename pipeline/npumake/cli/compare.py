@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_CAUSES = 3
 MAX_NAMES = 6  # of nodes or files in a sentence
-IN_ORDER = ("tflite", "vela", "iree")  # backends whose outputs lie as the inner tensors do
+IN_ORDER = ("tflite", "vela", "iree")  # backends whose outputs have the layout of the inner tensors
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +48,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dump", type=Path, required=True, metavar="DIR", help="the board's files")
     feed_options = parser.add_mutually_exclusive_group()
     feed_options.add_argument(
-        "--sample", metavar="N|NAME", help="of the project, that the board was fed; the first"
+        "--sample",
+        metavar="N|NAME",
+        help="of the project, the input of the board; default: the first",
     )
     feed_options.add_argument(
-        "--input", action="append", metavar="[NAME=]FILE.npy", help="what the board was fed"
+        "--input", action="append", metavar="[NAME=]FILE.npy", help="the input of the board"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.project.reader import built
     from npumake.targets.target import Target
 
-    dump_files(arguments.dump)  # what is no dump is an error before a build begins
+    dump_files(arguments.dump)  # report a wrong folder before a build starts
     place = place_of(arguments.model, None)
     build, comparison = place.build, place.comparison
     samples = build.plan.node(comparison.inputs["samples"])
@@ -150,9 +152,9 @@ def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
     """The lines below the table."""
     yield f"fed: {result.input}"
     if dump.unmatched:
-        yield f"not compared: {_name_list(dump.unmatched)}: no tensor of the program is called so"
+        yield f"not compared: {_name_list(dump.unmatched)}: not in the program"
     if dump.inside:
-        words = "inside of a fused node, which does not hand it out"
+        words = "inside a fused node, which does not output them"
         yield f"not compared: {_name_list(dump.inside)}: {words}"
     first = result.first
     if first is None:
@@ -172,7 +174,7 @@ def _lines(result: DumpComparison, dump: Dump) -> Iterator[str]:
     if not result.causes:
         yield "likely cause: none of the known ones"
     if result.is_isolated:
-        yield "what reads this tensor agrees with ours: it was computed rightly and written wrongly"
+        yield "its readers agree with ours: it was computed rightly and dumped wrongly"
 
 
 def _name_list(names: tuple[str, ...]) -> str:

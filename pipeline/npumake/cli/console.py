@@ -17,15 +17,15 @@ class PrintedConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def on_broken_pipe(self) -> None:
-        """Its caller knows what it means that nobody reads on."""
+        """Leaves a closed pipe to the caller."""
         raise BrokenPipeError
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Of a cell or a line, spelled out before it is measured."""
+        """A cell or a line, escaped before it is measured."""
         return super().render_str(printable(text), **options)
 
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
-        """Whatever else holds text; the console's own commands are left as they are."""
+        """Escapes text; the console's own control sequences stay."""
         for segment in super().render(renderable, options):
             plain = segment.control or segment.text.isprintable()
             yield segment if plain else Segment(printable(segment.text), segment.style)

@@ -78,7 +78,7 @@ NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar
 # function: its flags, with the vendors' names
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
-        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; grids are checked on all"}),
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
     "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),
@@ -247,14 +247,14 @@ def _of_file(arguments: argparse.Namespace, memory: BuildMemory) -> ModelUnderTe
     from npumake.debug.functions import model_under_test
 
     if arguments.data is None:
-        hint = "npumake debug ... calibrated.onnx calibration_data"
+        hint = f"npumake debug {arguments.function} {arguments.model} FOLDER"
         raise ProjectError("which calibration data?", arguments.model, hint)
     model = model_under_test(arguments.model, arguments.data, getattr(arguments, "data_num", None))
     return _remembering(model, memory, arguments.jobs)
 
 
 def _of_project(arguments: argparse.Namespace) -> ModelUnderTest:
-    """Its calibrated graph and its samples, made where they are not. Raises PipelineError."""
+    """Its calibrated graph and its samples, built if needed. Raises PipelineError."""
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples

@@ -25,7 +25,7 @@ def ways(arguments: argparse.Namespace) -> int:
     trials = _trials(arguments)
     if not trials:
         raise ProjectError(
-            "nothing can be told of how the model is fed", arguments.model, NOT_APPLICABLE
+            "the feed of the model cannot be checked", arguments.model, NOT_APPLICABLE
         )
     best = clearly_better(trials)
     if arguments.json:
@@ -34,7 +34,7 @@ def ways(arguments: argparse.Namespace) -> int:
         return 0
     SCREEN.end()
     for trial in trials:
-        print(f"{trial.sharpness:9.3f}  {trial.yaml or '(as the project says)'}")
+        print(f"{trial.sharpness:9.3f}  {trial.yaml or '(as in the project)'}")
     print(f"clearly sharper: {best.yaml}" if best else _unclear(trials))
     return 0
 
@@ -43,7 +43,7 @@ def _unclear(trials: Sequence[SharpnessTrial]) -> str:
     (own,) = (trial for trial in trials if not trial.yaml)
     if trials[0].sharpness <= TIE_FACTOR * own.sharpness:
         return "no other way is better"
-    return f"sharper, but not clearly: {trials[0].yaml}; an evaluation with labels tells"
+    return f"sharper, but not clearly: {trials[0].yaml}; an evaluation with labels decides"
 
 
 def _trials(arguments: argparse.Namespace) -> tuple[SharpnessTrial, ...]:

@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
-    yield f"npumake   {report['npumake'] or 'from sources'}, installed by {report['installed by']}"
+    version = f"{report['npumake'] or 'from sources'}, commit {report['commit'] or 'unknown'}"
+    yield f"npumake   {version}, installed by {report['installed by']}"
+    yield f"extras    {', '.join(report['extras']) or 'none'}"
     yield f"python    {report['python']}, {report['interpreter']}, {report['platform']}"
     sizes = ", ".join(f"{n / GIB:.1f} GiB {name}" for name, n in report["memory"].items())
     yield f"memory    {sizes or 'unknown'}"

@@ -1,4 +1,4 @@
-"""What `npumake doctor` looks at: the machine, the packages, and what each target lacks."""
+"""The checks of `npumake doctor`: the machine, the packages, and what each target lacks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from npumake.cli.version import commit, installed_extras
 from npumake.compilers.adapters.adapter import ADAPTERS, versions
 from npumake.compilers.required import installed_version, missing_compiler
 from npumake.engine.parallel import threads
@@ -26,6 +27,8 @@ def examined(names: Iterable[str]) -> dict[str, Any]:
     """The machine, the packages, and what each target lacks."""
     return {
         "npumake": installed_version("npumake"),
+        "commit": commit(),
+        "extras": installed_extras(),
         "installed by": installer(),
         "python": platform.python_version(),
         "interpreter": sys.executable,
@@ -42,7 +45,7 @@ def examined(names: Iterable[str]) -> dict[str, Any]:
 
 
 def memory() -> dict[str, int]:
-    """Bytes: total, and available where the system tells it; empty where it tells nothing."""
+    """Bytes: total, and available if the system reports it; empty if it reports nothing."""
     if MEMORY.is_file():
         words = (line.split() for line in MEMORY.read_text(encoding="ascii").splitlines())
         kib = {row[0].rstrip(":"): int(row[1]) for row in words if len(row) == 3}
@@ -85,7 +88,7 @@ def _interpreter(name: str) -> dict[str, Any]:
 def _answered(name: str) -> dict[str, str]:
     try:
         return versions(ADAPTERS[name])
-    except StageError:  # no interpreter: it does not answer
+    except StageError:  # not an interpreter: it does not answer
         return {}
 
 

@@ -17,7 +17,7 @@ NOT_SOURCES = {"out", "cache", ".git", "__pycache__"}
 @contextmanager
 def checked_out(workspace: Path, ref: str) -> Iterator[Path]:
     """The workspace at `ref`. Files that git does not track are those of today: models and data
-    often are not, or lie in a folder beside the workspace. Raises ProjectError."""
+    often are not, or are in a folder beside the workspace. Raises ProjectError."""
     commit = _git(workspace, ref, "rev-parse", "--verify", "--quiet", "--end-of-options",
                   f"{ref}^{{commit}}").strip()  # fmt: skip
     prefix = _git(workspace, ref, "rev-parse", "--show-prefix").strip()

@@ -1,7 +1,7 @@
 """npumake graph: draw the build: every node, its inputs, its state and the reason
 
-A node hangs from the last of its inputs; its other inputs follow behind `+`. A node without a
-reason is built again because its inputs are.
+A node hangs from the last of its inputs; `+` precedes its other inputs. A node without a reason is
+built again because its inputs are.
 
 example:
   npumake graph digits
@@ -84,7 +84,7 @@ def _chosen(directory: Path, names: list[str]) -> list[tuple[Build, dict[str, No
 def _with_inputs(
     build: Build, states: Mapping[str, NodeState], groups: list[str]
 ) -> dict[str, NodeState]:
-    """The nodes of the groups, and of others those that they need."""
+    """The nodes of the groups, and those that they need of others."""
     from npumake.make.node import needed_by
 
     named = [node.name for node in build.plan.nodes if node.group in groups]

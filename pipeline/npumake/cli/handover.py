@@ -2,7 +2,7 @@
 
 example:
   npumake handover projects/digits --target rdk-x5 --out handed
-  npumake handover projects/digits --target rdk-x5 --out handed --run   # where hb_mapper is on PATH
+  npumake handover projects/digits --target rdk-x5 --out handed --run   # if hb_mapper is on PATH
 
 hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
 """
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = _write(arguments.out, files(tool, request, sources, sets, snapshot), omissions)
     print(f"handed over for {tool.name}: {count} files in {arguments.out}")
     for omission in omissions:
-        print(f"note: {tool.config} does not say `{omission}`")
+        print(f"note: {tool.config} cannot express `{omission}`")
     if not arguments.run:
         return 0
     command = tool.command(request.command_names)
@@ -57,14 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
     product = arguments.out / PRODUCTS / tool.product.format(prefix=request.prefix)
     run_tool(command, arguments.out, product)
-    print(f"{command[0]} made {product}; what it said is in {arguments.out / LOG}")
+    print(f"{command[0]} made {product}; its output is in {arguments.out / LOG}")
     return 0
 
 
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
     """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ProjectError("no folder", str(out), "name another one")
+        raise ProjectError("not a folder", str(out), "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 

@@ -147,13 +147,13 @@ FED_AS = {
     "color_range": ("input_space&range", "regular"),
     "type": ("input_type_train", "featuremap"),
     "layout": ("input_layout_train", "NCHW"),
-    "shape": ("input_shape", "as the model has it"),
+    "shape": ("input_shape", "that of the model"),
     "batch": ("input_batch", 1),
     "mean": ("mean_value", 0.0),
     "scale": ("scale_value", 1.0),
     "offset": ("offset", 0),
 }
-CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, where the name is another
+CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, if the names differ
 RANGES = {"full": "regular", "video": "bt601_video"}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options = {
-        "--vendor-certificate": "runs only a model that this vendor lets sign",
+        "--vendor-certificate": "runs only models signed under this vendor",
         "--encryption-key": "of a secure model that is encrypted",
         "--revocation-list": "the vendor's, X.509: a model of a revoked signer is refused",
     }
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def keys_of(arguments: argparse.Namespace) -> Keys | None:
     """The keys; None without such options. Raises ProjectError."""
     if arguments.vendor_certificate:
-        from npumake.bundle.secure import Keys  # it brings the cryptography along
+        from npumake.bundle.secure import Keys  # imports the cryptography
 
         files = (arguments.vendor_certificate, arguments.encryption_key, arguments.revocation_list)
         return Keys.read(*files)
@@ -35,6 +35,6 @@ def keys_of(arguments: argparse.Namespace) -> Keys | None:
     }
     for flag, (file, called) in alone.items():
         if file:
-            message = f"{called} alone: it does not tell who made the model"
+            message = f"{called} alone: it does not identify the model's author"
             raise ProjectError(message, flag, "give --vendor-certificate, too")
     return None

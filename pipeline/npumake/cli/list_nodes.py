@@ -8,7 +8,7 @@ example:
   npumake list digits             # digits@p999 for a variant of it
   npumake list --json | jq '.[] | select(.status != "current")'
   npumake list --scores --format markdown     # cosine and figures of each build
-  npumake list --targets          # the chips there are
+  npumake list --targets          # the chips
 """
 
 from __future__ import annotations

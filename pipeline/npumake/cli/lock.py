@@ -1,7 +1,7 @@
-"""npumake lock: build projects and write the digests of their artifacts, one a line
+"""npumake lock: build projects and write the digests of their artifacts, one per line
 
 Each project gets npumake.lock, a sorted file for git: `npumake build --frozen` and `npumake ci
---frozen` fail where an artifact differs from it. A failed build leaves the file as it is.
+--frozen` fail if an artifact differs from it. A failed build leaves the file as it is.
 
 example:
   npumake lock                    # every project here
@@ -17,11 +17,12 @@ import sys
 from collections.abc import Sequence
 
 from npumake.cache.publish import replacing
-from npumake.cli.build import buildable, run_builds
+from npumake.cli.build import buildable, executor_arguments, executor_of, run_builds
 from npumake.cli.projects import NOWHERE, NamedBuild, places
 from npumake.errors import LockError, ProjectError
 from npumake.make.build import Build
-from npumake.make.lock import LOCK_FILE, Lock, lock_of, read_lock
+from npumake.make.lock import LOCK_FILE, Lock, read_lock
+from npumake.make.locking import lock_of
 from npumake.make.missing import display_path
 
 
@@ -29,7 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
+    executor_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not entries:
         raise ProjectError("no project here", hint=NOWHERE)
     names = [name for name, _ in entries]
-    if code := run_builds(entries, names, next(iter(at)), arguments.n, sys.stdout):
+    with executor_of(arguments, entries) as executor:
+        jobs = executor or arguments.n
+        code = run_builds(entries, names, next(iter(at)), jobs, sys.stdout)
+    if code:
         return code
     _write(entries)
     return 0
@@ -60,7 +65,7 @@ def _write(entries: Sequence[NamedBuild]) -> None:
 
 
 def _before(build: Build) -> Lock | None:
-    """The lock file there is; None for one that cannot be read, after a conflict for example."""
+    """The present lock file; None for an unreadable one, for example after a conflict."""
     try:
         return read_lock(build.directory)
     except LockError:
@@ -68,7 +73,7 @@ def _before(build: Build) -> Lock | None:
 
 
 def _difference(before: Lock | None, after: Lock) -> str:
-    """The number of artifacts, and how many are others than before."""
+    """The number of artifacts, and how many of them changed."""
     new = {name: locked.digest for name, locked in after.artifacts.items()}
     count = f"{len(new)} artifacts"
     if before is None:

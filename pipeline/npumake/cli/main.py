@@ -1,14 +1,17 @@
 """`npumake VERB`: the table of verbs.
 
-npumake.cli.verb is imported once the signal handler runs.
+The help imports nothing, so that it takes hardly more than Python's own start. npumake.cli.verb is
+imported once the signal handler runs.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
 
-from npumake.cli.signals import end_at_signals
+TYPE_CHECKING = False  # without `typing`, which is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # verb: its module with `arguments` and `run`; only the module of the chosen verb is imported
 VERBS = {
@@ -20,6 +23,7 @@ VERBS = {
     "check": "check",
     "ci": "ci",
     "compare": "compare",
+    "completion": "completion",
     "debug": "debug",
     "diff": "diff",
     "doctor": "doctor",
@@ -36,6 +40,7 @@ VERBS = {
     "perf": "perf",
     "precision": "precision",
     "preprocess": "preprocess",
+    "report": "report",
     "run": "run",
     "secure": "secure",
     "show": "show_artifact",
@@ -62,13 +67,54 @@ ALIASES = {
 }
 
 
+HELP = """\
+usage: npumake [-h] [--version] VERB ...
+
+make for edge NPU models
+
+verbs:
+{verbs}
+
+options:
+  -h, --help  show this help message and exit
+  --version   show the version and exit
+
+`npumake VERB --help` shows the options of a verb and examples.
+"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit code. Without `argv`: sys.argv, with signals handled."""
+    typed = sys.argv[1:] if argv is None else list(argv)
+    if typed and typed[0] in ("-h", "--help"):
+        return _print_help()
     if argv is None:
+        from npumake.cli.signals import end_at_signals
+
         end_at_signals()
+        if "_ARGCOMPLETE" in os.environ:  # a shell completes a command line
+            from npumake.cli.complete import answer
+
+            answer(VERBS, ALIASES)
     from npumake.cli.verb import run_verb
 
-    return run_verb(sys.argv[1:] if argv is None else argv, VERBS, ALIASES)
+    return run_verb(typed, VERBS, ALIASES)
+
+
+def _print_help() -> int:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # LC_ALL=POSIX cannot print all of it
+    verbs = "\n".join(f"  {verb:10} {summary}" for verb, summary in _summaries())
+    print(HELP.format(verbs=verbs), end="")
+    return 0
+
+
+def _summaries() -> Iterator[tuple[str, str]]:
+    """Each verb with the first line of its module, which is read and not imported."""
+    room = os.path.dirname(__file__)
+    for verb, module in VERBS.items():
+        with open(os.path.join(room, *module.split(".")) + ".py", encoding="utf-8") as source:
+            yield verb, source.readline().partition(": ")[2].strip()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
     for flags, by, help_text in (
         (("-r",), "node", "a node to delete"),
-        (("-a", "--all"), "type", "a type, of which all go"),
+        (("-a", "--all"), "type", "a type; all its nodes are removed"),
     ):
         parser.add_argument(
             *flags,

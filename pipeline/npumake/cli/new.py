@@ -1,8 +1,8 @@
-"""npumake new: write a commented project around a model, one that builds as it is
+"""npumake new: write a commented project around a model, which builds without edits
 
 It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
 replace. It overwrites nothing. With --images it recognises the model, measures on the pictures how
-it is fed, and writes colours, mean, scale and transforms, with the evidence in comments. It says
+it is fed, and writes colors, mean, scale and transforms, with the evidence in comments. It says
 what it is not sure of.
 
 example:
@@ -16,7 +16,6 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import TYPE_CHECKING
 from npumake.cli.fed_types import COLOR_TYPES
 from npumake.cli.model_file import WEIGHTS, ModelFiles, held_files
 from npumake.cli.open_sizes import closed_inputs, random_sample
+from npumake.cli.schema_file import relative_path, schema_file, write_schema
 from npumake.errors import CacheError, ProjectError, did_you_mean
-from npumake.make.memory import workspace
 
 if TYPE_CHECKING:
     from npumake.cli.picture_project import ProjectFiles
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 SAMPLES = 16
 TARGET = "rdk-x5"  # the default
-SCHEMA = "project.schema.json"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="class names (.txt, .yaml), or labels of the pictures (.csv, COCO's .json)",
     )
     parser.add_argument(
-        "--fed-type", choices=COLOR_TYPES, help="what the chip is given; as trained by default"
+        "--fed-type",
+        choices=COLOR_TYPES,
+        help="the color format at runtime; default: that of training",
     )
 
 
@@ -69,20 +69,20 @@ def run(arguments: argparse.Namespace) -> int:
             raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, chips))
     model_files = held_files(arguments.model, arguments.weights)
     graph = _read(model_files)
-    schema, needs_schema = _schema(directory)
+    schema = schema_file(directory)
     facts = Facts(arguments.model.name, graph.opset, model_files.pattern, carries_grids(graph))
     write = picture_project if arguments.images else _random_project
-    project = write(arguments, model_files, graph, facts, schema, targets)
+    project = write(arguments, model_files, graph, facts, relative_path(schema, directory), targets)
     files: dict[str, bytes] = {
         arguments.model.name: model_files.model.read(),
         "dodo.py": DODO.encode(),
         **project.files,
     }
     files |= {f"{WEIGHTS}/{file.name}": file.read() for file in model_files.weights}
-    if needs_schema:
-        files[SCHEMA] = _printed_schema()
     # The YAML comes last, so that an interrupted run leaves no project.
     _write(directory, files, project.random, project.text)
+    if not schema.is_file():
+        write_schema(schema)
     print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
     print("\n".join(project.lines))
     print(f"next: read {directory / 'project.yaml'}, then run npumake build there")
@@ -119,12 +119,6 @@ def _refuse(arguments: argparse.Namespace) -> None:
             raise ProjectError(f"`{name}` is for a project with pictures", name, "add --images")
 
 
-def _printed_schema() -> bytes:
-    from npumake.project.schema import editor_schema
-
-    return f"{json.dumps(editor_schema(), indent=2, ensure_ascii=False)}\n".encode()
-
-
 def _refuse_directory(directory: Path) -> None:
     from npumake.project.expand import NAME
 
@@ -140,14 +134,6 @@ def _read(model_files: ModelFiles) -> Graph:
     from npumake.frontends import read_model
 
     return read_model(model_files.model.read(), model_files.model.name, model_files.weights)
-
-
-def _schema(directory: Path) -> tuple[str, bool]:
-    """The schema's path from the project, and whether it has to be written there."""
-    shared = workspace(directory) / "schemas" / SCHEMA
-    if not shared.is_file():
-        return SCHEMA, True
-    return Path(os.path.relpath(shared, os.path.abspath(directory))).as_posix(), False
 
 
 def _write(

@@ -32,9 +32,7 @@ def closed_inputs(
     for value in graph.inputs:
         if value.shape is None:
             hint = "write a project.yaml by hand, with its shape"
-            raise GraphError(
-                f"input `{value.name}` does not tell its shape", model_files.model.path, hint
-            )
+            raise GraphError(f"input `{value.name}` has no shape", model_files.model.path, hint)
         if dtype(value) == "object":
             raise GraphError(
                 f"input `{value.name}` holds strings, not numbers", model_files.model.path
@@ -52,7 +50,7 @@ def closed_inputs(
 
 
 def closed_graph(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The model as the first stage imports it, with nothing in front. Raises PipelineError."""
+    """The model as the first stage imports it, without preprocessing. Raises PipelineError."""
     from npumake.project.sections import FilePath, Input, ModelSection
     from npumake.stages.original_float import original_float
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from npumake.perf.estimate import Estimate
 
 FOLDER = Path("hb_perf_result")
-HINT = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
+HINT = "perf is for a .hybrid and for files of Vela; `npumake bench` measures here"
 NO_LAYERS = (
     "WARNING bpu model don't have per-layer perf info.",
     "WARNING if you need per-layer perf info please enable"
@@ -40,8 +40,10 @@ NO_LAYERS = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a compiled file or a project")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
-    parser.add_argument("-p", action="store_true", help="of a packed model; it is seen anyway")
-    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, where you know it")
+    parser.add_argument(
+        "-p", action="store_true", help="of a packed model; a pack is detected without it"
+    )
+    parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, if you know it")
     parser.add_argument("--html", type=Path, default=FOLDER, metavar="DIR", help=str(FOLDER))
     parser.add_argument("--json", action="store_true", help="for machines")
     keys.arguments(parser)
@@ -146,7 +148,7 @@ def _write(folder: Path, estimate: Estimate, bundle: Bundle) -> None:
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes the files. Raises GraphError for an invalid or unwritable folder."""
     if folder.name in ("", ".."):
-        raise GraphError(f"no folder is called `{folder.name}`", str(folder))
+        raise GraphError(f"`{folder.name}` cannot name a folder", str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():

@@ -71,7 +71,8 @@ def picture_project(
 
 
 def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> Proposal:
-    """The class names of `--labels` replace the model's own; a doubt where their number is odd."""
+    """The class names of `--labels` replace the model's own; a doubt if their number does not
+    match."""
     from npumake.recognition.facts import classes_of
 
     family = proposal.family
@@ -86,7 +87,7 @@ def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> P
 
 
 def _metadata(proposal: Proposal, facts: ModelFacts) -> bytes:
-    """edgefirst.json, empty if it would say nothing."""
+    """edgefirst.json, empty without content."""
     from npumake.detection.notes import metadata_of
     from npumake.recognition.ultralytics import base_metadata
 
@@ -114,7 +115,7 @@ def _fed_type(requested: str | None, facts: ModelFacts, proposal: Proposal) -> s
     if requested is None or requested == colors:
         return colors
     if colors == "gray":
-        raise ProjectError(f"a gray input is not fed {requested}", "--fed-type", "leave it out")
+        raise ProjectError(f"a gray input cannot be fed {requested}", "--fed-type", "leave it out")
     if requested in EVEN_TYPES and any(side % 2 for side in facts.image.size):
         height, width = facts.image.size
         raise ProjectError(f"{requested} needs even sides, not {height} x {width}", "--fed-type")

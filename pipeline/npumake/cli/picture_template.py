@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 WIDTH = 96  # characters of a comment
 FEWEST_FOR_KL = 16  # pictures, as the comparison notes it
 FEEDABLE = {
-    "rgb": "rgb, bgr, yuv444 or nv12: what the chip is given",
-    "bgr": "rgb, bgr, yuv444 or nv12: what the chip is given",
+    "rgb": "rgb, bgr, yuv444 or nv12: the format at runtime",
+    "bgr": "rgb, bgr, yuv444 or nv12: the format at runtime",
     "gray": "gray",
 }
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The labels of the pictures: a file, its column of labels, and what is measured by them."""
+    """The labels of the pictures: a file, its column of labels, and the metric."""
 
     file: str
     metric: str
@@ -34,8 +34,8 @@ class Truth:
 
 @dataclass(frozen=True)
 class PictureProject:
-    """What the YAML is written from. `pattern` names the pictures, `metadata` is the file of the
-    class names and heads, empty without one."""
+    """The content of the YAML. `pattern` names the pictures, `metadata` is the file of the class
+    names and heads, empty without one."""
 
     schema: str
     facts: Facts
@@ -89,7 +89,7 @@ def _picture(project: PictureProject) -> Iterator[str]:
         yield from _comment(f"evidence: {words}")
     for words in project.proposal.doubts:
         yield from _comment(f"NOT SURE: {words}")
-    yield f"    type: {feed.colors} # the colours of training"
+    yield f"    type: {feed.colors} # the colors of training"
     yield f"    fed_type: {project.fed_type} # {FEEDABLE[feed.colors]}"
     yield f"    mean: {_numbers(feed.mean)}"
     yield f"    scale: {_numbers(feed.scale)}"

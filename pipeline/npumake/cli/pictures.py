@@ -1,4 +1,4 @@
-"""What a model and a folder of pictures say: the proposal that `npumake new --images` writes."""
+"""The proposal of `npumake new --images`, from a model and a folder of pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_PICTURE = "--images is for a model with one input of 1 or 3 channels; leave i
 
 
 class Surveyed(NamedTuple):
-    """The inputs with fixed shapes, and what is proposed for the one that takes a picture."""
+    """The inputs with fixed shapes, and the proposal for the picture input."""
 
     inputs: Sequence[TemplateInput]
     facts: ModelFacts

@@ -8,6 +8,7 @@ example:
   npumake precision digits:rdk-x5 --cosine 0.9995
   npumake precision digits:rdk-x5 --metric top1 --max-drop 0.5
   npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
+  npumake precision faces --cosine 0.999 --executor dask -n 4
   npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
 
 exit code 6: no choice within the limits reaches the goal
@@ -16,11 +17,14 @@ exit code 6: no choice within the limits reaches the goal
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from npumake import digest
 from npumake.cache.publish import replacing
+from npumake.cli.build import executor_arguments, executor_of
 from npumake.cli.precision_target import PrecisionTarget, bring_up, objective_of, place_of
 from npumake.cli.screen import SCREEN, wide_argument
 from npumake.digest import Json
@@ -45,13 +49,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
     metric.add_argument("--metric", metavar="M", help="a figure of the project's evaluation")
     parser.add_argument(
-        "--max-drop", type=_points, metavar="D", help="of --metric; by default as `gates` say"
+        "--max-drop", type=_points, metavar="D", help="of --metric; by default that of `gates`"
     )
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
     limits.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
     choices = ("int16", "float16", "cpu")
-    parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
+    parser.add_argument("--to", choices=choices, default="int16", help="default int16")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="processes of a cluster here")
+    executor_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
     parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
     wide_argument(parser)
@@ -85,14 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     place = place_of(arguments.model, arguments.metric)
     bring_up(place.build, _needed(place), quiet=arguments.json)
     objective = objective_of(arguments, place)
-    trials = Trials(place.build, place.calibrated, place.comparison, arguments.to, place.task)
-    try:
-        SCREEN.begin("precision")
-        with listening(SCREEN.progress):
-            result = choose_promotions(trials, objective)
-    finally:
-        SCREEN.end()
-        place.build.memory.save()
+    model = place.build, place.calibrated, place.comparison
+    console = sys.stderr if arguments.json else sys.stdout  # for notes meanwhile
+    entries = [(arguments.model, place.build)]
+    with redirect_stdout(console), executor_of(arguments, entries) as executor:
+        trials = Trials(*model, arguments.to, place.task, executor)
+        try:
+            SCREEN.begin("precision")
+            with listening(SCREEN.progress):
+                result = choose_promotions(trials, objective)
+        finally:
+            SCREEN.end()
+            place.build.memory.save()
     _tell(arguments, place, trials, objective, result)
     return 0
 
@@ -112,7 +122,7 @@ def _tell(
         print(digest.text(_document(trials, result, quantization), indent=1))
     else:
         title = f"{arguments.model}: to {trials.to} for {name} {threshold}"
-        by = "the evaluation" if place.task else "the samples held out"
+        by = "the evaluation" if place.task else "the held-out samples"
         _print_front(f"{title}, by {by}", trials, result)
         print(f"{trials.measured + trials.recalled} trials, {trials.recalled} of them known before")
     if not result.suffices:

@@ -1,4 +1,4 @@
-"""Process-wide settings, made before large imports."""
+"""Process-wide settings, applied before large imports."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def set_up() -> None:
     """Sets BLAS threads, garbage collection, output encoding and the hook for bugs.
 
     Samples run in parallel (npumake.engine.parallel), so each matrix product gets one thread: more
-    make small products many times slower. This concerns OpenBLAS of NumPy's wheels; a value set by
-    the user stays.
+    threads slow small products down many times. This concerns OpenBLAS of NumPy's wheels; a value
+    set by the user stays.
 
     A build creates many long-lived objects (modules, graphs). Python's default threshold of 700 new
     objects cost a tenth of a small build.

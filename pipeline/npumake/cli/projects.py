@@ -51,7 +51,7 @@ def _called(name: str) -> tuple[Path | None, str]:
     if prefix and (folder / "project.yaml").is_file():
         return folder, folder.name + name[len(prefix) :]
     file = Path(os.path.abspath(name))
-    # An artifact lies in its project's out/ or out/@variant/.
+    # An artifact is in its project's out/ or out/@variant/.
     above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
     around = None if ":" in name else next(above, None)
     for _, build in builds(around) if around else ():
@@ -69,8 +69,8 @@ def place(name: str) -> tuple[Path, str]:
 
 
 def typed(directory: Path, group: str) -> str:
-    """What a person types where they stand for a project or a variant of it: its name, or its
-    folder where the name alone finds nothing."""
+    """A command's argument for a project or a variant: its name, or its folder if the name finds
+    nothing."""
     current = Path.cwd()
     if directory in project_directories(current):
         return group
@@ -135,7 +135,7 @@ def configuration_files(build: Build) -> tuple[Path, ...]:
 
 
 def refuse_no_remote(memory: BuildMemory) -> None:
-    """Raises ProjectError where no remote cache is configured."""
+    """Raises ProjectError if no remote cache is configured."""
     store = memory.layered
     is_off = os.environ.get(MODE) == "off" and memory.workspace and is_configured(memory.workspace)
     if store is None or (store.far is None and not is_off):
@@ -185,7 +185,7 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
 
 
 def planned_from(directory: Path) -> list[str]:
-    """The files that the project's last plan was made from, relative to it."""
+    """The files that the project's last plan depends on, relative to it."""
     try:
         plan = unsealed(_identity(directory), (directory / STAMPS / "plan.json").read_bytes())
         return [*plan["files"]] if plan is not None else []

@@ -40,10 +40,10 @@ class NodeOutcome(NamedTuple):
 
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
-    first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    first_error: ClassVar[PipelineError | None] = None  # the exit code of `npumake build`
     met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[NodeOutcome]] = []  # for its `--json`, in the order they came
-    draws_nodes: ClassVar[bool] = True  # a vendor's command draws its own table of them
+    draws_nodes: ClassVar[bool] = True  # a vendor's command prints its own table of them
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)
@@ -196,7 +196,7 @@ class Reporter:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _seal(self) -> None:
-        """Seals the projects of which this build found every node current."""
+        """Seals the projects whose nodes were all current in this build."""
         current = [
             build
             for build in self._builds
@@ -236,9 +236,9 @@ class Reporter:
             return
         from npumake.cli.tables import (
             comparison_table,
-            guilty_lines,
             skipped_lines,
             summary_table,
+            worst_node_lines,
         )
         from npumake.debug.compared import Comparison
 
@@ -257,7 +257,7 @@ class Reporter:
         for (project, comparison, check), (build, node) in zip(rows, compared, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))
-            for line in guilty_lines(comparison, typed(build.directory, project)):
+            for line in worst_node_lines(comparison, typed(build.directory, project)):
                 SCREEN.line(line, "red")
             notes = (*comparison.notes, *(check.lines if check else ()))
             for line in (*self._estimate(build, node), *(f"note: {note}" for note in notes)):

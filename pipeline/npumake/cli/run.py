@@ -24,7 +24,7 @@ from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
 
 NOT_FINITE = "not finite"
-# `fed_type` of a project: the colours of a picture; the model is fed nv12 as yuv444.
+# `fed_type` of a project: the colors of a picture; the model is fed nv12 as yuv444.
 FED_COLORS = {"rgb": "rgb", "bgr": "bgr", "gray": "gray", "yuv444": "yuv444", "nv12": "yuv444"}
 
 if TYPE_CHECKING:
@@ -41,18 +41,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[NAME=]FILE",
-        help="a picture, a .npy file or bare numbers",
+        help="a picture, a .npy file or raw numbers",
     )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
     parser.add_argument(
-        "--colors", help="rgb, bgr, gray or yuv444; as a bundle's project says by default"
+        "--colors", help="rgb, bgr, gray or yuv444; default: that of the bundle's project"
     )
-    parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
-    parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
+    parser.add_argument(
+        "--offset", type=int, default=128, help="subtracted from each pixel; default 128"
+    )
+    parser.add_argument("--score", type=float, default=0.5, help="minimum of a box; default 0.5")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
-    parser.add_argument("--save", type=Path, metavar="FILE.npz", help="every output, as it is")
+    parser.add_argument("--save", type=Path, metavar="FILE.npz", help="every output, unchanged")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--json", action="store_true", help="for machines")
     code_trust.arguments(parser)
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.detection.carriers import embedded_metadata
 
     if arguments.threads is not None and arguments.threads < 1:
-        raise ProjectError(f"{arguments.threads} threads run nothing", "--threads")
+        raise ProjectError(f"{arguments.threads} is not a number of threads", "--threads")
     session = code_trust.session(arguments, arguments.model, arguments.name, arguments.threads)
     files = files_of(arguments.input, session.input_names)
     colors = arguments.colors or fed_colors(arguments)
@@ -72,22 +74,25 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.save, outputs)
     metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
     labels = _lines(arguments.labels) if arguments.labels else classes
+    no_box = ""
     if metadata is not None and metadata.has_decoder:
         picture = files[session.input_names[0]]
         rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
+        no_box = f"no box scores {arguments.score:g} or more; --score asks for less"
     elif arguments.draw:
-        message, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
+        message, hint = "no boxes to draw", "the file has no metadata of a detector"
         raise ProjectError(message, "--draw", hint)
     elif len(results) == 1 and _is_vector(results[0]):
         rows = _classes(results[0], arguments.top, labels)
     else:
         rows = _outputs(outputs)
-    print(digest.text(rows, indent=1) if arguments.json else _text(rows))
+    print(digest.text(rows, indent=1) if arguments.json else _text(rows) or no_box)
     return 0
 
 
 def fed_colors(arguments: argparse.Namespace) -> str | None:
-    """The colours that the bundle is fed, by its record; None for another file, or without one."""
+    """The color format of a bundle's input, by its record; None for another file, or without
+    one."""
     from npumake.bundle.archive import INPUTS, Bundle
     from npumake.bundle.opening import opened_one
 

@@ -42,7 +42,7 @@ def dep_file(directory: Path) -> str:
     file = directory / ".doit.db"
     if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(directory, os.W_OK):
         return str(file)
-    import atexit  # seldom so, and slow to load
+    import atexit  # rare, and slow to load
     from shutil import rmtree
     from tempfile import gettempdir
 

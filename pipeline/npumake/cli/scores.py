@@ -1,7 +1,7 @@
 """`npumake list --scores`: one line per build, from the artifacts that are current.
 
 Cosine is that of the worst output over the samples, before and after compilation. Figures are those
-of `evaluation:`. A build that is not current has a dash in their place.
+of `evaluation:`. A build that is not current has a dash instead.
 """
 
 from __future__ import annotations

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 WIDTH = 160  # of texts that go into a file or a pipe
 MIN_NAME_CHARACTERS = 12  # on the narrowest terminal
 FORMATS = ("text", "csv", "markdown")
+# What a task of `npumake.progress` counts, where it is not files or bytes.
+UNITS = {
+    "recipe": "trial",
+    "nodes": "node",
+    "probes": "probe",
+    "comparison": "sample",
+    "compiled_check": "sample",
+}
 UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
 
 
@@ -39,11 +47,25 @@ def format_argument(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _for_any_reader() -> Iterator[None]:
-    """One who has read enough, `npumake build | head`, does not end what is being made."""
+    """A closed pipe, as of `npumake build | head`, does not end the build."""
     try:
         yield
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def count_text(task: str, completed: int, total: int) -> str:
+    """How far a task is, in its own unit: `trial 3 of 24` while the third one runs.
+
+    >>> count_text("recipe", 2, 24)
+    'trial 3 of 24'
+    >>> count_text("verifying", 2, 24)
+    '2/24'
+    """
+    unit = UNITS.get(task)
+    if unit is None:
+        return f"{completed}/{total}"
+    return f"{unit} {min(completed + 1, total)} of {total}"
 
 
 class Screen:
@@ -97,7 +119,7 @@ class Screen:
         return None if self.width is None else max(self.width - used_columns, MIN_NAME_CHARACTERS)
 
     def table(self, table: Table) -> None:
-        """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
+        """Drawn at its own width, which the caller fitted to `width`."""
         from npumake.cli.console import PrintedConsole
         from npumake.cli.exported import EXPORTS
 
@@ -149,9 +171,8 @@ class Screen:
 
     def progress(self, task: str, completed: int, total: int) -> None:
         if self._live is not None and os.getpid() == self._process:
-            self._live.update(
-                self._bar, completed=completed, total=total, count=f"{completed}/{total}"
-            )
+            count = count_text(task, completed, total)
+            self._live.update(self._bar, completed=completed, total=total, count=count)
 
     def end(self) -> None:
         """Removes the live line."""

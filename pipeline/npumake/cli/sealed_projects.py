@@ -1,6 +1,6 @@
 """The projects of a directory for doit: sealed ones as they are, the others planned.
 
-Imports little: where all are sealed, nothing else of npumake.make is loaded.
+Imports little: if all are sealed, nothing else of npumake.make is loaded.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ KEY_FILES = {
     "encryption_key": "32 bytes, or 64 hexadecimal digits; left out: only signed",
     "signature_key": "private key of the model certificate, PEM: RSA, ECDSA or Ed25519",
     "model_certificate": "issued by the vendor; it goes into the file",
-    "vendor_certificate": "that of the authority, which whoever opens the model has",
+    "vendor_certificate": "that of the authority; users of the model need it",
 }
 
 

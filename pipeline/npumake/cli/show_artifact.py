@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wide_argument(parser)
     format_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
-        help_text = "a secure model is checked against it"
+        help_text = "verifies the signature of a secure model"
         parser.add_argument(flag, type=Path, metavar="FILE", help=help_text)
 
 
@@ -88,7 +88,7 @@ def artifact_of(name: str) -> tuple[Path, Json]:
     if called in nodes:
         build, node = nodes[called]
         if not build.artifact(node).is_file():
-            raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
+            raise ProjectError(f"`{name}` has not been built", hint=f"npumake build {name}")
         return build.artifact(node), _document(build, node)
     if not path.is_file():
         raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, nodes))

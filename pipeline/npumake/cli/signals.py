@@ -17,7 +17,7 @@ import sys
 import time
 from contextlib import suppress
 
-LINE = "interrupted: what was made is kept, the next run goes on from there"
+LINE = "interrupted: finished artifacts are kept, and the next run continues"
 PATIENCE = 0.5  # seconds to wait for a blocked terminal
 
 
@@ -67,7 +67,7 @@ def _say() -> None:
         if screen is not None:
             screen.end()
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{LINE}\n".encode())
-        # A build that meanwhile misses its temporary files tells nobody.
+        # A build that now misses its temporary files prints nothing.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(nowhere, stream)

@@ -23,7 +23,7 @@ NODE = Column("Node", "name")
 ON = Column("ON")
 SUBGRAPH = Column("Subgraph", is_optional=True)
 TYPE = Column("Type", "name", is_optional=True)
-STAYING = ("ON", "DataType", "State")  # columns of words that an artifact's table keeps whole
+STAYING = ("ON", "DataType", "State")  # columns of words that stay whole in an artifact's table
 
 
 def comparison_table(
@@ -43,12 +43,18 @@ def comparison_table(
     columns = [NODE, ON, SUBGRAPH, TYPE, *figures, Column("DataType")]
     lines = [_node_line(row, comparison, bool(compiled), width) for row in comparison.rows]
     results = [_output_line(output, comparison, compiled) for output in comparison.outputs]
-    title = (
-        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
-    )
-    if comparison.int16:
-        title += f", {comparison.int16:.1%} of multiply-accumulates read int16"
+    title = f"{project} on {comparison.target}: {_circumstances(comparison, check)}"
     return draw_table(columns, lines, width, title, results)
+
+
+def _circumstances(comparison: Comparison, check: CompiledCheck | None) -> str:
+    """What the figures are of. The compiled file may have run on fewer samples."""
+    text = f"float against integers, {comparison.coverage}"
+    if check is not None and check.outputs and check.samples != comparison.samples:
+        text += f" (the compiled file: {check.samples})"
+    if comparison.int16:
+        text += f", {comparison.int16:.1%} of multiply-accumulates read int16"
+    return text
 
 
 def _node_line(row: NodeRow, comparison: Comparison, has_compiled: bool, width: int | None) -> Line:
@@ -94,7 +100,7 @@ def _threshold(row: NodeRow, width: int | None) -> str:
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
-    """Marks the worst node, for output without colours."""
+    """Marks the worst node, for output without colors."""
     return (
         "> " if comparison.worst_node is not None and row.node == comparison.worst_node.node else ""
     )
@@ -107,26 +113,29 @@ def _style(row: NodeRow, comparison: Comparison) -> str | None:
     return None if row.subgraph is not None else "yellow"
 
 
-def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
-    """The lines below the table of an inaccurate build: the worst node, and what to try. With a
+def worst_node_lines(comparison: Comparison, project: str = "") -> list[str]:
+    """The lines below the table of an inaccurate build: the worst node, and a remedy to try. With a
     `project` it also suggests to check the samples' normalization."""
-    guilty = comparison.worst_node
-    if guilty is None:
+    worst = comparison.worst_node
+    if worst is None:
         return []
-    trained_names = ", ".join(name for name in guilty.origin if name != guilty.node)
+    trained_names = ", ".join(name for name in worst.origin if name != worst.node)
     where = f" ({trained_names} in the trained model)" if trained_names else ""
-    share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
+    share = f"{worst.lost:.2%} of" if worst.lost <= 1.0 else "more than"
     noise = f"alone adds noise of {share} the output's energy"
-    lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
-    if guilty.remedy:
-        before, after = guilty.tried
-        tried = f"# tried: the cosine of the worst output goes from {before:.6f} to {after:.6f}"
-        lines.append(f"try:  {guilty.remedy}  {tried}")
-    if guilty.search:
-        lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
-    if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
+    lines = [f"worst node: {worst.node}{where} {noise}: {worst.cause}"]
+    if worst.remedy:
+        from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT  # an accurate build needs none
+
+        before, after = worst.tried
+        by = "on held-out samples" if comparison.samples >= MIN_HOLDOUT_SPLIT else "on all samples"
+        tried = f"# tried {by}: the worst output's cosine goes from {before:.6f} to {after:.6f}"
+        lines.append(f"try:  {worst.remedy}  {tried}")
+    if worst.search:
+        lines.append(f"try:  {worst.search}  # a search of methods and switches, some minutes")
+    if project and len(comparison.outputs) == 1 and (worst.remedy or worst.search):
         node = f"{project}:{comparison.target}"
-        where = guilty.input_settings or f"npumake debug inputs {node}"
+        where = worst.input_settings or f"npumake debug inputs {node}"
         lines.append(f"see:  {where}  # check the preprocessing")
     return lines
 
@@ -240,7 +249,8 @@ def cpu_reasons(check: ModelCheck) -> str:
 def artifact_table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> Table:
-    """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
+    """The table of any artifact. Numbers, verdicts and types stay whole; other cells are
+    shortened."""
     lines = [Line([value_text(cell) for cell in row]) for row in rows]
     cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
     return draw_table([Column(head, _kind(head, column)) for head, column in cells], lines, width)

@@ -5,9 +5,9 @@ example:
   npumake targets rk3588 --json
   npumake targets --format markdown
 
-`Ready` says whether npumake compiles for the chip on this machine; `npumake doctor` has the line
-that installs what is missing. A bundle (.hybrid) is for accuracy and CI: the vendor's own tool
-makes the file for the board, from `npumake handover`.
+`Ready`: npumake compiles for the chip on this machine. `npumake doctor` has the line that installs
+a missing compiler. A bundle (.hybrid) is for accuracy and CI: the vendor's own tool compiles the
+file for the board, from `npumake handover`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def described(target: Target) -> dict[str, Any]:
-    """The facts of a target that choose it, for machines."""
+    """The facts of a target by which to select it, for machines."""
     from npumake.compilers.required import missing_compiler
 
     grids, weights, missing = target.activations, target.weights, missing_compiler(target.backend)

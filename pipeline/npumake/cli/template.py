@@ -22,9 +22,9 @@ __all__ = ["DOIT_CONFIG", "task_npumake"]
 '''
 
 _WARNING = """\
-# !!! THE SAMPLES ARE RANDOM NUMBERS, so that the project builds as it is. Thresholds calibrated
-# !!! on them are worth nothing, nor is any accuracy. Replace them by real inputs, some 20 to 100
-# !!! of them, one .npy file each."""
+# !!! THE SAMPLES ARE RANDOM NUMBERS, so that the project builds as it is. Thresholds and accuracies
+# !!! from them are meaningless. Replace them by real inputs, some 20 to 100 of them, one .npy file
+# !!! each."""
 _PIXELS = """\
     # Was the model trained on 8-bit images? It computes (pixel - mean) * scale; for example:
     # offset: 128 # the chip is fed pixel - 128, and the samples hold pixels, 0..255
@@ -55,7 +55,7 @@ class TemplateInput:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    opened: str  # "[N, 3, H, W]", empty where the model fixes every dimension
+    opened: str  # "[N, 3, H, W]", empty if the model fixes every dimension
     folder: str = "samples"
 
     @property

@@ -2,7 +2,7 @@
 
 Names of files, nodes or tensors may contain control characters: escape sequences, carriage returns,
 marks of text direction. Standard output and error escape them (`\\x1b`). Output of `rich` bypasses
-these streams, because colours are control sequences; its console escapes the text itself.
+these streams, because colors are control sequences; its console escapes the text itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
-DOTS = "..."  # what a shortened name lacks
+DOTS = "..."  # marks the gap of a shortened name
 
 
 def printable(text: str, allowed: str = "\n\t") -> str:
@@ -40,7 +40,7 @@ def value_text(value: object) -> str:
 
 def shortened(name: str, max_columns: int | None) -> str:
     """At most so many characters of a terminal: the head of a name, and more of its tail, which
-    tells nodes apart. None: all of it."""
+    distinguishes nodes. None: the whole name."""
     if max_columns is None or 2 * len(name) <= max_columns:  # no character is wider than two
         return name
     from rich.cells import cell_len, set_cell_size

@@ -6,6 +6,7 @@ and reads its lock file. It prints every project's first error.
 example:
   npumake validate                # every project here; the hook of .pre-commit-hooks.yaml
   npumake validate projects/digits --json
+  npumake validate --schema       # for editors, after a plugin was installed
 
 exit codes: 0 all are valid, otherwise that of the first error: 2 the project, 7 its lock file
 """
@@ -13,10 +14,13 @@ exit codes: 0 all are valid, otherwise that of the first error: 2 the project, 7
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from npumake import digest
-from npumake.cli.projects import NOWHERE, builds, places
+from npumake.cli.projects import NOWHERE, builds, places, project_directories
+from npumake.cli.schema_file import schema_file, write_schema
 from npumake.cli.show import error_document, print_error
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -31,9 +35,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument(
+        "--schema",
+        action="store_true",
+        help="write the schema that editors read, with all targets and those of plugins",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.schema:
+        return _write_schemas(arguments.projects)
     errors = dict(_checked(arguments.projects))
     if arguments.json:
         print(digest.text([_document(name, error) for name, error in errors.items()], indent=1))
@@ -44,6 +55,17 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 print_error(error)
     return next((error.exit_code for error in errors.values() if error), 0)
+
+
+def _write_schemas(names: list[str]) -> int:
+    """One file for a workspace; beside a project that is in none."""
+    folders = [folder for at in places(names) for folder in project_directories(at)]
+    if not folders:
+        raise ProjectError("no project here", str(Path.cwd()), NOWHERE)
+    for file in dict.fromkeys(map(schema_file, folders)):
+        write_schema(file)
+        print(f"{os.path.relpath(file)}: the schema of project.yaml, with all targets")
+    return 0
 
 
 def _checked(names: list[str]) -> Iterator[tuple[str, PipelineError | None]]:

@@ -2,7 +2,7 @@
 
 example:
   npumake verify out/digits.rdk-x5.hybrid              # digest, signature and chain
-  npumake verify out/digits.rdk-x5.hybrid --rebuild    # make it again, and compare
+  npumake verify out/digits.rdk-x5.hybrid --rebuild    # build it again, and compare
   npumake verify -q out/quantized.rdk-x5.onnx -b out/digits.rdk-x5.hybrid -i digit.png -d 3
 
 `npumake attest` writes the statement. With -q and -b it compares all outputs and all constants.
@@ -28,10 +28,14 @@ STARS = "****************************"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", nargs="?", type=Path, help="a compiled file with a statement")
-    parser.add_argument("--statement", type=Path, metavar="FILE", help="beside the artifact else")
+    parser.add_argument(
+        "--statement", type=Path, metavar="FILE", help="default: beside the artifact"
+    )
     parser.add_argument("--signed", action="store_true", help="refuse an unsigned statement")
-    parser.add_argument("--rebuild", action="store_true", help="make it again from its project")
-    parser.add_argument("--project", type=Path, metavar="FOLDER", help="around the artifact else")
+    parser.add_argument("--rebuild", action="store_true", help="build it again from its project")
+    parser.add_argument(
+        "--project", type=Path, metavar="FOLDER", help="default: around the artifact"
+    )
     parser.add_argument("-q", "--quanti-model", type=Path, metavar="ONNX")
     parser.add_argument("-b", "--bin-model", type=Path, metavar="HYBRID")
     parser.add_argument("-i", "--input-img", action="append", metavar="[NAME=]FILE")
@@ -81,13 +85,13 @@ def _verify_graph(arguments: argparse.Namespace) -> int:
     for line in changed:
         print(f"changed: {line}")
     if changed or any(artifact.lines for artifact in compared):
-        raise GateError("the bundle is not what the quantized graph says", str(arguments.bin_model))
+        raise GateError("the bundle differs from the quantized graph", str(arguments.bin_model))
     print("Quanti onnx and bundle result Strict check PASSED")
     return 0
 
 
 def _graph(file: Path) -> Graph:
-    """The graph as the build made it. Raises PipelineError for a missing or invalid file."""
+    """The graph as built. Raises PipelineError for a missing or invalid file."""
     from npumake.borders.documented import as_built
     from npumake.graph import Graph, parse
     from npumake.runtime.picture import read

@@ -21,7 +21,7 @@ NO_STATEMENT = "npumake attest writes one; --statement names it"
 
 
 def verify_statement(arguments: argparse.Namespace) -> int:
-    """Raises GateError where anything does not hold."""
+    """Raises GateError if a check fails."""
     artifact: Path = arguments.artifact
     if not artifact.is_file():
         raise ProjectError("no such file", str(artifact))
@@ -34,7 +34,7 @@ def verify_statement(arguments: argparse.Namespace) -> int:
             f"not the file of the statement: SHA-256 {content[:12]}…, not {statement.digest[:12]}…"
         )
         raise GateError(message, str(artifact), f"the statement is {file}")
-    print(f"{artifact.name}: SHA-256 {content}, as the statement says")
+    print(f"{artifact.name}: SHA-256 {content}, as in the statement")
     print(f"statement: {signer}")
     _check_chain(artifact, statement)
     if arguments.rebuild:
@@ -73,7 +73,7 @@ def _statement(file: Path, project: Path, must_be_signed: bool) -> tuple[Stateme
         return statement, "not signed"
     if envelope.verdict.standing != "trusted":
         message = str(envelope.verdict).replace("its record", "the statement")
-        raise GateError(message, str(file), "trust.yaml says whose signatures are read")
+        raise GateError(message, str(file), "trust.yaml lists the trusted keys")
     if envelope.type != STATEMENT:
         raise ProjectError(f"a signed {envelope.type}, not a statement", str(file), NO_STATEMENT)
     return read_statement(envelope.payload, str(file)), str(envelope.verdict)
@@ -91,7 +91,7 @@ def _read(file: Path) -> bytes:
 
 
 def _check_chain(artifact: Path, statement: Statement) -> None:
-    """Raises GateError where the chain inside the file is not that of the statement."""
+    """Raises GateError if the chain inside the file is not that of the statement."""
     from npumake.bundle.chain import MODEL_ROUTES, links_of
 
     chain = _chain(artifact)
@@ -106,7 +106,7 @@ def _check_chain(artifact: Path, statement: Statement) -> None:
         if link != expected.get(name):
             message = f"`{name}` in the chain of the file is not that of the statement"
             raise GateError(message, str(artifact))
-    print(f"chain: {len(links)} links down to {', '.join(trained)}, as the statement says")
+    print(f"chain: {len(links)} links down to {', '.join(trained)}, as in the statement")
 
 
 def _chain(artifact: Path) -> Mapping[str, Json] | None:
@@ -122,7 +122,7 @@ def _chain(artifact: Path) -> Mapping[str, Json] | None:
 
 
 def _rebuild(project: Path, statement: Statement, artifact: Path) -> None:
-    """Raises GateError where the project is another one, or makes another file."""
+    """Raises GateError if the project or the rebuilt file differs."""
     from npumake.make.rebuild import hold_project, rebuilt, tool_notes
 
     (build,) = selected(project, [])

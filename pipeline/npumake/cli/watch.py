@@ -1,7 +1,7 @@
-"""npumake watch: build on every save, and print what changed in accuracy, size and placement
+"""npumake watch: build on every save, and print changes of accuracy, size and placement
 
 It watches the YAML and every file that it names, and compares each build with the last one of the
-same target. An error is printed, and watching goes on. Ctrl-C ends it, with exit code 130.
+same target. An error is printed, and watching continues. Ctrl-C ends it, with exit code 130.
 
 example:
   npumake watch
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 POLL_S = 0.4
 MAX_LOAD = 0.1  # share of the time that polling may take, with many files
 SETTLED_S = 0.1  # an editor writes several files; between two equal readings
-GATE_UNMET = 6  # the artifacts are complete all the same
+GATE_UNMET = 6  # the artifacts are complete nevertheless
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", nargs="*", metavar="PROJECT", help="or its folder, a node; all when none is named"
     )
-    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to build in parallel")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         stamps = _stamps(at, watching)
         facts = _built(at, command, facts)
         watching, before = _watching(at, watching), watching
-        if watching != before:  # files that are new to us are taken as they are now
+        if watching != before:  # new files count as they are now
             stamps = {path: stamps.get(path, new) for path, new in _stamps(at, watching).items()}
         SCREEN.line(f"watching {len(stamps)} files; Ctrl-C ends it", "dim")
         changed = _wait(at, watching, stamps)
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
-    """Raises ProjectError for a name without a project, and where there is none at all."""
+    """Raises ProjectError for a name without a project, and without any project."""
     for top, names in at.items():
         projects = [directory.name for directory in project_directories(top)]
         if not projects:
@@ -150,7 +150,7 @@ def _built(
     code = subprocess.call(supervised(command))
     facts = _facts(at)
     if code not in (0, GATE_UNMET):
-        SCREEN.line(f"the build failed ({code}): save again, and it is built again", "yellow")
+        SCREEN.line(f"the build failed ({code}); it runs again after the next save", "yellow")
     _print_changes(earlier, facts, code)
     names = {*earlier, *facts}
     return {name: {**earlier.get(name, {}), **facts.get(name, {})} for name in names}

@@ -25,9 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NODE",
         help="artifacts, projects, or their folders; all when none",
     )
-    parser.add_argument(
-        "--remote", action="store_true", help="ask the remote cache what it has, and tell"
-    )
+    parser.add_argument("--remote", action="store_true", help="show what the remote cache has")
     parser.add_argument("--json", action="store_true", help="for machines")
 
 

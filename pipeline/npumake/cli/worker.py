@@ -1,14 +1,14 @@
-"""npumake worker: make nodes for the builds of a cluster; a `dask worker` with npumake's checks
+"""npumake worker: build nodes on a cluster; a `dask worker` with npumake's checks
 
 example:
   npumake worker tcp://10.0.0.1:8786
   npumake worker scheduler.json --nworkers 4 --memory-limit 8GiB
   eval "$(npumake worker)"        # for a launcher that calls `dask worker` itself
 
-Options behind the address are those of `dask worker`. Every process makes one node at a time. It
-keeps what it makes in the folder NPUMAKE_CACHE, by default cache/ here, and shares it through the
-remote cache; a folder that client and workers have in common needs no remote. A build uses only
-workers whose npumake, Python, NumPy and onnxruntime are its own.
+Options after the address are those of `dask worker`. Every process builds one node at a time. It
+stores artifacts in the folder NPUMAKE_CACHE, by default cache/ here, and shares them through the
+remote cache. A folder that client and workers share needs no remote. A build only uses workers with
+its own versions of npumake, Python, NumPy and onnxruntime.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     refuse_absent()
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
-        message = "--resources is how a worker names its versions"
-        raise ProjectError(message, hint="leave it out: every process makes one node at a time")
+        message = "a worker declares its versions by --resources"
+        raise ProjectError(message, hint="leave it out: every process builds one node at a time")
     environment = _environment(arguments.options)
     if arguments.address is None:
         for name, value in environment.items():
@@ -63,15 +63,15 @@ def _options(address: str, options: Sequence[str]) -> list[str]:
 
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
-    """Settings of the processes: what they offer, and that a stage may start processes itself."""
-    from npumake.make.machine import resource, versions
+    """Settings of the processes: their resources, and that a stage may start processes itself."""
+    from npumake.make.machine import offered, versions
     from npumake.make.memory import BuildMemory, cache_directory
 
     memory = BuildMemory(cache_directory(Path.cwd()))
-    offered = resource(versions(memory))
+    resources = offered(versions(memory))
     memory.save()
     settings = {
-        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps({offered: 1}),
+        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps(resources),
         "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
         "OPENBLAS_NUM_THREADS": "1",
     }

@@ -1,4 +1,4 @@
-"""Compiles an integer program to the file of another runtime: TensorFlow Lite, and formats made
+"""Compiles an integer program to the file of another runtime: TensorFlow Lite, and formats built
 from it.
 
     flatfile       tensors and operators → the bytes of a .tflite

@@ -72,10 +72,11 @@ def _notes(beside: Members) -> dict[str, str]:
 
 
 def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:
-    """The compiled file. Members are appended as a ZIP, as TensorFlow Lite does with metadata,
-    where the format allows it.
+    """The compiled file. Members are appended as a ZIP, as TensorFlow Lite does with metadata, if
+    the format allows it.
 
-    Raises GraphError for what TensorFlow Lite cannot express, StageError where a compiler fails.
+    Raises GraphError for a model that TensorFlow Lite cannot express, StageError if a compiler
+    fails.
     """
     if target.backend == "onnx":
         return noted(onnx_file(quantized, target.name), _notes(beside), target.name)

@@ -57,7 +57,7 @@ def clamped(
     order: Order,
     options: Fields | Callable[[int], Fields],
 ) -> None:
-    """Adds the operator with the clamp fused, where its options include an activation."""
+    """Adds the operator with the clamp fused, if its options include an activation."""
     name = step.outputs[0]
     activation = activation_of(step, draft.grid(name))
     if activation == NONE or (activation is not None and callable(options)):

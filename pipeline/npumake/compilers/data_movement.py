@@ -1,4 +1,4 @@
-"""Data movement: the codes move unchanged, and are requantized only where the grids differ."""
+"""Data movement: the codes move unchanged, and are requantized only if the grids differ."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def concat(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def pad(draft: TFLiteBuilder, step: Instruction) -> None:
-    """Repeating modes become a MIRROR_PAD where it has the mode, else a GATHER along each axis. An
+    """Repeating modes become a MIRROR_PAD if it has the mode, else a GATHER along each axis. An
     edge of width 1 is SYMMETRIC, which more chips support."""
     order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
     sizes = draft.grid(step.inputs[0]).shape

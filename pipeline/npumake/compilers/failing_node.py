@@ -30,7 +30,7 @@ class _Trials:
         return self.until - time.monotonic()
 
     def fail(self, start: int, end: int) -> bool:
-        """Whether the compiler fails at these operators alone."""
+        """Whether the compiler fails at only these operators."""
         try:
             with limited(max(min(TRIAL_SECONDS, self.left), 1.0)):
                 self.compiles(written(*stretch(self.model, start, end)))

@@ -1,7 +1,8 @@
 """Float functions that TensorFlow Lite lacks, in operators that it has.
 
-HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x Softplus     log(1 + exp(x))
-Softsign    x / (1 + |x|) Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
+HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x
+Softplus     log(1 + exp(x))                       Softsign    x / (1 + |x|)
+Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
 """
 
 from __future__ import annotations

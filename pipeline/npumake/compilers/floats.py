@@ -87,7 +87,7 @@ def draw_float(draft: TFLiteBuilder, step: Instruction) -> None:
         values = array(value)
         if value is not None and values is not None:
             draft.hold_constant(str(value.name), values)
-    if not step.inputs:  # reads constants alone, which are not folded where a branch reads them
+    if not step.inputs:  # reads only constants, which are not folded if a branch reads them
         names = tuple(str(value.name) for value in node.inputs if value is not None)
         step = replace(step, inputs=names)
     FLOATS[node.op_type](draft, step, node)

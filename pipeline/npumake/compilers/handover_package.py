@@ -74,7 +74,7 @@ def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
 
 
 def own_snapshot(tool: ClosedTool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
-    """A snapshot of the project's samples for a tool that takes one. None where the project names
+    """A snapshot of the project's samples for a tool that takes one. None if the project names
     its own, or a sample does not fit into one."""
     if not tool.snapshot or any(samples.snapshot is not None for samples in sets):
         return None
@@ -175,7 +175,11 @@ def _readme(
         else f"It runs in EdgeFirst Studio: give it these files. It makes {product}."
     )
     missing = "".join(f"  {omission}\n" for omission in handover.omissions)
-    omissions = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
+    omissions = (
+        f"\nSettings of the project that {tool.config} cannot express:\n{missing}"
+        if missing
+        else ""
+    )
     return (
         f"A model for {request.target.name}, to be compiled by {tool.name}.\n\n{how}\n{omissions}\n"
         "Written by npumake after the vendor's public documents. It was tested against a stand-in\n"

@@ -52,7 +52,7 @@ with ir.Context():
 
 
 def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
-    """The native code, and INTERFACE. Raises StageError where a tool is not installed or
+    """The native code, and INTERFACE. Raises StageError if a tool is not installed or
     fails."""
     processor = target.iree
     assert processor is not None
@@ -72,7 +72,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
 
 
 def tosa(model: bytes, needs: str = TOSA) -> bytes:
-    """A .tflite as TOSA bytecode. Raises StageError where a tool is not installed or fails."""
+    """A .tflite as TOSA bytecode. Raises StageError if a tool is not installed or fails."""
     with temporary_folder() as folder:
         (folder / "model.tflite").write_bytes(model)
         run_python(["-c", CONVERT], folder, (TOSA, needs))

@@ -1,4 +1,4 @@
-"""Rewrites a Q/DQ graph where OpenVINO would compute it wrongly.
+"""Rewrites the parts of a Q/DQ graph that OpenVINO would compute wrongly.
 
 OpenVINO's int8 AveragePool with counted pads (2026.4) pads with code 0 instead of the zero point,
 so windows at the border are wrong where that is not 0. The same sum is a depthwise Conv:
@@ -109,14 +109,14 @@ def named(error: CompilerError, graph: Graph) -> StageError:
     """The error with the nodes that OpenVINO reports. It names a node after its output, and also
     reports the Q behind it."""
     makers = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
-    blamed = [
+    refused_nodes = [
         makers[name]
         for kind, name in NAMED.findall(error.what)
         if _is_node_output(kind, name, makers)
     ]
-    if not blamed:
+    if not refused_nodes:
         return error
-    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
+    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(refused_nodes))
     return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
 
 

@@ -1,7 +1,7 @@
 """Instructions as operators of TensorFlow Lite that compute the same codes.
 
-What one operator cannot express is split: pads other than SAME are a PAD before it, a clamp other
-than ReLU a MAXIMUM and a MINIMUM after it, another grid a QUANTIZE.
+A node that needs several operators is split: pads other than SAME are a PAD before it, a clamp
+other than ReLU a MAXIMUM and a MINIMUM after it, another grid a QUANTIZE.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _prelu(draft: TFLiteBuilder, step: Instruction) -> None:
 
 
 def _hard_sigmoid(draft: TFLiteBuilder, step: Instruction) -> None:
-    """An addition, and a multiplication by alpha that brings its codes to the output's grid."""
+    """An addition, and a multiplication by alpha that moves its codes to the output's grid."""
     name, order = step.outputs[0], draft.order(step.inputs[0])
     node, grid = draft.nodes[step.name], draft.grid(name)
     parts = shifted(node, float(grid.scale or 1.0))

@@ -41,8 +41,8 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> str:
-    """The output of `python ...` in `folder`. Raises StageError where one of the distributions
-    `needs` is not installed, CompilerError where it fails, SlowError beyond a limit."""
+    """The output of `python ...` in `folder`. Raises StageError if one of the distributions
+    `needs` is not installed, CompilerError if it fails, SlowError beyond a limit."""
     for distribution in needs:
         require(distribution)
     status, stdout, stderr = finished([sys.executable, *arguments], folder)
@@ -99,7 +99,7 @@ def _crashed(lines: Sequence[str]) -> list[str]:
 
 
 def require(distribution: str) -> str:
-    """The version of the distribution. Raises StageError where it is not installed."""
+    """The version of the distribution. Raises StageError if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError as error:

@@ -1,8 +1,9 @@
 """Reads tensor types back from a compiled file.
 
-.tflite          every tensor with a name of the plan; after Vela those that Vela keeps .vmfb
-inputs and outputs, by the declaration in the code .onnx            every tensor that onnxruntime
-keeps, by its own type inference OpenVINO         the levels of every FakeQuantize, 256 or 65536
+.tflite          every tensor with a name of the plan; after Vela those that Vela keeps
+.vmfb            inputs and outputs, by the declaration in the code
+.onnx            every tensor that onnxruntime keeps, by its own type inference
+OpenVINO         the levels of every FakeQuantize, 256 or 65536
 qnn, rknn, torq  closed formats that cannot be read
 """
 
@@ -38,7 +39,7 @@ LEVELS = {"256": "int8", "65536": "int16"}
 
 
 def types_of(data: bytes, quantized: Graph, backend: str) -> Types:
-    """Type by tensor name in the file compiled from `quantized`. Raises StageError where the file's
+    """Type by tensor name in the file compiled from `quantized`. Raises StageError if the file's
     interface differs from the one it was compiled with."""
     return READERS[backend](data, quantized) if backend in READERS else {}
 
@@ -52,7 +53,7 @@ def _of_tflite(data: bytes, quantized: Graph) -> Types:
 
 
 def _of_vmfb(data: bytes, quantized: Graph) -> Types:
-    """Raises StageError where the code's declaration differs from INTERFACE."""
+    """Raises StageError if the code's declaration differs from INTERFACE."""
     with temporary_folder() as folder:
         (folder / "model.vmfb").write_bytes(data)
         declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()

@@ -1,7 +1,7 @@
 """REQUIRED: by Target.backend, the distributions that compile for it in npumake's interpreter.
 
 Compilers in interpreters of their own are ADAPTERS, a vendor's is a command on PATH. Imports no
-numerical packages: a build asks before its first stage, and `npumake doctor` always.
+numerical packages: a build imports it before its first stage, and `npumake doctor` always.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 # The backends whose files npumake writes itself.
 BUILT_IN = ("hybrid", "onnx", "tflite")
-NO_TOOL_HINT = "install the vendor's toolchain, or run `npumake handover` to compile elsewhere"
+NO_TOOL_HINT = (
+    "install the vendor's toolchain, or compile elsewhere: "
+    "npumake handover PROJECT --target CHIP --out DIR"
+)
 
 
 def missing_compiler(backend: str, command: str | None = None) -> StageError | None:
-    """What is missing to compile for `backend`, with the line that installs it; None if all is
-    there. `command` is the vendor's tool, where that compiles."""
+    """The missing compiler of `backend`, with the line that installs it; None if it is there.
+    `command` is the vendor's tool, if that compiles."""
     if command is not None:
         executable = shutil.which(command)
         return None if executable else StageError(f"`{command}` is not on PATH", None, NO_TOOL_HINT)

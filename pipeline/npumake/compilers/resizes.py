@@ -37,7 +37,7 @@ LINEAR = {
 
 
 def resized(draft: TFLiteBuilder, step: Instruction) -> None:
-    """For the instruction on codes and for the float node: inputs and outputs are alike."""
+    """For the instruction on codes and the float node, whose inputs and outputs correspond."""
     node, name = draft.nodes[step.name], step.outputs[0]
     before, after = (draft.grid(step.inputs[0]).shape, draft.grid(name).shape)
     if not resizing.fits(node) or not litert.resizes(node):
@@ -93,7 +93,7 @@ def _nearest(
 
 
 def _agreed(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
-    """The indices that LiteRT reads; None where its kernels disagree.
+    """The indices that LiteRT reads; None if its kernels disagree.
 
     The reference kernel and that of microcontrollers multiply in float32, which misses some
     integers; others compute in integers.

@@ -1,9 +1,9 @@
 """Grouped or dilated ConvTranspose for TensorFlow Lite, which has neither.
 
-groups      Slice the channels, one ConvTranspose per group, Concat dilation d  a kernel of (k - 1)
-d + 1 with zeros between its taps
+groups      Slice the channels, one ConvTranspose per group, Concat
+dilation d  a kernel of (k - 1) d + 1 with zeros between its taps
 
-    w'[c, o, d t] = w[c, o, t], else 0
+w'[c, o, d t] = w[c, o, t], else 0
 """
 
 from __future__ import annotations

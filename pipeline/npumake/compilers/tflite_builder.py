@@ -1,8 +1,8 @@
 """The network under construction. The file holds a tensor x of the program as x.transpose(order).
 
 Images are NHWC, as TensorFlow Lite computes them: order (0, 2, 3, 1). A Transpose of the program
-only changes the order. Where an operator needs another order, one TRANSPOSE is added, or a RESHAPE
-if only axes of size 1 move.
+only changes the order. If an operator needs another order, one TRANSPOSE is added, or a RESHAPE if
+only axes of size 1 move.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "TRANSPOSE_CONV": (3, 49),
 }
 
-# The versions that support int16, where they differ.
+# The versions that support int16, if they differ.
 WIDE: Mapping[str, int] = {
     "ADD": 3,
     "AVERAGE_POOL_2D": 3,

@@ -37,7 +37,7 @@ def _window(step: Instruction, kernel: list[int]) -> _Window:
 
 
 def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
-    """SAME or VALID, where one of them gives the same window positions; else None."""
+    """SAME or VALID, if one of them gives the same window positions; else None."""
     if not any(window.pads):
         return VALID
     sizes = before[2:], after[2:]
@@ -124,8 +124,8 @@ def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
 def _weights(
     draft: TFLiteBuilder, step: Instruction, weight: np.ndarray, axis: int, channels: int
 ) -> list[int]:
-    """Weights and bias; the bias lies on the accumulator's grid and defaults to zeros. Both are
-    float for a node left in float."""
+    """Weights and bias; the bias is on the accumulator's grid and defaults to zeros. Both are float
+    for a node left in float."""
     name = step.outputs[0]
     bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
     if weight.dtype == np.float32:
@@ -253,7 +253,7 @@ def _lowest(dtype: str) -> float:
 
 def _is_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> bool:
     """Whether the average has uncounted pads and those of SAME with stride 1 begin equally. It is
-    then that average, of which only some rows and columns are needed."""
+    then that average, reduced to the needed rows and columns."""
     before, after = draft.grid(step.inputs[0]).shape, draft.grid(step.outputs[0]).shape
     counted = step.constants["count"].min() == math.prod(window.kernel)
     if counted or max(window.dilations) > 1 or _padding(window, before, after) is not None:

@@ -1,7 +1,7 @@
 """Resizes as TensorFlow Lite computes them, in operators with the same meaning in TOSA.
 
-nearest     y[i] = x[read[i]]: TILE of a new axis of size 1, else GATHER bilinear    y = round(2^-20
-sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
+nearest     y[i] = x[read[i]]: TILE of a new axis of size 1, else GATHER
+bilinear    y = round(2^-20 sum of w[i] w[j] x[i, j]), half away from zero, w in units of 2^-10
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _flags(operator: FileOperator, first: int) -> tuple[bool, bool]:
 
 
 def _times(places: Sequence[int], size: int) -> int:
-    """How often each input repeats; 0 where the repeats differ."""
+    """How often each input repeats; 0 if the repeats differ."""
     times = len(places) // size
     return times if list(places) == [at // times for at in range(size * times)] else 0
 

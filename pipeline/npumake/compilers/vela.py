@@ -22,7 +22,7 @@ ESTIMATE = "vela.json"  # member of the appended ZIP
 
 
 def with_vela(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
-    """The file for the NPU, and ESTIMATE. Raises StageError where Vela is not installed or
+    """The file for the NPU, and ESTIMATE. Raises StageError if Vela is not installed or
     fails."""
     vela = target.vela
     assert vela is not None

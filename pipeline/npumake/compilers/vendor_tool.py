@@ -11,6 +11,7 @@ from pathlib import Path
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import MODEL, WEIGHTS
 from npumake.compilers.process import MAX_LINES, refuse_failure
+from npumake.compilers.required import NO_TOOL_HINT
 from npumake.dialects.handover import PRODUCTS, ClosedTool, CommandNames
 from npumake.errors import Route, StageError
 from npumake.lifetime.parent import supervised
@@ -38,13 +39,13 @@ def vendor_made(handover: Handover, tool: ClosedTool, chip: str, profiling: bool
 def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | None = None) -> None:
     """Runs the command in `folder`, with its output in LOG; `product` must be new afterwards.
 
-    Raises StageError where the command is not on PATH, fails, or leaves no product. The error
+    Raises StageError if the command is not on PATH, fails, or leaves no product. The error
     points to `where`, else to the log.
     """
     executable = shutil.which(command[0])
     if executable is None:
-        hint = "install the vendor's toolchain, or run `npumake handover` to compile elsewhere"
-        raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
+        what = f"`{command[0]}` is not on PATH"
+        raise StageError(what, where or str(folder), NO_TOOL_HINT)
     product.unlink(missing_ok=True)
     status, last = _run_logged([executable, *command[1:]], folder)
     refuse_failure(command[0], status, last, [product], where or str(folder / LOG))

@@ -1,6 +1,6 @@
 """Versions of external compilers, for the cache key.
 
-Imports no compilers: it runs in every build, also when there is nothing to do.
+Imports no compilers: it runs in every build, even with nothing to do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tool_version(command: str, argument: str) -> str:
     """The version of the command on PATH with the digest of its file, so that two installations
     with the same version text differ. Empty if it is not on PATH.
 
-    Raises StageError where the command does not answer.
+    Raises StageError if the command does not answer.
     """
     executable = shutil.which(command)
     if executable is None:
@@ -35,7 +35,7 @@ def tool_version(command: str, argument: str) -> str:
 
 @cache
 def answer(command: Sequence[str], as_of: int) -> str:
-    """The last line of a command's output, empty where it fails; cached per `as_of`."""
+    """The last line of a command's output, empty if it fails; cached per `as_of`."""
     try:
         completed = run_supervised(command, MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

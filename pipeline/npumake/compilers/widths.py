@@ -17,7 +17,7 @@ MAX_NAMES = 5
 
 
 def hold_widths(types: Types, program: Program) -> None:
-    """`types` are those of the file. Raises StageError where one differs from the plan."""
+    """`types` are those of the file. Raises StageError if one differs from the plan."""
     planned = _planned(program)
     wrong = [
         f"`{name}` is {dtype}, planned is {' or '.join(sorted(planned[name]))}"

@@ -1,4 +1,4 @@
-"""Closed imports: a project's Python imports only what the cache key covers.
+"""Closed imports: a project's Python only imports modules that the cache key covers.
 
     the standard library, except modules that import by a computed name
     NumPy, whose version is part of the key
@@ -36,7 +36,7 @@ OPEN = (sys.stdlib_module_names | LIBRARIES) - DYNAMIC
 STANDARD_FOLDERS = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")
 )
-_LOADING = threading.RLock()  # sys.modules is global, and a file in it while it is executed
+_LOADING = threading.RLock()  # sys.modules is global, and contains a file while it is executed
 
 PLAIN = "write a plain `import`: the cache key does not cover imports by a computed name"
 

@@ -124,7 +124,7 @@ def require(graph: Graph, operators: Operators) -> None:
     if missing:
         names = sorted({f"{node.domain}.{node.op_type}" for node in missing})
         raise GraphError(
-            f"operators that are not ONNX's and that nobody implements: {', '.join(names)}",
+            f"operators outside ONNX without an implementation: {', '.join(names)}",
             f"node {missing[0].name}",
             "declare the Python that does:  custom_operators: [ops/*.py]",
         )

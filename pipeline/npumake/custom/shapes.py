@@ -45,7 +45,7 @@ def _tell(node: Node, operators: Operators) -> None:
     if operator.shapes is None:
         if any(map(_is_open, node.outputs)):
             raise GraphError(
-                f"the shape that `{node.name}` makes is not known",
+                f"the output shape of `{node.name}` is unknown",
                 ", ".join(operator.files),
                 f'decorate a function with @op_shape_infer_register("{node.op_type}")',
             )

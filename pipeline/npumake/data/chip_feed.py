@@ -1,6 +1,6 @@
 """Converts a sample from the trained form to the form that the chip is fed.
 
-    trained colours and layout → size and crop of the picture → colours and layout of each plane
+    trained colors and layout → size and crop of the picture → colors and layout of each plane
 
 Codes are rounded half up and clamped to 0..255. Half-size chroma is the mean of 2x2 pixels. For
 nv12 as a single plane, chroma is upsampled again by repeating each value four times.
@@ -37,7 +37,7 @@ def fed_form(sample: np.ndarray, feeding: Feeding, name: str) -> Feed:
 
 
 def _plane(picture: Floats, plane: Plane, feeding: Feeding) -> np.ndarray:
-    """A plane of `picture` (N, C, H, W, trained colours): float32 codes minus the offset."""
+    """A plane of `picture` (N, C, H, W, trained colors): float32 codes minus the offset."""
     values = mixed(picture, mixing(feeding.channels, plane.channels, video=feeding.video))
     if plane.halved:
         values = halved(values)

@@ -1,4 +1,4 @@
-"""Colour conversions of 8-bit images, R G B in 0..255.
+"""Color conversions of 8-bit images, R G B in 0..255.
 
 Full range (JFIF, ITU-T T.871):          Video range (ITU-R BT.601):
     Y =       0.299 R + 0.587 G + 0.114 B    Y = 16  + ( 65.481 R + 128.553 G +  24.966 B) / 255
@@ -57,7 +57,7 @@ def rgb_of_yuv_analog(yuv: np.ndarray) -> np.ndarray:
 
 
 def nv12_full(rgb: np.ndarray) -> np.ndarray:
-    """(H, W, 3) → (H * 3 / 2, W): U and V of the mean colour of four pixels."""
+    """(H, W, 3) → (H * 3 / 2, W): U and V of the mean color of four pixels."""
     _refuse_odd(rgb)
     height, width = rgb.shape[:2]
     mean = rgb.reshape(height // 2, 2, width // 2, 2, 3).mean((1, 3), np.float64)
@@ -77,7 +77,7 @@ def yuv_of_nv12(nv12: np.ndarray, height: int, width: int) -> np.ndarray:
     Raises ProjectError when there are more or fewer codes, or the size is odd.
     """
     if height % 2 or width % 2 or nv12.size * 2 != height * width * 3:
-        raise ProjectError(f"{nv12.size} values are no NV12 image of {height} x {width}")
+        raise ProjectError(f"{nv12.size} values are not an NV12 image of {height} x {width}")
     y, uv = np.split(nv12.reshape(-1), [height * width])
     uv = uv.reshape(height // 2, width // 2, 2).repeat(2, 0).repeat(2, 1)
     return np.concatenate([y.reshape(height, width, 1), uv], 2)

@@ -1,7 +1,7 @@
 """Draws detections over their image; reads the JSON that `synap_cli_od` prints.
 
-A mask is resized to the image. Where it is positive inside the bounding box, the colour of its
-class is added. Default colours have equal brightness and hues spaced by the golden ratio.
+A mask is resized to the image. Where it is positive inside the bounding box, the color of its
+class is added. Default colors have equal brightness and hues spaced by the golden ratio.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def detections(text: str) -> tuple[Detection, ...]:
     """
     start = text.find("{")
     if start < 0:
-        raise ProjectError("no JSON in the input", hint="give it what synap_cli_od prints")
+        raise ProjectError("no JSON in the input", hint="give it the output of synap_cli_od")
     document = _parsed(text[start:])
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list):
@@ -60,7 +60,7 @@ def detections(text: str) -> tuple[Detection, ...]:
 
 
 def mask_colors(text: str) -> Mapping[int, Color]:
-    """The colours by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
+    """The colors by class, from JSON {"0": [blue, green, red]}. Raises ProjectError."""
     document = _parsed(text)
     if not isinstance(document, dict):
         raise ProjectError("not a JSON object of colors by class")
@@ -134,7 +134,7 @@ def _detection(item: Any, where: str) -> Detection:
         raise ProjectError("a bounding box of negative size", where)
     points = _at(item, "landmarks", "points", where=where) if "landmarks" in item else ()
     if not isinstance(points, list | tuple):
-        raise ProjectError("`landmarks.points` is no list", where)
+        raise ProjectError("`landmarks.points` is not a list", where)
     return Detection(
         int(_number(_at(item, "class_index", where=where), where)),
         _number(_at(item, "confidence", where=where), where),
@@ -169,7 +169,7 @@ def _point(item: Any, where: str) -> tuple[float, float]:
 def _number(value: Any, where: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or abs(value) > MAX_COORDINATE:
-        raise ProjectError(f"`{str(value)[:20]}` is no number of pixels or the like", where)
+        raise ProjectError(f"`{str(value)[:20]}` is not a number", where)
     return value
 
 
@@ -179,7 +179,7 @@ def _pixel(value: Any, where: str) -> int:
 
 def _class(name: str) -> int:
     if not name.isdecimal() or len(name) > 9:
-        raise ProjectError(f"`{name[:20]}` is no class", hint="its number, from 0 on")
+        raise ProjectError(f"`{name[:20]}` is not a class", hint="its number, from 0 on")
     return int(name)
 
 

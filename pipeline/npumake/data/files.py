@@ -22,7 +22,7 @@ def prepared(
     """The sample in the input's shape, before its offset.
 
     With offset 128 it is an 8-bit image: 0..255 as uint8 or float32. The file may omit the leading
-    1 of the input's shape. Images, bare numbers and transformed arrays are converted to the input's
+    1 of the input's shape. Images, raw numbers and transformed arrays are converted to the input's
     type. A typed file must have that type, or values that the type represents; uint8 counts only if
     `how.dtype` is the input's type. `layout` is the input's, `route` the key of the transforms.
     Raises ProjectError with the file and the expectation.
@@ -51,7 +51,7 @@ def to_feed(array: np.ndarray, spec: InputSpec) -> np.ndarray:
 
 
 def noise(name: str, how: Files, spec: InputSpec) -> Callable[[int], np.ndarray]:
-    """A function that makes the i-th seeded sample, uniform in `how.range`, 0..255 or 0..1."""
+    """A function that returns the i-th seeded sample, uniform in `how.range`, 0..255 or 0..1."""
     low, high = how.range or ((0.0, 255.0) if spec.offset else (0.0, 1.0))
     seed = zlib.crc32(name.encode())
 
@@ -85,7 +85,7 @@ def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndar
 
 def _check_numbers(array: np.ndarray, name: str) -> None:
     if array.dtype.kind not in "biuf":
-        raise ProjectError(f"a sample of {array.dtype.name}, which are no numbers", name)
+        raise ProjectError(f"a sample of {array.dtype.name}, which are not numbers", name)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ProjectError("a sample with NaN or infinity", name)
 

@@ -32,7 +32,7 @@ TENSORS = {  # type names of safetensors → NumPy
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
 }
-# NumPy has Python parse a header, which before 3.11.8 fails where two threads do (gh-106905).
+# NumPy parses a header with Python's parser, which before 3.11.8 fails in two threads (gh-106905).
 _PARSER = Lock()
 MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 
@@ -47,7 +47,7 @@ class InputSpec:
 
 
 def decoded(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
-    """The array in the file `name`; an image as (H, W, C), bare numbers in the input's shape.
+    """The array in the file `name`; an image as (H, W, C), raw numbers in the input's shape.
 
     Raises ProjectError with the file's name if it is damaged, too large or not of its suffix.
     """
@@ -103,7 +103,7 @@ def tensors(data: bytes, name: str, how: Files, _spec: InputSpec) -> np.ndarray:
         raise ProjectError(f"not a .safetensors file: {error}", name) from error
     tensor = by_name[_member(by_name, how.member, name)]
     if tensor["dtype"] not in TENSORS:
-        raise ProjectError(f"a tensor of {tensor['dtype']} is not read", name)
+        raise ProjectError(f"a tensor of {tensor['dtype']} is not supported", name)
     return np.frombuffer(tensor["data"], TENSORS[tensor["dtype"]]).reshape(tensor["shape"])
 
 
@@ -128,7 +128,7 @@ def raw(data: bytes, name: str, how: Files, spec: InputSpec) -> np.ndarray:
         raise ProjectError(
             f"{len(data)} bytes, the input takes {expected}: {list(spec.shape)} of {dtype.name}",
             name,
-            "`dtype` under `data:` tells the type of bare numbers",
+            "set `dtype` under `data:` to the type of raw numbers",
         )
     return np.frombuffer(data, dtype).reshape(spec.shape)
 

@@ -115,7 +115,7 @@ def shape_text(array: np.ndarray) -> str:
 
 def as_image(array: np.ndarray) -> np.ndarray:
     if array.ndim != 3 or array.size == 0:
-        raise ProjectError(f"{shape_text(array)} is no image of height, width and channels")
+        raise ProjectError(f"{shape_text(array)} is not an image of height, width and channels")
     return array
 
 

@@ -147,10 +147,10 @@ class InputSamples:
     def _stack(self, file: SourceFile) -> Iterator[SampleFile]:
         if not is_plain(file.name):
             hint = "only .npy, .npz and .safetensors hold one"
-            raise ProjectError("no stack of samples", file.name, hint)
+            raise ProjectError("not a stack of samples", file.name, hint)
         stack = self._decoded(file)
         if stack.ndim == 0:
-            raise ProjectError("a single number is no stack of samples", file.name)
+            raise ProjectError("a single number is not a stack of samples", file.name)
         for index in range(len(stack)):
             yield SampleFile(f"{index} of {file.name}", partial(stack.__getitem__, index))
 
@@ -166,7 +166,7 @@ class InputSamples:
 
 
 def _order(how: Files, section: Input) -> Order:
-    """The channel order to read an image in: `channels`, else the order of the first colour
+    """The channel order to read an image in: `channels`, else the order of the first color
     transform, else the trained order."""
     trained = section.type if section.type in ("bgr", "gray") else "rgb"
     return how.channels or color_order(how.transforms) or trained

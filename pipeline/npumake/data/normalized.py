@@ -19,7 +19,7 @@ def raw(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) ->
     """
     axis = sample.ndim - 1 if layout == "NHWC" else min(1, sample.ndim - 1)
     if not np.all(scale):
-        raise ProjectError("a scale of 0 cannot be taken back", hint="see `normalized`")
+        raise ProjectError("a scale of 0 cannot be inverted", hint="see `normalized`")
     gain, shift = (_along(values, axis, sample) for values in (scale, mean))
     return (sample / gain + shift).astype(sample.dtype)
 

@@ -36,7 +36,7 @@ def pixels(
             array = np.asarray(_eight_bits(image, name, deep).convert(mode))
     except _BOMB as error:
         message = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
-        raise ProjectError(message, name, "resize it to what the model sees") from error
+        raise ProjectError(message, name, "resize it to the model's input") from error
     except UnidentifiedImageError:
         raise ProjectError("not a JPEG, PNG or BMP image", name) from None
     except _NO_IMAGE as error:

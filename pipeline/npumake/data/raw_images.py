@@ -75,7 +75,7 @@ def ten_bits(codes: Codes) -> np.ndarray:
 def of_ten_bits(data: np.ndarray) -> np.ndarray:
     """Unpacks `ten_bits` to values 0..255.75."""
     if data.size % 5:
-        raise ProjectError(f"{data.size} bytes are no groups of 5, as ten bits need")
+        raise ProjectError(f"{data.size} bytes are not groups of 5, as ten bits need")
     wide = np.zeros((data.size // 5, 8), np.uint8)
     wide[:, :5] = data.reshape(-1, 5)
     shifts = (10 * np.arange(GROUP)).astype("u8")
@@ -85,7 +85,7 @@ def of_ten_bits(data: np.ndarray) -> np.ndarray:
 def _values(data: bytes, dtype: str) -> np.ndarray:
     kind = np.dtype(_named(DTYPES, dtype))
     if len(data) % kind.itemsize:
-        raise ProjectError(f"{len(data)} bytes are no values of {dtype}")
+        raise ProjectError(f"{len(data)} bytes are not values of {dtype}")
     values = np.frombuffer(data, kind)
     if kind.kind == "f" and not np.isfinite(values).all():
         raise ProjectError("an image with NaN or infinity")

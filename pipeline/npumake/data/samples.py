@@ -47,6 +47,11 @@ class Samples:
     def __iter__(self) -> Iterator[Feed]:
         return (self.read(index) for index in range(len(self)))
 
+    def subset(self, numbers: Sequence[int]) -> Samples:
+        """The samples of these numbers, in this order."""
+        names = tuple(self.names[number] for number in numbers)
+        return Samples(names, lambda index: self.read(numbers[index]), self.origin)
+
     def save(self, path: Path) -> None:
         """Writes the names, the origin if any, and per input an array (samples, *shape)."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
@@ -80,6 +85,12 @@ class Samples:
 def made_up(samples: Samples) -> bool:
     """Whether these are noise in place of missing samples, which serves for timing only."""
     return bool(samples.names) and samples.names[0].startswith(MADE_UP)
+
+
+def evenly_spaced(samples: Samples, count: int) -> Samples:
+    """`count` samples, all of fewer."""
+    count = min(count, len(samples))
+    return samples.subset([at * len(samples) // count for at in range(count)])
 
 
 def _write(

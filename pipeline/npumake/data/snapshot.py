@@ -1,6 +1,6 @@
 """EdgeFirst's calibration snapshot: all samples of a model in one `.safetensors` file.
 
-Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colours. The
+Each model input has a uint8 tensor (N, C, H, W), 0..255, in the model's geometry and colors. The
 normalization is recorded, not applied:
 
     x = (code * scale - mean) / std = (code - mean / scale) * (scale / std)
@@ -54,14 +54,14 @@ TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "
 }
 # Keys without effect on the samples, and why.
 CARRIED = {
-    "producer": "who made the file",
+    "producer": "the author of the file",
     "studio_instance": "where the pictures come from",
     "pool": "which pictures it was chosen from",
     "image_ids": "which pictures were chosen",
     "params.dataset_id": "where the pictures come from",
     "params.annotation_set_id": "where the pictures come from",
     "params.split": "which pictures it was chosen from",
-    "params.color": "the pixels are in these colours already",
+    "params.color": "the pixels have this color format already",
     "params.seed": "how it was chosen",
     "params.selection": "how it was chosen",
     "params.count": "how many were asked for; count_actual is how many there are",
@@ -168,9 +168,7 @@ def _fitting_params(metadata: MetadataEntry, size: tuple[int, int]) -> MetadataE
     if len(shape) != 2:
         raise ProjectError("`input_shape` must be [height, width]", params.below("input_shape"))
     if tuple(shape) != size:
-        message = (
-            f"made for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
-        )
+        message = f"for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
         raise ProjectError(message, params.below("input_shape"))
     return params
 
@@ -230,7 +228,7 @@ def _check_hash(metadata: MetadataEntry, name: str) -> None:
     """`param_hash` must match `params`; it has sixteen digits, in older files eight."""
     param_hash = metadata.need("param_hash", TEXT)
     if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", param_hash):
-        raise ProjectError(f"`{param_hash}` is no hash", metadata.below("param_hash"))
+        raise ProjectError(f"`{param_hash}` is not a hash", metadata.below("param_hash"))
     if param_hash not in {of[: len(param_hash)] for of in _hashes(metadata.data)}:
         raise ProjectError("`param_hash` is not that of `params`", metadata.below("param_hash"))
     named = re.fullmatch(r"calibration-.+-([0-9a-f]{8,16})\.safetensors", name)

@@ -35,7 +35,7 @@ def require_input(snapshot: Snapshot, name: str, section: Input, route: str) -> 
         hint = did_you_mean(name, snapshot.names)
         raise ProjectError(f"the snapshot holds no samples for `{name}`", Route(route), hint)
     if not snapshot.normalization.is_that_of(section.mean, section.scale):
-        message = f"the snapshot was made for another normalization than `inputs: {name}` says"
+        message = f"the snapshot has another normalization than `inputs: {name}`"
         hint = f"write  {name}: {snapshot.normalization}"
         raise ProjectError(message, Route(f"inputs.{name}"), hint)
 

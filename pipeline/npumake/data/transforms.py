@@ -1,6 +1,6 @@
 """Computes the steps of `data.<input>.transforms`; project/transforms.py has their arguments.
 
-Steps that resize, crop or pad (geometry.py) take (H, W, C). Colour steps (colors.py) take the
+Steps that resize, crop or pad (geometry.py) take (H, W, C). Color steps (colors.py) take the
 layout of their `data_format`.
 """
 
@@ -44,7 +44,7 @@ def transformed(
 
 
 def color_order(transforms: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | None:
-    """The channel order that the first colour step takes; None without one."""
+    """The channel order that the first color step takes; None without one."""
     for step in transforms:
         ((name, arguments),) = step.items()
         order = arguments.color_sequence if isinstance(arguments, steps.Yuv) else name
@@ -84,7 +84,7 @@ def normalize(array: np.ndarray, to: steps.Normalize) -> np.ndarray:
 
 def transpose(array: np.ndarray, to: steps.Transpose) -> np.ndarray:
     if sorted(to.order) != list(range(array.ndim)):
-        raise ProjectError(f"{list(to.order)} is no order of the axes of {shape_text(array)}")
+        raise ProjectError(f"{list(to.order)} is not an order of the axes of {shape_text(array)}")
     return array.transpose(to.order)
 
 

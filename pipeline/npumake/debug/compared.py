@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,8 +72,8 @@ class WorstNode:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
-    # The key of a vendor's file that says what the inputs are fed.
-    input_settings: str = field(default="", metadata={"key": "fed"})
+    # The key of a vendor's file for the form of the inputs.
+    input_settings: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,18 @@ class Comparison:
     outputs: tuple[OutputRow, ...]
     notes: tuple[str, ...] = ()  # e.g. limits of the vendor's own tool
     # Only if an output's cosine is low.
-    worst_node: WorstNode | None = field(default=None, metadata={"key": "guilty"})
+    worst_node: WorstNode | None = None
     nodes: tuple[NodeRow, ...] = ()
     int16: float = 0.0  # share of the multiply-accumulates that read int16
+    available: int = 0  # samples of the set, of which `samples` were compared
 
     suffix: ClassVar[str] = ".json"
+
+    @property
+    def coverage(self) -> str:
+        """What the figures come from: `16 of 100 samples`."""
+        share = f"{self.samples} of {self.available}" if self.samples < self.available else ""
+        return f"{share or self.samples} sample{'s' * (self.available != 1)}"
 
     @property
     def of_graph(self) -> tuple[NodeRow, ...]:
@@ -113,9 +120,10 @@ class Comparison:
                 rows,
                 outputs,
                 tuple(document["notes"]),
-                _worst_node(document["guilty"]),
+                _worst_node(document["worst_node"]),
                 nodes,
                 float(document["int16"]),
+                document["available"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error
@@ -152,7 +160,7 @@ def _worst_node(document: dict[str, Any] | None) -> WorstNode | None:
     words: dict[str, Any] = {
         name: document[name] for name in ("node", "lost", "cause", "remedy", "search")
     }
-    return WorstNode(**words, **lists, input_settings=document["fed"])
+    return WorstNode(**words, **lists, input_settings=document["input_settings"])
 
 
 def _distances(document: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _samples(data: Data, graph: Graph) -> Samples:
 
 def _of_folder(folder: Path, graph: Graph) -> Samples:
     """One folder per input; files of the same name are one sample. With a single input, the files
-    may lie in `folder` itself."""
+    may be in `folder` itself."""
     inputs = {str(value.name): (shape(value), str(dtype(value))) for value in graph.inputs}
     folders = {name: folder / name for name in inputs}
     if len(inputs) == 1 and not next(iter(folders.values())).is_dir():

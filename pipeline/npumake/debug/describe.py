@@ -26,7 +26,7 @@ from npumake.late import when_used
 from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.calibration.statistics import Statistics
 
-with when_used("npumake.bundle.certificates", "npumake.bundle.secure"):  # for secure files alone
+with when_used("npumake.bundle.certificates", "npumake.bundle.secure"):  # only for secure files
     from npumake.bundle import certificates, secure
 
 

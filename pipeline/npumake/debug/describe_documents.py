@@ -66,7 +66,7 @@ def _comparison(path: Path) -> ArtifactDescription:
     }
     cosines = "Calibrated Cosine", "Quantized Cosine"
     columns = ("Node", "ON", "Type", *cosines, "Threshold", "DataType")
-    facts = {"target": comparison.target, "samples": comparison.samples, "outputs": outputs}
+    facts = {"target": comparison.target, "compared": comparison.coverage, "outputs": outputs}
     facts |= notes_of(comparison.notes)
     return ArtifactDescription("comparison", facts, columns=columns, rows=rows)
 

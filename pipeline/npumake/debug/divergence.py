@@ -5,8 +5,8 @@ inside    compares the inner tensors of the file, if its runtime exposes them: L
 cutting   else ends the graph at a node, compiles and runs it: bisection over the nodes that the
           output depends on, then over the producers of the node's inputs
 
-The first also finds changes made to a file after compilation; the second finds compiler errors and
-nodes that crash the runtime.
+The first also finds changes of a file after compilation; the second finds compiler errors and nodes
+that crash the runtime.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ class _Cutting:
         )
 
     def _error_at(self, node: Node) -> str:
-        """What is wrong with the file that ends at the node; empty if nothing is, if it does not
-        compile, or after MAX_CUTS files."""
+        """The fault of a file that ends at the node; empty without one, if it does not compile, or
+        after MAX_CUTS files."""
         if self.cuts >= MAX_CUTS:
             return ""
         self.cuts += 1

@@ -1,4 +1,4 @@
-"""Finds the source of NaN and infinity: the first node that makes them from finite numbers."""
+"""Finds the source of NaN and infinity: the first node that computes them from finite values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NonFiniteSource(NamedTuple):
     origin: tuple[str, ...]
     sample: str
     value: str
-    infinite: str = ""  # an input that is not finite: "its own constants", "what is fed"
+    infinite: str = ""  # an input that is not finite: "its own constants", "the model's inputs"
 
     @property
     def hint(self) -> str:
@@ -58,7 +58,7 @@ def source_of_infinite(
 
 
 def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
-    """The first instruction that makes NaN from numbers; None if none does."""
+    """The first instruction that computes NaN from values; None if none does."""
     engine = ReferenceSession(program, operators)
     values = dict(engine.checked(feed))
     for step in program.instructions:
@@ -85,7 +85,7 @@ def _infinite(node: Node, feed: Feeds) -> str:
     if any(_is_infinite(array(value)) for value in reads(node)):
         return "its own constants"
     is_input = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
-    return "what is fed" if is_input else ""
+    return "the model's inputs" if is_input else ""
 
 
 def _is_infinite(x: np.ndarray | None) -> bool:

@@ -134,8 +134,8 @@ def _maker(value: Value | None) -> Node | None:
 
 
 def _is_passive(listing: Listing, node: Node) -> bool:
-    """Whether the unit's node moves sums, makes an output NHWC, drops the channel of a Conv, or
-    flattens for a Gemm."""
+    """Whether the unit's node moves sums, transposes an output to NHWC, drops the channel of a
+    Conv, or flattens for a Gemm."""
     if str(node.name) in listing.sums and node.op_type not in listing.form.types:
         return True
     readers = [use.node for value in node.outputs for use in value.uses()]

@@ -1,4 +1,4 @@
-"""Where every node of a float model runs, and why a node is not on the unit."""
+"""The unit of every node of a float model, and why a node is not on the NPU."""
 
 from __future__ import annotations
 

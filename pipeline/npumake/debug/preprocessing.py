@@ -10,10 +10,10 @@ The distance is measured for the samples as they are, and with each known mistak
 
     v = x + offset, the raw value        z = (v - mean) * scale, the model's input
 
-a mistake is reported if undoing it brings the distance below MAX_FIT_DISTANCE and below its margin
+a mistake is reported if undoing it moves the distance below MAX_FIT_DISTANCE and below its margin
 times the original distance. On detectors and classifiers with 16 photographs or more, a correct
 project stays above 0.65 for another layout and above 0.87 for swapped channels; undoing a wrong
-scale or layout gives at most 0.3. A model that hardly uses colour cannot tell RGB from BGR.
+scale or layout gives at most 0.3. A model that hardly uses color does not distinguish RGB from BGR.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ MISTAKES = (
     ),
     Mistake(
         "mean and scale are applied twice",
-        "the samples are normalised already: leave `mean` and `scale` to `inputs:` alone",
+        "the samples are normalized already: leave `mean` and `scale` to `inputs:` alone",
         0.5,
         lambda v, _: v,
     ),
     Mistake(
-        "the values are not normalised",
-        "the model wants -1..1: `mean: 127.5` and `scale: 0.00784314`",
+        "the values are not normalized",
+        "the model expects -1..1: `mean: 127.5` and `scale: 0.00784314`",
         0.5,
         lambda v, _: v / 127.5 - 1,
     ),
@@ -155,7 +155,7 @@ def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> N
     """Raises ProjectError for a preprocessing mistake of `model_input`, with a fix as hint."""
     name, offset = model_input.name, model_input.spec.offset
     if name not in (value.name for value in graph.inputs):
-        return  # planes stand in its place
+        return  # planes replace it
     mistake = preprocessing_mistake(graph, samples, name, model_input.section, offset)
     if mistake is None:
         return

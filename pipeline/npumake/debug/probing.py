@@ -230,7 +230,7 @@ def _share(samples: int) -> int:
 
 
 def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
-    """A thread-safe lazy value: made once, by the first caller."""
+    """A thread-safe lazy value: computed once, by the first caller."""
     lock = Lock()
     spans: list[_Span] = []
 

@@ -10,7 +10,7 @@ It is measured for the project's preprocessing, and for each common normalizatio
 as they are and swapped. A variant is better if the project's sharpness is below CLEAR_RATIO times
 the variant's, and that is above MIN_SHARPNESS. Confidence would not work: large inputs make every
 output confident. On photographs, models of 1,000 classes are sharpest with correct preprocessing,
-colour order included; correct projects reach 0.8 of the best or more. Mirroring confuses digit
+color order included; correct projects reach 0.8 of the best or more. Mirroring confuses digit
 classifiers in all variants alike, so the comparison stays fair.
 """
 
@@ -37,12 +37,12 @@ SCALES = 1 / np.array([58.395, 57.12, 57.375])
 
 
 class FeedVariant(NamedTuple):
-    """A normalization of raw values 0..255, and its YAML; `colours` limits it to inputs with so
+    """A normalization of raw values 0..255, and its YAML; `colors` limits it to inputs with so
     many channels."""
 
     yaml: str
     normalize: Callable[[Floats, InputNormalization], Floats]
-    colours: int = 0  # 0: any
+    colors: int = 0  # 0: any
 
 
 class SharpnessTrial(NamedTuple):
@@ -65,7 +65,7 @@ FEED_VARIANTS = (
     FeedVariant(
         "mean: [123.675, 116.28, 103.53], scale: [0.0171248, 0.0175070, 0.0174292]",
         _imagenet,
-        colours=3,
+        colors=3,
     ),
 )
 SWAPPED = ", red and blue swapped"
@@ -91,7 +91,7 @@ def sharpest(
         SharpnessTrial("", _sharpness(session, feeds, mirrored(feeds, name, normalization.axis)))
     ]
     for variant in FEED_VARIANTS:
-        if variant.colours not in (0, raw[0].shape[normalization.axis]):
+        if variant.colors not in (0, raw[0].shape[normalization.axis]):
             continue
         for swapped in (False, True) if raw[0].shape[normalization.axis] == 3 else (False,):
             inputs = [

@@ -28,7 +28,7 @@ with when_used("npumake.bundle.secure"):
 METADATA, CLASSES = BESIDE
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# Exceptions of zipfile for a damaged ZIP; a file without a ZIP is no error.
+# Exceptions of zipfile for a damaged ZIP; a file without a ZIP is not an error.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 

@@ -15,6 +15,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from npumake.detection.anchors import BOX_DECODERS, of_anchors, scores_of
 from npumake.detection.cell_decoders import CELL_DECODERS, SSD, from_corners
 from npumake.detection.metadata import Metadata
 from npumake.detection.outputs import DetectorOutput, OutputGrid
@@ -75,8 +76,6 @@ def decode(
         return _end_to_end(arrays, described["detections"], size, rules)
     parts = _parts(arrays, described, size)
     scores = parts["scores"]
-    if "objectness" in parts:
-        scores = scores * parts["objectness"]
     classes, best = scores.argmax(0), scores.max(0)
     chosen = np.flatnonzero(best >= rules.score)
     if rules.candidates:
@@ -107,15 +106,16 @@ def _parts(
         if kind in described:
             parts[kind] = _joined(arrays, described[kind])
     boxes = described["boxes"]
-    if boxes.decoder == SSD:
-        parts["scores"] = parts["scores"][1:]  # without the background
-    return parts | {"boxes": _boxes(arrays, boxes, size)}
+    scores = scores_of(boxes.decoder, parts)
+    return parts | {"boxes": _boxes(arrays, boxes, size), "scores": scores}
 
 
 def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
     """(4, n), centre and size in 0..1. Raises GraphError."""
     if boxes.encoding == "anchor":
-        raise GraphError("boxes of anchors are not decoded yet", boxes.name)
+        return of_anchors(_joined(arrays, boxes), boxes, size)
+    if boxes.decoder is not None and boxes.decoder in BOX_DECODERS:
+        return BOX_DECODERS[boxes.decoder](_joined(arrays, boxes), size)
     if boxes.decoder == SSD:
         return from_corners(_joined(arrays, boxes))
     if any(child.stride for child in boxes.outputs):
@@ -126,8 +126,8 @@ def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.n
 def _of_one(
     arrays: Arrays, whole: DetectorOutput, size: tuple[int, int], coefficients: int
 ) -> dict[str, np.ndarray]:
-    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. Of
-    `obj_x_class` the first score is that of an object, which the others are multiplied with."""
+    """Splits rows: four of boxes, then scores, then `coefficients` rows of mask coefficients. With
+    `obj_x_class`, the first score is the objectness, a factor of the others."""
     rows = _joined(arrays, whole)
     if (of_cells := CELL_DECODERS.get(whole.decoder or "")) is not None:
         return of_cells(rows, size)

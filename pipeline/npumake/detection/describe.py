@@ -41,7 +41,7 @@ def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOut
 
 def is_normalized(graph: Graph, boxes: Value) -> bool:
     """Whether decoded boxes are in 0..1 instead of pixels. Evaluates the arithmetic for zero
-    distances, so that its constants alone decide."""
+    distances, so that only its constants decide."""
     chain, todo = set[Node](), [boxes]
     while todo:
         node = producer(todo.pop())
@@ -135,5 +135,5 @@ def flat_shape(value: Value) -> tuple[int, int, int]:
     """(batch, channels, boxes). Raises GraphError."""
     sizes = shape(value)
     if len(sizes) != 3 or sizes[0] != 1:
-        raise GraphError(f"`{value.name}` of shape {list(sizes)} is no [1, channels, boxes]")
+        raise GraphError(f"`{value.name}` of shape {list(sizes)} is not [1, channels, boxes]")
     return sizes[0], sizes[1], sizes[2]

@@ -107,4 +107,4 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _no_number(word: str) -> Json:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")

@@ -15,7 +15,7 @@ from npumake.project.sections import ModelSection
 
 CLASSIFICATION = "classification"  # a task without boxes
 WHOLE = "the outputs stay whole"
-NAME_ONE = "an edgefirst.json, named by the key `metadata`, says where to cut"
+NAME_ONE = "an edgefirst.json, named by the key `metadata`, defines the cuts"
 
 
 def with_head(graph: Graph, model: ModelSection, metadata: Metadata | None) -> Graph:

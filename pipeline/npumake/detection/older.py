@@ -45,7 +45,7 @@ def as_v2(document: dict[str, Json], name: str) -> dict[str, Json]:
 
 def _shape(entry: MetadataEntry, size: str) -> list[int]:
     if not (match := re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", size)):
-        raise ProjectError(f"`{size}` is no WIDTHxHEIGHT", entry.below("size"))
+        raise ProjectError(f"`{size}` is not WIDTHxHEIGHT", entry.below("size"))
     channels = _CHANNELS.get(str(entry.data.get("cameraadaptor")), 3)
     return [1, channels, int(match[2]), int(match[1])]
 

@@ -209,7 +209,7 @@ def _check_children(output: DetectorOutput, where: str) -> None:
         return
     for child in output.outputs:
         if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MAX_BINS):
-            raise ProjectError(f"{bins} channels are no DFL box of 4 sides", where)
+            raise ProjectError(f"{bins} channels are not a DFL box of 4 sides", where)
         if child.quantization is not None and child.quantization.dtype is None:
             raise ProjectError("the grid of a child needs its `dtype`", where)
 

@@ -35,7 +35,7 @@ def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) 
         None,
     )
     if concat is None:
-        hint = f"a Concat of {len(strides)} scales stands before a head that can be split so"
+        hint = f"a Concat of {len(strides)} scales precedes a head that can be split so"
         raise GraphError(f"`{name}` is not joined from {len(strides)} scales", name, hint)
     channels = _channels(concat.outputs[0], needed)
     tensors = [_before_reshape(value, channels) for value in concat.inputs if value is not None]
@@ -87,7 +87,7 @@ def _is_spatial(node: Node, count: int) -> bool:
 
 
 def _channels(joined: Value, needed: set[Value]) -> tuple[int, int]:
-    """The smallest channel range of `joined` that covers what its needed readers take."""
+    """The smallest channel range of `joined` that covers its needed readers."""
     ranges = []
     for reader in dict.fromkeys(use.node for use in joined.uses()):
         indices = [index for index, output in enumerate(reader.outputs) if output in needed]
@@ -130,5 +130,5 @@ def _before_reshape(value: Value, channels: tuple[int, int]) -> Value:
             if part is not None and (end - shape(part)[1], end) == channels:
                 return part
     raise GraphError(
-        f"channels {channels[0]}..{channels[1]} of `{source.name}` are no tensor of their own"
+        f"channels {channels[0]}..{channels[1]} of `{source.name}` are not a tensor of their own"
     )

@@ -6,8 +6,8 @@ A joint tensor of boxes, scores and mask coefficients has one 8-bit scale, set b
     hints with strides:    per scale the convolutions before the spatial concatenation, raw
 
 Elementwise arithmetic behind a concatenation, such as boxes times stride, moves to its operands.
-The results are equal. `npumake.detection.decode` computes what is cut off. Source: EdgeFirst's
-description of Smart Quantization and of `outputs[]`.
+The results are equal. `npumake.detection.decode` computes the nodes that are cut off. Source:
+EdgeFirst's description of Smart Quantization and of `outputs[]`.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _scaled(
     )
     if boundary.name != "boxes":
         if channels != logical:
-            message = f"{channels} channels per cell, the hint says {logical}"
+            message = f"{channels} channels per cell, the hint has {logical}"
             raise GraphError(message, f"split_hints: {boundary.name}")
         form = "per_class" if boundary.name == "scores" else None
         return replace(output, score_format=form, activation_required=activation), tensors

@@ -28,7 +28,7 @@ def project_overrides(tool: ClosedTool, request: HandoverRequest) -> Iterator[st
     for name in SECTIONS:
         project_value, vendor_value = getattr(request.sections, name), getattr(translated, name)
         for key in _different_keys(project_value, vendor_value):
-            yield f"{name}.{key}, which the project says beside {tool.config}"
+            yield f"{name}.{key}, which the project has beside {tool.config}"
 
 
 def _sections(tool: ClosedTool, request: HandoverRequest) -> Sections:

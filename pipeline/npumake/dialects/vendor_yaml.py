@@ -55,7 +55,7 @@ class VendorYaml:
     base: str = ""  # folder of its relative paths, relative to the project
 
     def raw_value(self, key: str) -> Json:
-        """The value as it stands in the file; None if it is absent or empty."""
+        """The value as written in the file; None if it is absent or empty."""
         group, _, name = key.partition(".")
         value = (self.document.data.get(group) or {}).get(name)
         return None if _is_blank(value, self.keys.get(key)) else value
@@ -257,7 +257,7 @@ def _accepted_types(rule: VendorKey) -> tuple[str, ...]:
 
 
 def unknown_notes(vendor: VendorYaml, groups: tuple[str, ...]) -> tuple[Note, ...]:
-    """A note for every unknown key in `groups`, where the vendor accepts it."""
+    """A note for every unknown key in `groups`, if the vendor accepts it."""
     return tuple(
         Note(f"`{key.partition('.')[2]}` is ignored: no key of this tool", vendor.spot(key).key)
         for key in vendor.keys_with_values()

@@ -73,7 +73,7 @@ def product(call: Call) -> Shape:
     """Product of two tensors, or of one tensor and a constant `weight`."""
     left, *others = (grid.shape for grid in call.inputs)
     right = others[0] if others else constant(call, "weight").shape
-    refuse(not left or not right, "a scalar is no matrix")
+    refuse(not left or not right, "a scalar is not a matrix")
     depth = right[-2] if len(right) > 1 else right[0]
     refuse(left[-1] != depth, f"{list(left)} and {list(right)} have no product")
     rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()

@@ -35,7 +35,7 @@ class Branches:
         self._pool = None if chain or threads == 1 else ThreadPoolExecutor(threads)
 
     def run(self, feeds: Values) -> dict[str, np.ndarray]:
-        """All inputs and results by name. Raises what a step raises."""
+        """All inputs and results by name. Raises the exceptions of a step."""
         values = dict(feeds)
         if self._pool is not None:
             return self._side_by_side(self._pool, values)

@@ -135,7 +135,7 @@ def refuse_unstorable(shape: Sequence[int], what: str) -> None:
     """Raises for an empty shape, and for one of more than MAX_ELEMENTS elements."""
     count = math.prod(shape)
     refuse(count < 1, f"{what} of {list(shape)} is empty")
-    refuse(count > MAX_ELEMENTS, f"{what} of {list(shape)} is of more than {MAX_ELEMENTS:,}")
+    refuse(count > MAX_ELEMENTS, f"{what} of {list(shape)} has more than {MAX_ELEMENTS:,}")
 
 
 def _joined(shapes: Iterable[Sequence[int]]) -> str:

@@ -28,7 +28,7 @@ from npumake.graph import Building, Graph, TensorSpec, Value
 class ExactSession:
     """A program ready to run, with the interface of a ReferenceSession.
 
-    Raises GraphError for what a ReferenceSession refuses.
+    Raises GraphError for a graph that a ReferenceSession refuses.
     """
 
     def __init__(

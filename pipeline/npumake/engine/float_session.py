@@ -71,7 +71,7 @@ class MixedSession:
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """Returns the named outputs (all when None) for one set of feeds.
 
-        Raises GraphError for feeds of another shape or type, StageError where a custom operator
+        Raises GraphError for feeds of another shape or type, StageError if a custom operator
         fails.
         """
         self._refuse_misfits(feeds)

@@ -106,7 +106,7 @@ def rescaled(
     factor: tuple[Int64, Int64],
     trailing: int = 0,
 ) -> Value:
-    """Factor and rounding. Raises InexactError where some code in the clamp may be another, and for
+    """Factor and rounding. Raises InexactError if some code in the clamp may be another, and for
     a rule that rounds more than once."""
     mantissa, shift = (np.asarray(part) for part in factor)
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):

@@ -1,6 +1,6 @@
 """Layers that output their int32 sums, and the dequantization of these sums.
 
-The sum of x * w + b lies on the grid s_x * s_w of each channel. This scale is an array along the
+The sum of x * w + b is on the grid s_x * s_w of each channel. This scale is an array along the
 channels, and a Transpose of the sums also transposes the scale.
 """
 

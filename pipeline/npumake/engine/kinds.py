@@ -27,7 +27,7 @@ ANY_NUMBER = 1 << 16
 
 @dataclass(frozen=True)
 class InstructionKind:
-    """What a kernel accepts. `shape` returns the output shape, or raises MisfitError.
+    """The operands that a kernel accepts. `shape` returns the output shape, or raises MisfitError.
 
     `factors` are prefixes of mantissas and shifts that broadcast to the output. With `channels`,
     the channel axis, factors and bias are scalars or one number per channel."""

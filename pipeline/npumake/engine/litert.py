@@ -93,14 +93,14 @@ def coordinates(node: Node) -> resize.Coordinates:
 
 
 def reads_places(node: Node) -> bool:
-    """Whether a Resize copies input elements at coordinates that depend on the sizes alone."""
+    """Whether a Resize copies input elements at coordinates that only depend on the sizes."""
     is_known = coordinates(node) in get_args(resize.Coordinates)
     return attribute(node, "mode", "nearest") == "nearest" and is_known
 
 
 def is_bilinear(node: Node) -> bool:
     """Whether a linear Resize covers height and width at TensorFlow Lite's coordinates, which
-    depend on the sizes alone."""
+    only depend on the sizes."""
     x, how = node.inputs[0], coordinates(node)
     assert x is not None
     before, after = shape(x), shape(node.outputs[0])

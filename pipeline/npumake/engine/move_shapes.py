@@ -135,7 +135,7 @@ def resized(
         refuse(len(changed) > max_rank or max(changed, default=0) >= rank, "its axes do not exist")
         out_shape = list(input_shape(call))
         for at in changed:
-            unit = 1 << weight_bits  # below 0 where TensorFlow Lite reads beyond the border
+            unit = 1 << weight_bits  # below 0 if TensorFlow Lite reads beyond the border
             limits = [
                 (-unit, unit) if role == "weight" else (0, out_shape[at] - 1) for role in roles
             ]
@@ -157,7 +157,7 @@ def _pair(pair: object) -> tuple[int, int]:
 
 
 def _span(span: object, shape: Shape) -> tuple[int, slice]:
-    """[axis, start, stop, step] → (axis, slice); stop is None where a negative step ends before
+    """[axis, start, stop, step] → (axis, slice); stop is None if a negative step ends before
     index 0."""
     if not isinstance(span, list) or len(span) != 4:
         raise MisfitError(f"a span is {span!r}, not a list of 4")

@@ -1,4 +1,4 @@
-"""Rules of operators that only move values: the codes move, rescaled where the grids differ."""
+"""Rules of operators that only move values: the codes move, rescaled if the grids differ."""
 
 from __future__ import annotations
 

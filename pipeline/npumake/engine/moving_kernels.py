@@ -1,8 +1,8 @@
 """Kernels that move codes or select among them.
 
-Codes are rescaled from the input grid to the output grid, and copied where both are the same.
-Rescaling keeps the order of codes, so the maximum of the rescaled codes is the rescaled maximum:
-Max and Min add no rounding to the requantization.
+Codes are rescaled from the input grid to the output grid, and copied if both are equal. Rescaling
+keeps the order of codes, so the maximum of the rescaled codes is the rescaled maximum: Max and Min
+add no rounding to the requantization.
 """
 
 from __future__ import annotations

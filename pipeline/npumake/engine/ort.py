@@ -27,7 +27,7 @@ from npumake.graph.proto import has_grids_and_branches, has_uneven_average, has_
 from npumake.late import when_used
 from npumake.lifetime.temporaries import temporary_folder
 
-with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
+with when_used("onnxruntime"):  # another calibration method runs no inference
     import onnxruntime
 
 Arrays = Mapping[str, np.ndarray]
@@ -64,8 +64,7 @@ class OrtSession:
     """
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
-        """Use more threads only for a model with exact sums, or where the last bit does not
-        matter."""
+        """Use more threads only for a model with exact sums, or if the last bit does not matter."""
         model = ending(model)
         try:
             self._session = _session(model, threads, fusion)

@@ -45,7 +45,7 @@ def validate(program: Program) -> None:
 
 
 def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -> None:
-    refuse(len(step.outputs) != 1, f"`{step.op}` makes one tensor, not {len(step.outputs)}")
+    refuse(len(step.outputs) != 1, f"`{step.op}` has one output, not {len(step.outputs)}")
     low, high = kind.reads
     refuse(not low <= len(step.inputs) <= high, f"`{step.op}` reads no {len(step.inputs)}")
     read = tuple(program.tensors[name] for name in step.inputs)
@@ -56,7 +56,7 @@ def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -
     out_shape = kind.shape(call)
     refuse(
         out_shape != call.output.shape,
-        f"it makes {list(out_shape)}, declared is {list(call.output.shape)}",
+        f"its output is {list(out_shape)}, declared is {list(call.output.shape)}",
     )
     _validate_factors(call, kind, out_shape)
     if kind.clamps:
@@ -64,16 +64,16 @@ def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -
 
 
 def _validate_tensor(tensor: Tensor, dtypes: frozenset[str], op: str) -> None:
-    refuse(tensor.dtype not in dtypes, f"`{op}` takes and makes no {tensor.dtype} there")
+    refuse(tensor.dtype not in dtypes, f"`{op}` does not support {tensor.dtype} there")
     refuse_unstorable(tensor.shape, "a tensor")
     if tensor.dtype not in SUMMED:
         refuse(tensor.scale is not None, f"{tensor.dtype} has no scale")
         return
     limits = np.iinfo(tensor.dtype)
     scaled = tensor.scale is not None and MIN_SCALE <= tensor.scale <= MAX_SCALE
-    refuse(not scaled, f"{tensor.scale} is no scale")
+    refuse(not scaled, f"{tensor.scale} is not a valid scale")
     zero = limits.min <= tensor.zero_point <= limits.max
-    refuse(not zero, f"{tensor.zero_point} is no zero point of {tensor.dtype}")
+    refuse(not zero, f"{tensor.zero_point} is not a zero point of {tensor.dtype}")
 
 
 def _validate_factors(call: Call, kind: InstructionKind, out_shape: Shape) -> None:

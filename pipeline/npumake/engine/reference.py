@@ -84,7 +84,7 @@ class ReferenceSession:
         )  # NumPy returns scalars instead of arrays of rank 0
 
     def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
-        """The feeds of the inputs. Raises GraphError where one is missing or does not
+        """The feeds of the inputs. Raises GraphError if one is missing or does not
         fit."""
         for name in self.input_names:
             tensor, array = self.program.tensors[name], feeds.get(name)

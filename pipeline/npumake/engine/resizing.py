@@ -52,7 +52,7 @@ def is_known(node: Node) -> bool:
 
 
 def coordinates(node: Node) -> resize.Coordinates:
-    """The coordinate mode; half_pixel_symmetric equals half_pixel where the scales give whole
+    """The coordinate mode; half_pixel_symmetric equals half_pixel if the scales give whole
     sizes."""
     mode: resize.Coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
     if mode != "half_pixel_symmetric":

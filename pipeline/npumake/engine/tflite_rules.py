@@ -1,4 +1,4 @@
-"""Rules and kernels of TensorFlow Lite's arithmetic, where it differs by more than rounding twice.
+"""Rules and kernels of TensorFlow Lite's arithmetic that differ by more than rounding twice.
 
     fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
     add, sub   each side times 2**20 and s / (2 * max s), the sum times 2 * max s / (2**20 * s_y)
@@ -56,7 +56,7 @@ def _add(site: QuantizedNode) -> LoweredStep:
 
 
 def _refuse_coarse(site: QuantizedNode, fits: bool) -> None:
-    """Raises GraphError where LiteRT would fail an assertion and abort the process."""
+    """Raises GraphError if LiteRT would fail an assertion and abort the process."""
     if not fits:
         name, out_scale = site.node.name, site.scale
         in_scale = max(operand.scale for operand in site.operands)
@@ -178,7 +178,7 @@ def _leaky_relu(site: QuantizedNode) -> LoweredStep:
 
 
 def _prelu(site: QuantizedNode) -> LoweredStep:
-    """The slopes are codes of their own grid; their values already lie on it."""
+    """The slopes are codes of their own grid; their values are already on it."""
     slope = array(site.node.inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
@@ -196,7 +196,7 @@ def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
 
 
 class Shifted(NamedTuple):
-    """alpha * (x + code * scale); the sum lies on a grid of scale `inner`."""
+    """alpha * (x + code * scale); the sum is on a grid of scale `inner`."""
 
     code: int
     scale: float

@@ -59,14 +59,14 @@ def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> I
 def _biased(
     call: TranslatedCall, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
 ) -> Value:
-    """Adds the bias, in float64 where float32 might not hold the sum."""
+    """Adds the bias, in float64 if float32 might not hold the sum."""
     if bias is None:
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
     column = bias.reshape(*bias.shape, *(1,) * trailing)
     max_value = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        refuse_inexact(max_value, SINGLE)  # no clamp brings these sums into float32's range
+        refuse_inexact(max_value, SINGLE)  # no clamp limits these sums to float32's range
     if max_value <= SINGLE:
         total = call.add("Add", total, call.constant(column, np.float32))
     else:
@@ -219,7 +219,7 @@ def _lookup(call: TranslatedCall) -> Value:
 def _max_pool(call: TranslatedCall) -> Value:
     window, kernel = call.window(), call.step.attributes["kernel"]
     if max(call.step.attributes["pads"]) >= min(kernel):
-        raise InexactError  # onnxruntime refuses windows that lie in the padding alone
+        raise InexactError  # onnxruntime refuses windows entirely in the padding
     largest = call.add("MaxPool", call.read[0], kernel_shape=kernel, **window)
     return finished(call, largest, call.largest())
 

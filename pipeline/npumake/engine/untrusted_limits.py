@@ -47,7 +47,9 @@ def _refuse_other_ports(
         for value in values
     }
     if declared != actual:
-        message = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
+        message = (
+            f"the CPU model {role} {_joined(actual)}, the program declares {_joined(declared)}"
+        )
         raise GraphError(message, step.name)
 
 
@@ -64,7 +66,7 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
             total += prod(shape(value))
     if total > MAX_ELEMENTS:
         raise GraphError(
-            f"the CPU model makes {total:,} numbers, more than {MAX_ELEMENTS:,}", step.name
+            f"the CPU model computes {total:,} values, more than {MAX_ELEMENTS:,}", step.name
         )
 
 

@@ -56,7 +56,7 @@ def transposed_convolved(call: Call) -> Shape:
 def pooled(call: Call) -> Shape:
     n, channels, *spatial = _image(call)
     rank = len(spatial)
-    refuse(len(listed(call, "kernel")) != rank, f"its window has not {rank} axes")
+    refuse(len(listed(call, "kernel")) != rank, f"its window does not have {rank} axes")
     return n, channels, *_windows(call, spatial, list(wholes(call, "kernel", rank, 1)))
 
 
@@ -75,7 +75,7 @@ def _image(call: Call) -> Shape:
 
 def _weight(call: Call, rank: int) -> Shape:
     weight = constant(call, "weight").shape
-    refuse(len(weight) != rank + 2, f"a weight of {list(weight)} has not {rank + 2} axes")
+    refuse(len(weight) != rank + 2, f"a weight of {list(weight)} does not have {rank + 2} axes")
     return weight
 
 

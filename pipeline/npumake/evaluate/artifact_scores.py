@@ -7,7 +7,7 @@ Only the metric's observations stay in memory, so it does not grow with the outp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -35,6 +35,8 @@ from npumake.progress import track
 from npumake.project.files import SourceFiles
 from npumake.project.names import entries, strangers
 from npumake.project.sections import Dataset, Evaluation, Files, Input
+
+EVERY = slice(None)
 
 
 class ScoredSession(Protocol):
@@ -64,15 +66,27 @@ class EvaluationSet:
 
     def of_graph(self, artifact: str, graph: Graph) -> Figures:
         """The figures of a graph in onnxruntime. Raises PipelineError like `figures`."""
-        model = ScoredModel(float_session(graph, self.operators), metadata_of(graph))
-        return self.figures(artifact, model)
+        return self.figures(artifact, self.scored_model(graph))
+
+    def scored_model(self, artifact: Graph | ScoredModel) -> ScoredModel:
+        if not isinstance(artifact, Graph):
+            return artifact
+        return ScoredModel(float_session(artifact, self.operators), metadata_of(artifact))
 
     def figures(self, artifact: str, model: ScoredModel) -> Figures:
         """Figures of an artifact. Raises PipelineError for an unfit file, label or metric."""
+        metric = self.metric(model)
+        return self.summed(artifact, metric, self.observations(model, metric))
+
+    def metric(self, model: ScoredModel) -> Metric:
+        """The metric of the evaluation, for the outputs of a model. Raises ProjectError."""
         transforms = self.inputs[0].how.transforms
         setting = Setting(self.evaluation, self.sources, transforms, self._size, model.metadata)
-        metric = metric_of(setting)
-        observations = track(self._observations(model.session, metric), artifact, len(self.items))
+        return metric_of(setting)
+
+    def summed(self, artifact: str, metric: Metric, observations: Iterable[Any]) -> Figures:
+        """The figures of the observations of all files."""
+        observations = track(observations, artifact, len(self.items))
         by_name = {
             name: round(value, DIGITS) for name, value in metric.figures(observations).items()
         }
@@ -84,7 +98,11 @@ class EvaluationSet:
         names = tuple(item.files[0].name for item in chosen)
         return Samples(names, lambda index: self._feeds(chosen[index])[1])
 
-    def _observations(self, session: ScoredSession, metric: Metric) -> Iterator[Any]:
+    def observations(
+        self, model: ScoredModel, metric: Metric, stretch: slice = EVERY
+    ) -> Iterator[Any]:
+        """Of the files of a stretch, in order."""
+        session = model.session
         beside = float_session(self.real, self.operators) if metric.needs_real else None
 
         def look(item: LabelledFile) -> Any:
@@ -94,7 +112,7 @@ class EvaluationSet:
             _refuse_nan(outputs, item)
             return metric.look(ScoredSample(outputs, real, item.truth, picture))
 
-        return side_by_side(look, self.items, self.evaluation.jobs)
+        return side_by_side(look, self.items[stretch], self.evaluation.jobs)
 
     def _feeds(self, item: LabelledFile) -> tuple[Size, Feeds]:
         """(height, width) of the first input's picture, and the feeds of all inputs."""

@@ -3,7 +3,7 @@
     each step maps pixel p to a * p + b per axis, all steps together to A * p + B, so
     a box at fraction u of an input of size s comes from  (u * s - B) / A
 
-Colour steps do not move pixels. Steps that crop or warp have no such inverse and are refused.
+Color steps do not move pixels. Steps that crop or warp have no such inverse and are refused.
 """
 
 from __future__ import annotations

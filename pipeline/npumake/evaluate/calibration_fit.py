@@ -1,13 +1,13 @@
 """Checks whether the calibration set represents the evaluation set.
 
 overlap      files in both sets with the same bytes, or the same values as model inputs
-domain       features per sample: mean, deviation, 2nd and 98th percentile, roughness, and colour
+domain       features per sample: mean, deviation, 2nd and 98th percentile, roughness, and color
              for pictures. With the mean m and the variance v of a feature over each set,
 
                  gap = |m_c - m_e| / sqrt((v_c + v_e) / 2)        (Cohen's d)
 
              Random halves of one set of photographs stay below 1.2; noise, gray, dark, or
-             unnormalised pictures reach 1.9 to 17.
+             unnormalized pictures reach 1.9 to 17.
 saturation   outputs of the float model beyond their calibrated range; quantized, they saturate
 
 A finding names files and figures. It is a note, not an error: the artifact is correct, but its
@@ -45,7 +45,7 @@ EXCESS = 0.1  # of the width of a range
 EXCESS_SHARE = 0.25  # of the evaluated samples
 
 FEATURES = ("mean", "deviation", "2nd percentile", "98th percentile", "roughness")
-COLORS = ("colourfulness", "balance of channel 0", "balance of channel 1", "balance of channel 2")
+COLORS = ("colorfulness", "balance of channel 0", "balance of channel 1", "balance of channel 2")
 
 
 @dataclass(frozen=True)

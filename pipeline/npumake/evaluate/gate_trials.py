@@ -92,13 +92,11 @@ def gate_result(condition: GateCondition, trials: GateTrials) -> GateResult:
     if condition.kind == "metric" and trials.unlike:
         return GateResult(condition.number, condition.what, False, unlike=trials.unlike)
     is_placement = condition.kind == "cpu_nodes"
-    blamed = trials.on_cpu if is_placement else trials.losers
+    worst = trials.on_cpu if is_placement else trials.losers
     suggestion = (
-        None if trials.model.is_fixed else _suggestion(condition, trials, [b.node for b in blamed])
+        None if trials.model.is_fixed else _suggestion(condition, trials, [b.node for b in worst])
     )
-    return GateResult(
-        condition.number, condition.what, False, tuple(blamed[:MAX_NODES]), suggestion
-    )
+    return GateResult(condition.number, condition.what, False, tuple(worst[:MAX_NODES]), suggestion)
 
 
 def _suggestion(

@@ -92,7 +92,7 @@ def _cpu_nodes(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
 def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     max_ms = float(gate.max_latency_ms or 0.0)
     if build.latency_ms is None:
-        hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
+        hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf MODEL`"
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is unknown", where, hint)
     takes = "at least" if build.latency_is_bound else "an estimated"  # a bound decides too

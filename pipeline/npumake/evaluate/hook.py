@@ -1,6 +1,6 @@
 """A metric in Python of the project: `file.py:function`.
 
-It runs only if the project declares it. The file lies in the project's directory, and its bytes are
+It runs only if the project declares it. The file is in the project's directory, and its bytes are
 part of the key of its results, like custom operators.
 """
 

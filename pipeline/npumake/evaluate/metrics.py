@@ -57,13 +57,14 @@ class ScoredSample(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """`look` makes an observation of one sample; `figures` turns all of them into figures by
+    """`look` returns an observation of one sample; `figures` turns all of them into figures by
     name."""
 
     name: str
     look: Callable[[ScoredSample], Any]
     figures: Callable[[Iterable[Any]], Mapping[str, float]]
     needs_real: bool = False
+    travels: bool = True  # whether observations are small and of known kinds
 
 
 def metric_of(setting: Setting) -> Metric:
@@ -73,7 +74,10 @@ def metric_of(setting: Setting) -> Metric:
         function, summed = hooked(name, setting.sources)
         soft = setting.evaluation.postprocess == "softmax"
         return Metric(
-            function, lambda sample: (_processed(sample.arrays, soft), sample.truth), summed
+            function,
+            lambda sample: (_processed(sample.arrays, soft), sample.truth),
+            summed,
+            travels=False,
         )
     if name not in METRICS:
         hint = did_you_mean(name, [*METRICS, "file.py:function"])

@@ -25,6 +25,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from npumake.data.formats import MAX_MEMBER_BYTES, InputSpec, decoded
+from npumake.detection.anchors import X_FIRST, squares
 from npumake.detection.decode import Detections
 from npumake.errors import ProjectError, Route
 from npumake.evaluate.boxes_in_picture import Size
@@ -37,7 +38,6 @@ ROUTE = "evaluation.ssd"
 MIN_SCORE, MAX_IOU = 0.01, 0.45
 MAX_CANDIDATES, MAX_DETECTIONS = 2000, 200
 MAX_EXPONENT = 50.0  # of t_w v: limits exp
-X_FIRST = [1, 0, 3, 2]  # y, x, h, w ↔ x, y, w, h
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -68,14 +68,7 @@ def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
     if ssd.anchors is not None:
         return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
     levels = zip(ssd.sizes, ssd.strides, strict=True)
-    return np.clip(np.concatenate([_of_level(*level, input_size) for level in levels]), 0, 1)
-
-
-def _of_level(sizes: tuple[float, ...], stride: int, input_size: Size) -> np.ndarray:
-    height, width = (-(-side // stride) for side in input_size)
-    y, x, size = np.meshgrid(np.arange(height), np.arange(width), np.array(sizes), indexing="ij")
-    sides = [(x + 0.5) / width, (y + 0.5) / height, size / input_size[1], size / input_size[0]]
-    return np.stack([side.ravel() for side in sides], axis=1)
+    return np.clip(np.concatenate([squares(*level, input_size) for level in levels]), 0, 1)
 
 
 def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:

@@ -103,7 +103,7 @@ def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Tr
         folder = PurePosixPath(file.name).parent.name
         if not folder:
             hint = "one folder per label, files: val/*/*.jpg, or give `labels`"
-            raise ProjectError(f"`{file.name}` lies in no label folder", Route(FILES), hint)
+            raise ProjectError(f"`{file.name}` is not in a label folder", Route(FILES), hint)
         labels.append(WrittenLabel(file.name, folder, Route(FILES)))
     return _numbered(labels, dataset)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ MAX_NODES = 3
 
 @dataclass(frozen=True)
 class NodeLoss:
-    """`lost` is what the node alone takes off the cosine; None: it runs on the CPU. `origin` names
+    """`lost` is the cosine that the node alone costs; None: it runs on the CPU. `origin` names
     the nodes of the trained model that it computes."""
 
     node: str
@@ -51,13 +51,13 @@ class GateResult:
     index: int
     what: str  # a sentence
     met: bool
-    nodes: tuple[NodeLoss, ...] = field(default=(), metadata={"key": "blamed"})
-    suggestion: GateSuggestion | None = field(default=None, metadata={"key": "mending"})
-    unlike: str = ""  # how the calibration data differ, where that is the cause
+    nodes: tuple[NodeLoss, ...] = ()
+    suggestion: GateSuggestion | None = None
+    unlike: str = ""  # how the calibration data differ, if that is the cause
 
     @property
     def advice(self) -> str:
-        """What to change, in several lines."""
+        """The changes to make, in several lines."""
         if self.unlike:
             hint = "calibrate with data like those that are evaluated: see `data:` and `dataset:`"
             return f"{self.unlike}\n{hint}"
@@ -99,9 +99,9 @@ class Verdict:
 
 def _gate_result(document: Any) -> GateResult:
     nodes = [
-        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["blamed"]
+        NodeLoss(loss["node"], loss["lost"], tuple(loss["origin"])) for loss in document["nodes"]
     ]
-    suggestion = document["mending"] and GateSuggestion(**document["mending"])
+    suggestion = document["suggestion"] and GateSuggestion(**document["suggestion"])
     facts = {name: document[name] for name in ("index", "what", "met", "unlike")}
     return GateResult(nodes=tuple(nodes), suggestion=suggestion, **facts)
 

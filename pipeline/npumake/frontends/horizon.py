@@ -49,7 +49,7 @@ def _report_unknown_attributes(nodes: list[Node]) -> None:
 def _calibration(graph: Graph, node: Node) -> None:
     value, output = node.inputs[0], node.outputs[0]
     if value is None:
-        raise GraphError(f"HzCalibration `{node.name}` reads nothing")
+        raise GraphError(f"HzCalibration `{node.name}` has no input")
     real = _on_grid(graph, value, *_scale(node, value), node)
     graph.replace_uses(output, real)
     graph.remove(node)

@@ -11,7 +11,7 @@ from npumake.graph.origin import origin, originate
 def inline(graph: Graph, node: Node, body: ir.Graph) -> None:
     """The nodes of `body`, one branch of `node`, replace `node` and inherit its origin.
 
-    An Identity keeps the name of a model output where the branch passes a value through.
+    An Identity keeps the name of a model output if the branch passes a value through.
     """
     results, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
     body.outputs.clear()

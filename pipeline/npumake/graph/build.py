@@ -79,7 +79,7 @@ class Building:
         value.name = name if reserved else _free(name, self._values)
 
     def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
-        """As `to_graph`, with all shapes. Raises GraphError where shapes do not fit."""
+        """As `to_graph`, with all shapes. Raises GraphError if shapes do not fit."""
         return self.to_graph(outputs).with_shapes()
 
     def to_graph(self, outputs: Mapping[str, ir.Value]) -> Graph:

@@ -16,7 +16,7 @@ from npumake.graph.parse import first_line, normal
 
 
 def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
-    """The graph with these operators replaced by ONNX's function bodies, where ONNX defines one for
+    """The graph with these operators replaced by ONNX's function bodies, if ONNX defines one for
     the graph's opset; else `graph` itself. The new nodes inherit the origins of the replaced ones.
 
     Raises GraphError for a body that onnx cannot inline.

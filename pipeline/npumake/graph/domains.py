@@ -145,8 +145,7 @@ def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
 
 
 def refuse_windows(nodes: Iterable[ir.Node]) -> None:
-    """Raises GraphError for the first window that does not fit its input, where shapes are
-    known."""
+    """Raises GraphError for the first window that does not fit its input, if shapes are known."""
     for node in nodes:
         x = node.inputs[0] if node.op_type in WINDOWS and not node.domain else None
         if x is None or open_dimensions(x):

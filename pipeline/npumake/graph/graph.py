@@ -212,8 +212,8 @@ class Graph:
             node.resize_outputs(1)
 
     def absorb(self, node: Node, *others: Node) -> None:
-        """`node` now computes what the others did: it inherits their origins, and those without
-        readers are removed."""
+        """`node` now replaces the others: it inherits their origins, and those without readers are
+        removed."""
         inherit(node, *others)
         order = {other: index for index, other in enumerate(self.model.graph)}
         for other in sorted(others, key=order.__getitem__, reverse=True):
@@ -221,7 +221,7 @@ class Graph:
                 self.remove(other)
 
     def bypass(self, node: Node) -> bool:
-        """Removes a node that returns its input unchanged. False where the node connects a graph
+        """Removes a node that returns its input unchanged. False if the node connects a graph
         input, or another graph output, to a graph output. Its producer inherits the origin."""
         x, y = node.inputs[0], node.outputs[0]
         if x is None:
@@ -263,7 +263,7 @@ class Graph:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Graph:
-        """Reads what `to_bytes` wrote; use `parse` for untrusted files."""
+        """Reads the bytes of `to_bytes`; use `parse` for untrusted files."""
         return cls(ir.from_proto(onnx.load_from_string(data)))
 
     def save(self, path: Path) -> None:

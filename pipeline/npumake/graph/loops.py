@@ -28,9 +28,9 @@ Constants = Mapping[str, np.ndarray]
 
 
 def ending(model: bytes) -> bytes:
-    """The model with every loop bounded; unchanged bytes where none needs it.
+    """The model with every loop bounded; unchanged bytes if none needs it.
 
-    Raises GraphError for a loop that provably does not end. Bytes that are no model are returned
+    Raises GraphError for a loop that provably does not end. Bytes other than a model are returned
     unchanged, for the caller to refuse.
     """
     if _LOOP not in bytes_without_weights(model):

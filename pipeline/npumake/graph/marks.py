@@ -33,7 +33,7 @@ def is_kept_float(node: ir.Node) -> bool:
 
 
 def run_on_unit(node: ir.Node) -> None:
-    """Assigns the node to the NPU, whatever operators its target lists: a view that the NPU fuses
+    """Assigns the node to the NPU even if its target lacks the operator: a view that the NPU fuses
     into another node."""
     node.metadata_props[UNIT] = "1"
 
@@ -86,7 +86,7 @@ def written_for(node: ir.Node) -> str:
 
 
 def round_border(graph: Graph, rule: str) -> None:
-    """Records how the chip's CPU rounds when it quantizes, where that differs from ONNX."""
+    """Records how the chip's CPU rounds when it quantizes, if that differs from ONNX."""
     if rule != BORDER_ROUNDINGS[0]:
         graph.set_metadata({BORDER: rule})
 

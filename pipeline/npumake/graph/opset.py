@@ -36,7 +36,7 @@ def _operators() -> dict[str, str]:
 
 
 def allow_swish(graph: Graph) -> bool:
-    """Raises the graph to the opset with Swish; False where an operator would change its
+    """Raises the graph to the opset with Swish; False if an operator would change its
     meaning."""
     if not may_have_int16(graph):
         return False
@@ -46,7 +46,7 @@ def allow_swish(graph: Graph) -> bool:
 
 
 def allow_int16(graph: Graph) -> None:
-    """Raises the graph to an opset with int16 Q/DQ. Raises GraphError where an operator would
+    """Raises the graph to an opset with int16 Q/DQ. Raises GraphError if an operator would
     change its meaning."""
     if graph.opset >= INT16_OPSET:
         return

@@ -36,7 +36,7 @@ class Beside(Protocol):
 
 def files_beside(data: bytes) -> tuple[str, ...]:
     """The files that an ONNX model refers to, as paths relative to its folder, each once. Empty for
-    bytes that are no model. Raises GraphError for a path outside this folder."""
+    bytes other than a model. Raises GraphError for a path outside this folder."""
     try:
         proto = onnx.load_from_string(data)
     except (google.protobuf.message.DecodeError, ValueError):
@@ -86,7 +86,7 @@ def _location(tensor: onnx.TensorProto) -> str:
         or "\\" in location
         or "\0" in location
     ):
-        message = f"the weight `{tensor.name}` lies outside the folder of the model: {location!r}"
+        message = f"the weight `{tensor.name}` is outside the folder of the model: {location!r}"
         raise GraphError(message, hint="save the model with its weights beside it")
     return str(path)
 
@@ -97,14 +97,14 @@ def _file(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> Beside:
     named = [file for file in beside if f"/{location}".endswith(f"/{file.name}")]
     if not named:
         raise GraphError(
-            f"the weight `{tensor.name}` lies in another file, `{location}`",
+            f"the weight `{tensor.name}` is in another file, `{location}`",
             hint=f"name it in the project, under `model:`:  weights: {location}",
         )
     return max(named, key=lambda file: len(file.name))
 
 
 def _span(tensor: onnx.TensorProto, file: Beside) -> tuple[int, int]:
-    """(offset, length) in bytes. Raises GraphError where file or shape contradict it."""
+    """(offset, length) in bytes. Raises GraphError if file or shape contradict it."""
     entries = _entries(tensor)
     bits = prod(tensor.dims) * ir.DataType(tensor.data_type).bitwidth
     length = -(-bits // 8)

@@ -1,4 +1,4 @@
-"""Reads untrusted ONNX files; nothing else sees them before these checks."""
+"""Reads and checks untrusted ONNX files, before any other module."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
 
 
 def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
-    """Raises GraphError, or whatever onnx, onnx-ir and NumPy raise for an invalid model."""
+    """Raises GraphError, or the exceptions of onnx, onnx-ir and NumPy for an invalid model."""
     bring_inside(proto, beside)
     densify(proto)
     open_unknown_sizes(proto)
@@ -118,7 +118,7 @@ def first_line(error: BaseException) -> str:
 def _refuse_unsupported(proto: onnx.ModelProto) -> None:
     opsets = [opset.version for opset in proto.opset_import if opset.domain in ONNX_DOMAINS]
     if not opsets:
-        raise GraphError("the model does not say which ONNX opset it uses")
+        raise GraphError("the model does not declare its ONNX opset")
     for version, newest, standard in (
         (max(opsets), onnx.defs.onnx_opset_version(), "opset"),
         (proto.ir_version, onnx.IR_VERSION, "IR version"),
@@ -141,8 +141,8 @@ def _import_domains(proto: onnx.ModelProto) -> None:
 
 
 def _readable(graph: Graph) -> Graph:
-    """The graph, after its constants were read and it was serialized once. Raises what NumPy and
-    onnx-ir raise."""
+    """The graph, after its constants were read and it was serialized once. Raises the exceptions of
+    NumPy and onnx-ir raise."""
     for value in graph.model.graph.initializers.values():
         array(value)
     graph.to_bytes()

@@ -108,7 +108,7 @@ def refuse_endless_calls(proto: onnx.ModelProto) -> None:
 
 
 def at_one_opset(proto: onnx.ModelProto) -> None:
-    """Sets functions of another opset to the model's, in place. Raises GraphError where one of
+    """Sets functions of another opset to the model's, in place. Raises GraphError if one of
     their operators differs between the two."""
     imported = {opset.domain: opset.version for opset in proto.opset_import}
     for function in proto.functions:

@@ -4,10 +4,10 @@
 
 Both nodes read a scale and a zero point, with one element or one per channel of `axis`. Behind a
 constant, the Q may be left out: then the DQ reads constant codes. A chain of pairs rounds a tensor
-more than once. Every other room asks this module; none names the two operators.
+more than once. Every other room uses this module; none names the two operators.
 
-A grid is known where scale and zero point are constant. A missing zero point is 0 of the codes'
-type. Source: ONNX's operators of these names.
+A grid is known if scale and zero point are constant. A missing zero point is 0 of the codes' type.
+Source: ONNX's operators of these names.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def pair_of(value: Value | None) -> tuple[Node, Node] | None:
 
 
 def sole_quantizer(value: Value) -> Node | None:
-    """The Q that alone reads the tensor; None for a model output."""
+    """The Q that is the tensor's only reader; None for a model output."""
     reader = only_consumer(value)
     return reader if is_quantize(reader) else None
 
@@ -167,7 +167,7 @@ def readers_past_pairs(value: Value) -> Iterator[tuple[Node, int]]:
 
 
 def grid_of(node: Node) -> Grid | None:
-    """The grid of a Q or DQ; None where it is computed, and for any other node."""
+    """The grid of a Q or DQ; None if it is computed, and for any other node."""
     if not is_qdq(node):
         return None
     scale = array(node.inputs[1])
@@ -193,12 +193,12 @@ def grid_behind(value: Value | None) -> Grid | None:
 
 
 def axis_of(node: Node) -> int:
-    """The axis of the channels of a Q or DQ, where its grid has several."""
+    """The axis of the channels of a Q or DQ, if its grid has several."""
     return int(attribute(node, "axis", 1))
 
 
 def codes_dtype(node: Node) -> np.dtype:
-    """The type of the codes of a Q or DQ; uint8, ONNX's default, where none is stored."""
+    """The type of the codes of a Q or DQ; uint8, ONNX's default, if none is stored."""
     stored = node.inputs[2] if len(node.inputs) > 2 else None
     codes = node.outputs[0] if is_quantize(node) else node.inputs[0]
     dtypes = (value.dtype for value in (stored, codes) if value is not None)
@@ -247,8 +247,8 @@ def insert_pair(
     axis: int | None = None,
     before: Node | None = None,
 ) -> QDQPair:
-    """Inserts Q and DQ behind `value`, named after `name`. The pair of a constant, which has
-    no producer, stands `before` the reading node.
+    """Inserts Q and DQ behind `value`, named after `name`. The pair of a constant, which has no
+    producer, goes `before` the reading node.
     """
     parameters, before = store_grid(graph, name, grid), None if producer(value) else before
     codes = insert_quantize(graph, value, parameters, f"{name}_quantized", before=before, axis=axis)

@@ -26,7 +26,7 @@ CODES = frozenset(
     {onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16,
      onnx.TensorProto.UINT16, onnx.TensorProto.INT32}
 )  # fmt: skip
-# Operators whose constants are no weights, and those that only move them there.
+# Operators whose constants are not weights, and those that only move them there.
 STRUCTURAL = (
     *("Clip", "DynamicQuantizeLinear", "NonMaxSuppression", "Pad", "Pow"),
     *(*QDQ_OPERATORS, "Range", "Resize", "Upsample"),

@@ -22,8 +22,8 @@ from npumake.graph.proto import bodies
 
 
 class SerializedNode(NamedTuple):
-    """A node with the names it reads (also in its bodies) and makes; `like` names the graph's
-    tensor of the same type for each result."""
+    """A node with the names of its inputs (also in its bodies) and outputs; `like` names the
+    graph's tensor of the same type for each result."""
 
     proto: onnx.NodeProto
     reads: tuple[str, ...]
@@ -39,7 +39,7 @@ class SerializedNode(NamedTuple):
         return self.proto.op_type
 
     def renamed(self, names: Mapping[str, str]) -> SerializedNode:
-        """A copy that reads and makes values of other names; named after its first output if that
+        """A copy with other names of inputs and outputs; named after its first output if that
         changed."""
         proto = onnx.NodeProto()
         proto.CopyFrom(self.proto)
@@ -53,8 +53,8 @@ class SerializedNode(NamedTuple):
 
 
 class SerializedGraph:
-    """The nodes of a graph in topological order, and its constants. `is_mixed` says whether it has
-    custom operators. The graph must not change: types and constants are serialized on first use."""
+    """The nodes of a graph in topological order, and its constants. `is_mixed`: it has custom
+    operators. The graph must not change: types and constants are serialized on first use."""
 
     def __init__(self, graph: Graph) -> None:
         model, main = graph.model, graph.model.graph

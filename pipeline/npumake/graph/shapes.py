@@ -2,7 +2,7 @@
 
 A pool with ceil_mode has floor((n + pads - extent) / s) + 1 windows per axis, and one more for the
 remainder unless that window would start in the end padding (ONNX specification of MaxPool and
-AveragePool). onnx counts it regardless, every engine omits it. Such a pool is rewritten with floor,
+AveragePool). onnx counts it regardless; every engine omits it. Such a pool is rewritten with floor,
 and with longer end pads for windows that overhang.
 """
 
@@ -54,7 +54,7 @@ def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
     """onnx's inference. With `follows` it also follows values in tensors of rank 1. UNINFERRED
     operators are treated as Identity.
 
-    Where declared shapes contradict it, the operators win, as in onnxruntime.
+    If declared shapes contradict it, the operators win, as in onnxruntime.
     """
     unknown = [node for node in proto.graph.node if node.op_type in UNINFERRED and not node.domain]
     names = {node.output[0]: node.op_type for node in unknown}
@@ -155,8 +155,8 @@ def _corrected(node: ir.Node) -> bool:
         return False
     if attribute(node, "count_include_pad", 0) and pads != list(declared):
         raise GraphError(
-            "ceil_mode leaves a window out on one axis and lets one hang over on another, "
-            "while padding is counted",
+            "ceil_mode omits a window on one axis and adds an overhanging one on another, "
+            "with counted padding",
             str(node.name),
             "export the pool with ceil_mode = 0",
         )

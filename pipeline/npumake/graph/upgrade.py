@@ -52,8 +52,8 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
 
 
 def _without_claims(graph: Graph, opset: int) -> Graph:
-    """Lowers the declared opset and IR version to what the model uses, since the runtime may be
-    older than the exporter."""
+    """Lowers the declared opset and IR version to those that the model uses, since the runtime may
+    be older than the exporter."""
     used = [
         onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
         for node in graph.model.graph.all_nodes()
@@ -77,7 +77,7 @@ def _keep_old_resize(graph: Graph) -> None:
 
 def _old_nearest_mode(resize: ir.Node) -> str:
     """Old onnxruntime rounded i / scale up on an axis that shrinks, down otherwise. Raises
-    GraphError where one mode cannot express both."""
+    GraphError if one mode cannot express both."""
     scales = array(resize.inputs[2])
     if scales is None or not (scales < 1).any():
         return "floor"
@@ -88,7 +88,7 @@ def _old_nearest_mode(resize: ir.Node) -> str:
 
 def _keep_old_hardmax(graph: Graph) -> None:
     """Before opset 13 Hardmax had one maximum over all axes from `axis` on. The converter leaves
-    `axis`, which now means that axis alone."""
+    `axis`, which now means only that axis."""
     for node in graph.nodes("Hardmax"):
         flatten_around(graph, node, attribute(node, "axis", 1))
 

@@ -1,4 +1,4 @@
-"""Colour as linear algebra on channels, each a letter: r g b, y u v, a (alpha, ignored).
+"""Color as linear algebra on channels, each a letter: r g b, y u v, a (alpha, ignored).
 
     Y = 0.299 R + 0.587 G + 0.114 B        U = (B - Y) / 1.772        V = (R - Y) / 1.402
     R = Y + 1.402 V                        B = Y + 1.772 U
@@ -45,8 +45,8 @@ class Mixing(NamedTuple):
 def mixing(source: str, target: str, *, video: bool = False) -> Mixing:
     """How codes of the channels `target` follow from those of `source`, both as letters in order.
 
-    A channel in both is copied, whatever its range. `video` is the range of converted y, u and v.
-    Not rounded, not clipped.
+    A channel in both is copied, regardless of its range. `video` is the range of converted y, u and
+    v. Not rounded, not clipped.
     """
     codes = _VIDEO if video else _FULL
     matrix, shift = np.zeros((len(target), len(source))), np.zeros(len(target))

@@ -1,7 +1,7 @@
 """Pooling. A maximum or sum over a box is computed along each axis in turn.
 
-pads  are effective: with ceil_mode those of `pool_pads` mean  = sum_pool / counts, divided where
-the scale is applied
+pads  are effective: with ceil_mode those of `pool_pads`
+mean  = sum_pool / counts, divided where the scale is applied
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ Output index i has the input coordinate (ONNX Resize, coordinate_transformation_
     align_corners         i * (in - 1) / (out - 1), and 0 for an output of one element
     asymmetric            i / scale
 
-Where the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction, so
+If the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction, so
 ties are exact. onnxruntime (float32) and ONNX's reference (float64) each miss a few integers and
-ties, never the same ones. Where the model gives scales, ONNX leaves the division's precision open.
-The coordinate is then float32, in onnxruntime's order of operations, and counts as a tie within
-1e-6, as there.
+ties, never the same ones. If the model gives scales, ONNX leaves the division's precision open. The
+coordinate is then float32, in onnxruntime's order of operations, and counts as a tie within 1e-6,
+as there.
 
 Linear weights are in units of 2**-22, fine enough for 16 bits. The sum over r axes, in units of
 2**-(22 * r), keeps 14 * r bits. The last bit is set if any dropped bit was, so no tie appears or
@@ -78,7 +78,7 @@ def nearest_indices(
 ) -> Int64:
     """The input index of each output index along one axis, of shape (out_size,).
 
-    `scale` is None where the model gives sizes instead of scales.
+    `scale` is None if the model gives sizes instead of scales.
     """
     if scale is None or coordinates == "align_corners":
         index = _rounded_fraction(*_fraction(in_size, out_size, coordinates), rule)

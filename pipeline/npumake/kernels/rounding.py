@@ -38,6 +38,7 @@ MANTISSA_BITS = 31
 LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
 BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
 EXACT_BITS = 52
+MAX_ERROR = 2.0**-20  # of a float64 product that is rounded where no half is near
 EXACT = 1 << EXACT_BITS  # float64 adds one half exactly to any smaller product
 _MAX_INT64 = np.int64(np.iinfo(np.int64).max)
 
@@ -60,7 +61,7 @@ def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
         raise ValueError("a factor must be finite")
     fraction, exponent = np.frexp(values)  # 1/2 <= |fraction| < 1, or 0
     mantissa = np.rint(np.ldexp(fraction, MANTISSA_BITS)).astype(np.int64)
-    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 where rounding reached 2**31
+    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 if rounding reached 2**31
     return FixedPoint(mantissa >> carry, MANTISSA_BITS - exponent - carry)
 
 
@@ -79,9 +80,9 @@ def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
 def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
 
-    Accumulator and result hold integers in any numeric type: the result is float64 where exact,
-    else int64. A per-channel factor broadcasts, and a result beyond int64 saturates. Raises
-    TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    Accumulator and result hold integers in any numeric type: the result is float64 if exact, else
+    int64. A per-channel factor broadcasts, and a result beyond int64 saturates. Raises TooWideError
+    for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
     if rule == "twice":
         return rescale_twice(accumulator.astype(np.int64), factor)
@@ -89,6 +90,9 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     if largest < EXACT >> MANTISSA_BITS and _is_within(factor.shift, 0, EXACT_BITS):
         real = np.ldexp(factor.mantissa.astype(np.float64), -factor.shift)
         return ROUNDED[rule](np.asarray(np.multiply(accumulator, real, dtype=np.float64)))
+    certain = _certain(accumulator, factor, largest) if largest < 1 << 46 else None
+    if certain is not None:
+        return certain
     a = accumulator.astype(np.int64, copy=False)
     if largest < 1 << 31:
         return shift_right(a * factor.mantissa, factor.shift, rule)
@@ -99,6 +103,20 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
     sticky = (low & ((1 << LIMB_BITS) - 1)) != 0
     return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
+
+
+def _certain(accumulator: Whole, factor: FixedPoint, largest: int) -> Real | None:
+    """The rounded product in float64, with an error e of at most 2**-53 of it; None where one lies
+    within e of a half, where the last bits and the rule decide."""
+    real = np.ldexp(factor.mantissa.astype(np.float64), -factor.shift)
+    error = float(np.max(np.abs(real), initial=0.0)) * largest / EXACT
+    if not error <= MAX_ERROR:  # NaN neither
+        return None
+    product = np.asarray(np.multiply(accumulator, real, dtype=np.float64))
+    nearest = np.rint(product)
+    product -= nearest
+    farthest = max(float(product.max(initial=0.0)), -float(product.min(initial=0.0)))
+    return nearest if farthest < 0.5 - 2 * error else None
 
 
 def shortened(factor: FixedPoint) -> FixedPoint:

@@ -18,7 +18,7 @@ from pathlib import Path
 PDEATHSIG = 1  # PR_SET_PDEATHSIG
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CANNOT_RUN = 127  # exit status of a supervisor, as in a shell
-PARENT_POLL_S = 0.2  # where the kernel does not signal
+PARENT_POLL_S = 0.2  # if the kernel does not signal
 
 
 def end_with_parent(parent: int) -> None:

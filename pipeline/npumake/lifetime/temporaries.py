@@ -48,7 +48,7 @@ def owned(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder of this process alone for temporary files; removed when the block ends."""
+    """A folder for temporary files of this process only; removed when the block ends."""
     import tempfile  # noqa: PLC0415  # slow to load, and unused in an up-to-date build
 
     path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER_PREFIX))
@@ -158,7 +158,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """The start of a process; "ended" for a zombie, None where the system does not tell."""
+    """The start of a process; "ended" for a zombie, None if the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # PID (COMMAND) STATE and the rest, from field 4 on; the start is field 22

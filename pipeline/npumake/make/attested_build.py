@@ -1,4 +1,4 @@
-"""What an attestation tells of a compiled file: all that it was made from, and its figures."""
+"""The content of an attestation: the inputs of a compiled file, and its figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Dependency(NamedTuple):
 
 
 class MeasuredMetric(NamedTuple):
-    """A figure of an artifact; `of` says over what."""
+    """A figure of an artifact, measured over `of`."""
 
     name: str
     artifact: str
@@ -38,7 +38,7 @@ class MeasuredMetric(NamedTuple):
 
 @dataclass(frozen=True)
 class AttestedBuild:
-    """A compiled file with the nodes that it was made from, in order; all are current."""
+    """A compiled file with the nodes that it was built from, in order; all are current."""
 
     build: Build
     node: Node
@@ -56,7 +56,7 @@ class AttestedBuild:
     @cached_property
     def sections(self) -> dict[str, Json]:
         """The YAML that the nodes read, by section, without paths: files count by their content.
-        A target's overlay stands in later nodes."""
+        Later nodes have the overlay of a target."""
         sections: dict[str, Json] = {}
         for node in self.nodes:
             sections |= self.stamps[node.name].document["params"]
@@ -86,7 +86,7 @@ class AttestedBuild:
 
     @cached_property
     def metrics(self) -> tuple[MeasuredMetric, ...]:
-        """Scores and cosines, where the build has measured them."""
+        """Scores and cosines, if the build has measured them."""
         return tuple((*self._scores(), *self._cosines()))
 
     def _scores(self) -> Iterator[MeasuredMetric]:
@@ -103,7 +103,7 @@ class AttestedBuild:
                 yield MeasuredMetric("cosine", "quantized", output.cosine, over)
 
     def _beside(self, stage: str) -> Path | None:
-        """The artifact of a later stage of the same target; None where it is not current."""
+        """The artifact of a later stage of the same target; None if it is not current."""
         name = f"{self.node.name.rpartition('/')[0]}/{stage}"
         node = self.build.plan.by_name.get(name)
         return (
@@ -112,7 +112,7 @@ class AttestedBuild:
 
 
 def attested(build: Build, node: Node) -> AttestedBuild:
-    """The build of a compiled `node`. Raises ProjectError where it is not current."""
+    """The build of a compiled `node`. Raises ProjectError if it is not current."""
     needed = needed_by(
         [node.name], {entry.name: entry.inputs.values() for entry in build.plan.nodes}
     )

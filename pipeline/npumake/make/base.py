@@ -1,6 +1,7 @@
-"""The base of a change: what the lock file of an earlier commit names, fetched from the store.
+"""The base of a change: the artifacts in the lock file of an earlier commit, fetched from the
+store.
 
-Nothing is built for it, unless `rebuilt` is asked to. What the store lacks is absent.
+Nothing is built for it, except by `rebuilt`. Artifacts that the store lacks are absent.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from npumake.make.lock import LOCK_FILE, Lock, lock_in, read_lock
 
 @dataclass(frozen=True)
 class Base:
-    """The commit a branch left, what changed since, and the project's lock file of then; None
-    where it had none. Paths are absolute."""
+    """The commit a branch left, the changes since, and the project's lock file at it; None if it
+    had none. Paths are absolute."""
 
     commit: Commit
     changes: frozenset[str]
@@ -48,8 +49,8 @@ _changes = cache(Commit.changes)
 
 
 def _lock_at(build: Build, commit: Commit, changes: frozenset[str]) -> Lock | None:
-    """An invalid lock file of the base is no matter of this change. One that did not change is read
-    from here, without git."""
+    """An invalid lock file of the base is ignored. An unchanged one is read from here, without
+    git."""
     path = Path(os.path.realpath(build.directory)) / LOCK_FILE
     if not commit.holds(path):
         return None
@@ -61,7 +62,7 @@ def _lock_at(build: Build, commit: Commit, changes: frozenset[str]) -> Lock | No
 
 
 def stored_file(store: Store, lock: Lock, name: str, folder: Path) -> Path | None:
-    """The artifact of a locked node, copied into `folder`; None where it is not locked, or not
+    """The artifact of a locked node, copied into `folder`; None if it is not locked, or not
     stored."""
     locked = lock.artifacts.get(name)
     if locked is None:
@@ -76,9 +77,9 @@ def stored_file(store: Store, lock: Lock, name: str, folder: Path) -> Path | Non
 
 def rebuilt(builds: Sequence[Build], commit: Commit) -> Mapping[str, Lock]:
     """The locks of these projects by name after a build of `commit` into the same cache. A project
-    that it lacks, or that does not build, is absent. What is built is printed to standard error.
+    that it lacks, or that does not build, is absent. The build prints to standard error.
 
-    Raises ProjectError where git cannot check the commit out.
+    Raises ProjectError if git cannot check the commit out.
     """
     locks: dict[str, Lock] = {}
     with _checkout(commit) as root:

@@ -42,7 +42,7 @@ NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
 
 
 class NodeState(NamedTuple):
-    """What a build would do with a node, and why.
+    """The effect of a build on a node, and the reason.
 
     `digest` is known unless the node would run. A node `follows` when only its inputs give the
     reason.
@@ -70,8 +70,8 @@ class Build:
         return self.directory / node.path
 
     def stamp(self, node: Node) -> Stamp | None:
-        """The stamp; None when it is absent or damaged: the artifact is then made or fetched.
-        Read once until it is replaced, which changes its inode or time."""
+        """The stamp; None when it is absent or damaged: the artifact is then built or fetched. Read
+        once until it is replaced, which changes its inode or time."""
         path = self._stamp_file(node)
         signature = signature_of(path)
         entry = self._stamps.get(node.name)
@@ -136,34 +136,35 @@ class Build:
         }
 
     def provenance(self, node: Node) -> Mapping[str, Record]:
-        """The record of each node that this one reports on, as it was last made. Raises
+        """The record of each node that this one reports on, as it was last built. Raises
         CacheError."""
         return {name: self._record(self.plan.node(name)) for name in node.traced}
 
     def _record(self, node: Node) -> Record:
         stamp, signature = self.stamp(node), signature_of(self.artifact(node))
         if stamp is None or signature is None:
-            raise CacheError(f"`{node.name}` has not been made")
+            raise CacheError(f"`{node.name}` has not been built")
         return Record(stamp.document, stamp.digest, signature.size)
 
     def made_inputs(self, node: Node) -> Mapping[str, str]:
-        """The digests of the node's inputs as they were last made. Raises CacheError."""
+        """The digests of the node's inputs as they were last built. Raises CacheError."""
         digests = {}
         for stage, name in node.inputs.items():
             stamp = self.stamp(self.plan.node(name))
             if stamp is None:
-                raise CacheError(f"`{name}` has not been made")
+                raise CacheError(f"`{name}` has not been built")
             digests[stage] = stamp.digest
         return digests
 
     def sweep(self) -> None:
-        """Removes what killed processes left in `out/`."""
+        """Removes the remains of killed processes in `out/`."""
         sweep_below(f"{self.directory}/out")
 
     # -- freshness -------------------------------------------------------------------------
 
     def is_current(self, node: Node) -> bool:
-        """Called by doit after the inputs ran. A node that cannot be made is not current either."""
+        """Called by doit after the inputs ran. A node that cannot be built is not current
+        either."""
         try:
             document = self.document(node, self.made_inputs(node))
         except PipelineError:
@@ -177,7 +178,8 @@ class Build:
         return True
 
     def states(self, remote: bool = False) -> dict[str, NodeState]:
-        """Each node's state by name, in order. Nothing runs; only `remote` asks the remote."""
+        """Each node's state by name, in order. Nothing runs; the remote is only queried with
+        `remote`."""
         states: dict[str, NodeState] = {}
         for node in self.plan.nodes:
             states[node.name] = self._state(node, states, remote)
@@ -189,7 +191,7 @@ class Build:
             reasons = tuple(f"{stage} would run" for stage in waiting)
             return NodeState("would run", reasons, None, follows=True)
         if anew := [name for name in node.traced if states[name].status != "current"]:
-            return NodeState("would run", (f"reports how {anew[0]} was made",), None, follows=True)
+            return NodeState("would run", (f"reports how {anew[0]} was built",), None, follows=True)
         inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
         try:
             document = self.document(node, inputs)
@@ -228,7 +230,7 @@ class Build:
         if changed:
             return changed
         missing = not self.artifact(node).is_file()
-        return (f"{node.path} {'is missing' if missing else 'was changed since it was made'}",)
+        return (f"{node.path} {'is missing' if missing else 'was changed since it was built'}",)
 
     def intact(self, node: Node, stamp: Stamp) -> bool:
         try:

@@ -6,6 +6,7 @@ their digests on arrival; no record is needed, because the digests come from the
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,9 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.outbox import FOREVER_S
 from npumake.cache.remote.transport import Deadline
 from npumake.cache.store import Record
+from npumake.digest import Json
 from npumake.errors import CacheError
+from npumake.lifetime.temporaries import temporary_folder
 from npumake.make.memory import BuildMemory
 from npumake.make.remote import setup_of
 from npumake.make.remote_files import NO_REMOTE
@@ -46,8 +49,8 @@ class Carrier:
     _sent: set[str] = field(default_factory=set)
 
     def send(self, path: Path | str, digest: str | None = None) -> Blob:
-        """Makes the file a blob that every machine can fetch. `digest` is known where the near
-        store may have it already. Raises CacheError."""
+        """Makes the file a blob that every machine can fetch. `digest` is known if the near store
+        may have it already. Raises CacheError."""
         size = os.path.getsize(path)
         if digest in self._sent:
             return Blob(digest, size)
@@ -60,7 +63,7 @@ class Carrier:
         return blob
 
     def bring(self, blob: Blob, path: Path) -> None:
-        """Publishes the verified blob at `path`. Raises CacheError where no store has it."""
+        """Publishes the verified blob at `path`. Raises CacheError if no store has it."""
         if self.near.fetch(blob.digest, path):
             return
         record = Record({}, blob.digest, blob.size)
@@ -70,8 +73,22 @@ class Carrier:
             raise CacheError(f"the shared store lacks blob {blob.digest[:12]}", hint=note)
         self._sent.add(blob.digest)
 
+    def send_bytes(self, data: bytes) -> Blob:
+        """`send` of a small document. Raises CacheError."""
+        with temporary_folder() as folder:
+            path = folder / "document"
+            path.write_bytes(data)
+            return self.send(path)
+
+    def bring_bytes(self, blob: Blob) -> bytes:
+        """Raises CacheError where no store has it."""
+        with temporary_folder() as folder:
+            path = folder / "document"
+            self.bring(blob, path)
+            return path.read_bytes()
+
     def send_all(self, files: Sequence[tuple[str, str]]) -> list[Blob]:
-        """`send` of each (path, digest), side by side where a remote answers."""
+        """`send` of each (path, digest), in parallel to a remote."""
         return self._side_by_side(lambda file: self.send(*file), files)
 
     def bring_all(self, files: Sequence[tuple[Blob, Path]]) -> None:
@@ -80,7 +97,7 @@ class Carrier:
 
     def forgive(self) -> None:
         """Uses the remote again after a failure. A job needs what it fetches, so that the time of
-        transfers is not bounded; a remote that does not answer still is an error."""
+        transfers is not bounded; a remote that does not respond is still an error."""
         if self.far is not None:
             self.far.forgive(FOREVER_S)
 
@@ -103,12 +120,22 @@ class Carrier:
             raise CacheError(f"cannot upload to {far.address}", hint=far.note)
 
 
+def written(document: Json, carrier: Carrier) -> Blob:
+    """The document as a blob of the shared store. Raises CacheError."""
+    return carrier.send_bytes(json.dumps(document).encode())
+
+
+def read(document: Blob, carrier: Carrier) -> Json:
+    """Raises CacheError where the store lacks it."""
+    return json.loads(carrier.bring_bytes(document))
+
+
 def _patient(far: Far, call: Callable[[Deadline], T]) -> T | None:
     return far.attempt(call, far.ledger, FOREVER_S)
 
 
 def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
-    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError where
+    """The carrier of a machine. Raises ProjectError for a wrong configuration, CacheError if
     the cluster has no store in common."""
     if shares_folder:
         return Carrier(memory.near, None)
@@ -121,7 +148,7 @@ def carrier_of(memory: BuildMemory, shares_folder: bool) -> Carrier:
         hint = "the user's own settings must name it, and --remote must be `write`"
         raise CacheError(f"nothing may be uploaded to {far.address}", hint=hint)
     if memory.layered is not None:
-        memory.layered.fetches_all = True  # nothing is made where it would be faster to make
+        memory.layered.fetches_all = True  # a job fetches even artifacts that are faster to build
     carrier = Carrier(memory.near, far)
     carrier.forgive()
     return carrier

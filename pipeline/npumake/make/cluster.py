@@ -1,8 +1,8 @@
 """DaskExecutor: jobs on the workers of a Dask cluster, or on processes of this machine.
 
 The scheduler sees a key and a digest per job; all else goes through the shared store. Dask repeats
-a job whose worker died. Where a machine fails, the job goes to another one. An error of the project
-is a result, which is not repeated.
+a job whose worker died. If a machine fails, the job goes to another one. An error of the project is
+a result and is not repeated.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,9 +24,11 @@ from npumake.lifetime.temporaries import owned, temporary_name
 from npumake.make import dask_worker
 from npumake.make.carrier import Blob, carrier_of
 from npumake.make.dask_client import connected, local_cluster
+from npumake.make.dask_parts import workers_with
 from npumake.make.job import MachineError
-from npumake.make.machine import difference, resource, versions
+from npumake.make.machine import difference, offered, part_resource, resource, versions
 from npumake.make.memory import BuildMemory
+from npumake.make.parts import Order
 from npumake.progress import tell
 
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
@@ -36,10 +39,12 @@ WIDTH = 1000  # jobs at a time: the scheduler queues those that have no worker y
 
 @dataclass
 class _Task:
-    """A job at work. `avoided` are the addresses of workers whose machine failed at it."""
+    """A job or part at work. `avoided` are the addresses of workers whose machine failed at it."""
 
     key: str
+    work: Callable[[Json, str], Json]
     order: Json
+    resource: str
     attempts: int = 0
     avoided: set[str] = field(default_factory=set)
     future: Future[Json] = field(default_factory=Future)
@@ -49,7 +54,7 @@ class DaskExecutor:
     """`address` is that of a scheduler, or its scheduler file; without one, `processes` of this
     machine are the cluster.
 
-    Raises StageError where no worker fits, CacheError where client and workers share no store.
+    Raises StageError if no worker fits, CacheError if client and workers share no store.
     """
 
     width = WIDTH
@@ -75,7 +80,7 @@ class DaskExecutor:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
         if address is None:
-            cluster = local_cluster(memory, processes, self._resource)
+            cluster = local_cluster(memory, processes, offered(self._versions))
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
         self._client = connected(address, self._wait_s)
@@ -85,32 +90,46 @@ class DaskExecutor:
 
     def submit(self, key: str, job: Blob) -> Future[Json]:
         order = {"job": plain(job), "versions": self._versions}
-        task = _Task(f"npumake-{key}", order)
-        self._submit(task)
-        return task.future
+        return self._begun(_Task(f"npumake-{key}", dask_worker.work, order, self._resource))
+
+    @property
+    def part_width(self) -> int:
+        return workers_with(part_resource(self._versions), self._client)
+
+    def submit_part(self, order: Order) -> Future[Json]:
+        document = {"part": order.plain, "versions": self._versions}
+        resource = part_resource(self._versions)
+        return self._begun(_Task(order.name, dask_worker.work_part, document, resource))
+
+    def idle(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         self._closed.set()
         self._resources.close()
 
+    def _begun(self, task: _Task) -> Future[Json]:
+        self._submit(task)
+        return task.future
+
     def _submit(self, task: _Task) -> None:
         fitting = self._fitting() if task.avoided else []
         others = [name for name in fitting if name not in task.avoided]
         remote = self._client.submit(
-            dask_worker.work,
+            task.work,
             task.order,
             self._token,
             key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
-            resources={self._resource: 1},
+            resources={task.resource: 1},
             workers=others or None,
-            allow_other_workers=bool(others),  # where none of these is left
+            allow_other_workers=bool(others),  # if none of these is left
         )
         self._waiting[task.future] = remote
         remote.add_done_callback(partial(self._settle, task))
 
     def _settle(self, task: _Task, remote: Any) -> None:
-        """Passes a result on. A job is submitted again where its machine failed, to another one,
-        and where a new scheduler does not know it."""
+        """Passes a result on. A job is submitted again if its machine failed, to another one, and
+        if a new scheduler does not know it."""
         self._waiting.pop(task.future, None)
         try:
             result = remote.result()
@@ -118,7 +137,7 @@ class DaskExecutor:
             task.avoided.add(error.worker)
             if not self._again(task):
                 _fail(task.future, error)
-        except Exception as error:  # noqa: BLE001  # whatever Dask raises, its users' words follow
+        except Exception as error:  # noqa: BLE001  # any error of Dask becomes one in our words
             is_lost = remote.status in ("cancelled", "lost")
             if not (is_lost and self._again(task)):
                 _fail(task.future, _in_words(error))
@@ -139,8 +158,8 @@ class DaskExecutor:
     # -- workers ---------------------------------------------------------------------------
 
     def _fitting_workers(self) -> list[Json]:
-        """What the workers with our versions introduce themselves with; waits for the first.
-        Raises StageError."""
+        """The introductions of the workers with our versions; waits for the first. Raises
+        StageError."""
         end = time.monotonic() + self._wait_s
         while True:
             reasons = self._refused()
@@ -187,14 +206,14 @@ class DaskExecutor:
         return [address for address, worker in workers if self._resource in worker["resources"]]
 
     def _watch(self) -> None:
-        """Fails what waits once the cluster has had no worker for long."""
+        """Fails waiting jobs after a long time without a worker."""
         since = time.monotonic()
         while not self._closed.wait(POLL_S):
             with suppress(Exception):  # the scheduler restarts
                 if self._fitting():
                     since = time.monotonic()
             if time.monotonic() - since > self._wait_s:
-                hint = "what was made is kept; start workers, then run it again"
+                hint = "finished artifacts are kept; start workers, then run it again"
                 for future in list(self._waiting):
                     _fail(future, StageError("the cluster has lost its workers", None, hint))
 
@@ -204,7 +223,9 @@ def _wait_s() -> float:
     with suppress(ValueError):
         if 0 < float(text) < math.inf:
             return float(text)
-    raise ProjectError(f"`{text}` is no number of seconds", WAIT_VARIABLE, f"{WAIT_S:g} by default")
+    raise ProjectError(
+        f"`{text}` is not a number of seconds", WAIT_VARIABLE, f"{WAIT_S:g} by default"
+    )
 
 
 def _fail(future: Future[Json], error: Exception) -> None:
@@ -215,6 +236,6 @@ def _fail(future: Future[Json], error: Exception) -> None:
 def _in_words(error: Exception) -> PipelineError:
     if type(error).__name__ == "KilledWorker":
         hint = "out of memory? give each worker more: npumake worker ADDRESS --memory-limit 8GiB"
-        return StageError("every worker that tried to make it died", None, hint)
-    hint = "what was made is kept; run it again"
+        return StageError("every worker that ran it died", None, hint)
+    hint = "finished artifacts are kept; run it again"
     return StageError(f"the cluster failed: {type(error).__name__}: {error}", None, hint)

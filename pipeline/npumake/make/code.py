@@ -1,10 +1,10 @@
 """The source code that a stage depends on, and the versions of the libraries that this code uses.
 
 The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
-counts as its syntax tree without docstrings: comments, docstrings, formatting and what only type
-checkers read do not matter. A package's `__init__` counts when it is imported by name; otherwise it
-only runs imports. A module called `assets` counts with every other file beside and below it, byte
-by byte.
+counts as its syntax tree without docstrings: comments, docstrings, formatting and code for type
+checkers do not matter. A package's `__init__` counts when it is imported by name; otherwise it only
+runs imports. A module called `assets` counts with every other file beside and below it, byte by
+byte.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
 }
 # Libraries that change no artifact: a build opens no secure file. Their updates are for security
-# and frequent; they make nothing anew.
+# and frequent; they rebuild nothing.
 NOT_KEYED = frozenset({"cryptography"})
 
 
 @dataclass(frozen=True)
 class ModuleSource:
-    """A module: the digest of its normalised syntax tree, and its imports."""
+    """A module: the digest of its normalized syntax tree, and its imports."""
 
     digest: str
     imports: tuple[str, ...]
@@ -211,7 +211,7 @@ def _is_text(body: list[ast.stmt]) -> bool:
 def _module_file(name: str) -> str | None:
     """The file of one of our modules; None for a name that is not a module."""
     path = os.path.join(PACKAGE, *name.split(".")[1:])
-    # A folder that another version had may be left with Python's cache in it.
+    # A folder of another version may remain with Python's cache in it.
     if os.path.isfile(room := os.path.join(path, "__init__.py")):
         return room
     return module if os.path.isfile(module := f"{path}.py") else None
@@ -249,7 +249,7 @@ def _version(distribution: str) -> str:
 
 
 def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
-    """The memo; empty where it is absent, damaged or foreign, so that the sources are parsed
+    """The memo; empty if it is absent, damaged or foreign, so that the sources are parsed
     again."""
     try:
         return unsealed(_memo_of(reader), memo.read_bytes()) or {}

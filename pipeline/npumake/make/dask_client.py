@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -23,7 +23,7 @@ def is_scheduler_file(address: str) -> bool:
 
 
 def refuse_absent() -> None:
-    """Raises StageError where Dask is not installed."""
+    """Raises StageError if Dask is not installed."""
     try:
         distribution("distributed")
     except PackageNotFoundError:
@@ -32,7 +32,7 @@ def refuse_absent() -> None:
 
 
 def _distributed() -> Any:
-    """The library. Raises StageError where it is not installed."""
+    """The library. Raises StageError if it is not installed."""
     refuse_absent()
     import distributed  # noqa: PLC0415  # an extra
 
@@ -41,7 +41,7 @@ def _distributed() -> Any:
 
 
 def connected(address: str, seconds: float) -> Any:
-    """The client. Raises StageError where no scheduler answers for so long."""
+    """The client. Raises StageError if no scheduler answers for so long."""
     library = _distributed()
     if is_scheduler_file(address) and not Path(address).is_file():
         hint = "dask scheduler --scheduler-file writes it; an address is tcp://HOST:PORT"
@@ -50,12 +50,12 @@ def connected(address: str, seconds: float) -> Any:
     try:
         return library.Client(**place, timeout=min(CONNECT_S, seconds), set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        hint = "`dask scheduler` prints its address; a scheduler file may stand in its place"
+        hint = "`dask scheduler` prints its address; a scheduler file may replace it"
         message = f"no scheduler answers: {error or type(error).__name__}"
         raise StageError(message, address, hint) from None
 
 
-def local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
+def local_cluster(memory: BuildMemory, processes: int, resources: Mapping[str, int]) -> Any:
     library = _distributed()
     import dask  # noqa: PLC0415
 
@@ -72,16 +72,16 @@ def local_cluster(memory: BuildMemory, processes: int, offered: str) -> Any:
             n_workers=count,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-            resources={offered: 1},
+            resources=dict(resources),
             env=environment,
         )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Where a signal ends the client, multiprocessing's tracker warns of what it cleans up."""
+    """If a signal ends the client, multiprocessing's tracker warns of its cleanup."""
     name = "PYTHONWARNINGS"
     before = os.environ.get(name)
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"

@@ -1,43 +1,81 @@
-"""What a process of Dask does for npumake: it introduces itself, and makes jobs."""
+"""The work of a Dask process for npumake: it introduces itself, and runs jobs and parts of jobs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from npumake import digest
 from npumake.digest import Json
+from npumake.distribution import distributing
 from npumake.errors import PipelineError
-from npumake.make.carrier import Blob, Carrier, carrier_of
-from npumake.make.executor import read
+from npumake.make.carrier import Blob, Carrier, carrier_of, read
+from npumake.make.dask_parts import WorkerQueue
 from npumake.make.job import MachineError, performed
 from npumake.make.machine import difference, versions
 from npumake.make.memory import BuildMemory, cache_directory
+from npumake.make.part_jobs import PartJobs
+from npumake.make.parts import SLOT, Order, forget_others, performed_part
 
 
 def introduce(token: str) -> Json:
-    """The versions of this worker, and whether the client's token lies in its own cache folder."""
+    """The versions of this worker, and whether the client's token is in its own cache folder."""
     return {"versions": versions(_memory()), "shares_folder": _has(token)}
 
 
 def work(order: Json, token: str) -> Json:
-    """Makes the job of `order`. Raises MachineError with the address of this worker."""
+    """Runs the job of `order`. Raises MachineError with the address of this worker."""
+    return _on_this_machine(_work, order, token)
+
+
+def work_part(order: Json, token: str) -> Json:
+    """Runs the part of `order`. Raises MachineError; the stage then runs it itself, and raises the
+    errors of the project."""
+    return _on_this_machine(_work_part, order, token)
+
+
+def _on_this_machine(step: Callable[[Json, str], Json], order: Json, token: str) -> Json:
     from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
 
     name, address = str(get_worker().name), str(get_worker().address)
     try:
-        return {**_work(order, token), "worker": name}
+        with SLOT:
+            return {**step(order, token), "worker": name}
     except (MachineError, OSError, PipelineError) as error:
         raise MachineError(f"{name}: {error}", address) from None
 
 
 def _work(order: Json, token: str) -> Json:
+    memory, carrier = _equal_memory(order), _ready_carrier(token)
+    forget_others("")
+    blob = Blob(**order["job"])
+    job = read(blob, carrier)
+    node = digest.of_document(job["document"])
+    queue = WorkerQueue(work_part, order["versions"], token)
+    with distributing(PartJobs(blob, node, carrier, queue)):
+        return performed(job, memory, carrier)
+
+
+def _work_part(order: Json, token: str) -> Json:
+    memory, carrier = _equal_memory(order), _ready_carrier(token)
+    blob = performed_part(Order.of(order["part"]), memory, carrier)
+    return {"blob": digest.plain(blob)}
+
+
+def _equal_memory(order: Json) -> BuildMemory:
+    """Raises MachineError where the code changed meanwhile."""
     memory = _memory()
-    if other := difference(versions(memory), order["versions"]):  # the code changed meanwhile
+    if other := difference(versions(memory), order["versions"]):
         raise MachineError(f"has {other}")
+    return memory
+
+
+def _ready_carrier(token: str) -> Carrier:
     carrier = _carrier(_has(token))
     carrier.forgive()
-    return performed(read(Blob(**order["job"]), carrier), memory, carrier)
+    return carrier
 
 
 def _has(token: str) -> bool:

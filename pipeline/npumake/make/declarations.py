@@ -32,7 +32,7 @@ def stages(memory: BuildMemory) -> Mapping[str, Stage]:
 
 
 def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
-    """The stored declarations; None where this code stored none, or they are damaged."""
+    """The stored declarations; None if this code stored none, or they are damaged."""
     try:
         documents = unsealed(_identity(code), file.read_bytes())
         if documents is None:

@@ -17,14 +17,14 @@ from npumake.make.failed_stage import FailedStage
 
 
 def runner(executor: Executor) -> type[Any]:
-    """The runner, as a class that doit makes without arguments of ours."""
+    """The runner, as a class that doit instantiates without our arguments."""
     return type("Delegating", (Delegating,), {"executor": executor})
 
 
 class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
     """doit's runner over an executor: nodes run there, all other tasks in this process.
 
-    doit hands a node out when its inputs are done, as it does for processes.
+    doit passes a node when its inputs are done, as it does for processes.
     """
 
     executor: Executor
@@ -64,7 +64,7 @@ class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
         return node
 
     def _conclude(self, node: Any, outcome: Callable[[], Any]) -> None:
-        """Reports the outcome, or the error that it is or raises."""
+        """Reports the outcome or the error."""
         result = self._attempt(outcome)
         failure = result if isinstance(result, BaseFail) else None
         node.task.values = {} if failure else result._asdict()

@@ -1,7 +1,7 @@
-"""Delegation: a node of the client's build, made by an executor.
+"""Delegation: an executor builds a node for the client.
 
-The client asks its stores first, so that only what no store has becomes a job. It fetches each
-artifact into its project, with a record, as if it had made it.
+The client asks its stores first, so that only missing artifacts become jobs. It fetches each
+artifact into its project, with a record, as if it had built it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from npumake.cache.store import Record
 from npumake.digest import Json
 from npumake.errors import CacheError, PipelineError
 from npumake.make.build import Build
-from npumake.make.carrier import Blob
-from npumake.make.executor import Executor, written
+from npumake.make.carrier import Blob, written
+from npumake.make.executor import Executor
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.job import MachineError, error_in, packed
 from npumake.make.maker import How, Outcome, recalled
@@ -26,7 +26,7 @@ from npumake.progress import tell
 
 
 class WorkerBug(Exception):  # noqa: N818  # not the user's: the traceback of a worker
-    """A stage raised what is no PipelineError; the text is its traceback."""
+    """A stage raised another exception than PipelineError; the text is its traceback."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Delegated:
 
 
 def delegate(build: Build, node: Node, executor: Executor) -> Outcome | Delegated:
-    """The outcome of a node that a store has; else the node, submitted. Raises PipelineError."""
+    """The outcome of a node whose artifact a store has; else the submitted node. Raises
+    PipelineError."""
     start = time.perf_counter()
     try:
         document = build.document(node, build.made_inputs(node))
@@ -60,7 +61,7 @@ def completed(work: Delegated, executor: Executor) -> Outcome:
     try:
         result = work.future.result()
     except MachineError as error:
-        raise CacheError(f"no machine could make `{work.node.name}`: {error}") from None
+        raise CacheError(f"no machine could build `{work.node.name}`: {error}") from None
     for message in result["messages"]:
         tell(f"{result['worker']}: {message}")
     if "bug" in result:

@@ -1,4 +1,4 @@
-"""Executor: where the jobs of a build run. `local` is this process, `dask` a cluster.
+"""Executor: the place where the jobs of a build run. `local` is this process, `dask` a cluster.
 
 A job is a document in the shared store (npumake.make.job); an executor carries its digest and
 returns its result, and knows nothing of stages.
@@ -6,23 +6,23 @@ returns its result, and knows nothing of stages.
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from npumake.digest import Json
-from npumake.lifetime.temporaries import temporary_folder
-from npumake.make.carrier import Blob, Carrier
+from npumake.digest import Json, plain
+from npumake.make.carrier import Blob, Carrier, read
 from npumake.make.job import performed
 from npumake.make.memory import BuildMemory
+from npumake.make.part_jobs import PartQueue
+from npumake.make.parts import Order, performed_part
 
 
-class Executor(Protocol):
+class Executor(PartQueue, Protocol):
     """Equal keys run once. A result is what `performed` returns, with the name of its `worker`.
 
     `width` is the number of jobs to submit at a time. A future raises CacheError or StageError
-    where no machine could run the job.
+    if no machine could run the job.
     """
 
     @property
@@ -34,14 +34,14 @@ class Executor(Protocol):
     def submit(self, key: str, job: Blob) -> Future[Json]: ...
 
     def close(self) -> None:
-        """Ends what the executor started. Running jobs keep their results in the store."""
+        """Ends the executor's processes. Running jobs keep their results in the store."""
         ...
 
 
 class LocalExecutor:
-    """One job at a time, in this process: what a worker does, without a cluster."""
+    """One job at a time, in this process, like a worker without a cluster."""
 
-    width = 1
+    width = part_width = 1
 
     def __init__(self, memory: BuildMemory) -> None:
         self.carrier = Carrier(memory.near, None)
@@ -51,24 +51,17 @@ class LocalExecutor:
     def submit(self, key: str, job: Blob) -> Future[Json]:
         return self._thread.submit(self._run, job)
 
+    def submit_part(self, order: Order) -> Future[Json]:
+        return self._thread.submit(self._run_part, order)
+
+    def idle(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def _run(self, job: Blob) -> Json:
         return {**performed(read(job, self.carrier), self._memory, self.carrier), "worker": "local"}
 
+    def _run_part(self, order: Order) -> Json:
+        return {"blob": plain(performed_part(order, self._memory, self.carrier))}
+
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-
-def written(job: Json, carrier: Carrier) -> Blob:
-    """The job as a blob of the shared store. Raises CacheError."""
-    with temporary_folder() as folder:
-        path = folder / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
-        return carrier.send(path)
-
-
-def read(job: Blob, carrier: Carrier) -> Json:
-    """Raises CacheError where the store lacks it."""
-    with temporary_folder() as folder:
-        path = Path(folder, "job.json")
-        carrier.bring(job, path)
-        return json.loads(path.read_bytes())

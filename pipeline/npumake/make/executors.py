@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 
 from npumake.digest import Json
 from npumake.errors import PipelineError
@@ -11,6 +12,8 @@ from npumake.make.carrier import Blob, Carrier
 from npumake.make.cluster import DaskExecutor
 from npumake.make.executor import Executor, LocalExecutor
 from npumake.make.memory import BuildMemory
+from npumake.make.part_jobs import PartFuture
+from npumake.make.parts import Order
 
 # Each takes the scheduler's address, if any, and the number of processes, 0 for the cores.
 Opening = Callable[[BuildMemory, str | None, int], Executor]
@@ -22,7 +25,7 @@ EXECUTORS: Mapping[str, Opening] = {
 
 
 class LateExecutor:
-    """An executor that is opened for the first job: a build with nothing to make needs none.
+    """An executor that is opened for the first job: a build with nothing to do needs none.
 
     An executor that cannot be opened raises the same error for every job.
     """
@@ -42,6 +45,16 @@ class LateExecutor:
 
     def submit(self, key: str, job: Blob) -> Future[Json]:
         return self._executor.submit(key, job)
+
+    @property
+    def part_width(self) -> int:
+        return self._executor.part_width
+
+    def submit_part(self, order: Order) -> PartFuture:
+        return self._executor.submit_part(order)
+
+    def idle(self) -> AbstractContextManager[None]:
+        return self._executor.idle()
 
     def close(self) -> None:
         if self._opened:

@@ -1,4 +1,4 @@
-"""A stage that failed by a mistake of the user, for doit."""
+"""A stage that failed through a mistake of the user, for doit."""
 
 from __future__ import annotations
 

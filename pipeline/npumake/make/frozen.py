@@ -1,7 +1,7 @@
 """Frozen builds: an artifact that differs from the lock file ends the build before it is published.
 
-Artifacts are compared, not keys: another version of a library may make the same bytes. The keys
-tell why an artifact differs.
+Artifacts are compared, not keys: another version of a library may give the same bytes. The keys
+explain why an artifact differs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from npumake.make.why import differences
 ACCEPT = "`npumake lock` accepts the change"
 MAX_REASONS = 8
 NOT_REPRODUCED = (
-    "the inputs, tools and code are the locked ones: this machine computes other bytes from them"
+    "inputs, tools and code are the locked ones: this machine computes other bytes from them"
 )
 
 
 def frozen(build: Build) -> Build:
-    """The build, held to its lock file. Raises LockError without one, and where the lock has other
-    nodes than the plan."""
+    """The build, which must match its lock file. Raises LockError without one, and if the lock has
+    other nodes than the plan."""
     lock = read_lock(build.directory)
     if lock is None:
         raise LockError("no lock file", display_path(build.directory / LOCK_FILE), WRITE)
@@ -34,7 +34,7 @@ def frozen(build: Build) -> Build:
         message = f"the lock file lacks {_listed(added)}"
         raise LockError(message, lock.file, ACCEPT)
     if removed := sorted({*lock.artifacts} - planned):
-        message = f"the lock file has {_listed(removed)}, which the project does not make"
+        message = f"the lock file has {_listed(removed)}, which the project does not build"
         raise LockError(message, lock.place(removed[0]), ACCEPT)
     return replace(build, lock=lock)
 
@@ -45,7 +45,7 @@ def _listed(names: list[str]) -> str:
 
 
 def refuse_unlocked(build: Build, node: Node, document: NodeKey, artifact: str) -> None:
-    """Raises LockError where a frozen build would make another artifact than the locked one."""
+    """Raises LockError if a frozen build would give another artifact than the locked one."""
     if build.lock is None or build.lock.allows(node, artifact):
         return
     name = locked_name(node)
@@ -62,13 +62,14 @@ def reasons_for(
         return (NOT_REPRODUCED,)
     record = build.memory.store.recall(locked.key)
     if record is None:
-        return (f"one of these differs, and the cache does not know which: {_parts(document)}",)
+        return (f"one of these differs; the cache lacks the old key: {_parts(document)}",)
     lines = differences(record.document, document, node.places, build.memory.closure)
     return lines[:MAX_REASONS]
 
 
 def _parts(document: NodeKey) -> str:
-    """What a key is made of, in words. Inputs are not named: they were held to the lock before."""
+    """The parts of a key, in words. Inputs are not named: they were compared with the lock
+    before."""
     files = [name for names in document["sources"].values() for name in names]
     tools = [f"{name} {version}" for name, version in document["tools"].items()]
     parts = {

@@ -1,4 +1,4 @@
-"""What git says of a workspace: the commit that a branch left, what changed since, files of then.
+"""Git's data of a workspace: the commit that a branch left, the changes since, files at it.
 
 Only `check_out` writes, and that elsewhere.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from npumake.errors import ProjectError
 
-FETCH = "fetch it first; CI services fetch one commit only, unless told the whole history"
+FETCH = "fetch it first: CI services fetch only one commit unless configured"
 # Neither locks nor a pager, nor words that depend on the user's language.
 ENVIRONMENT = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 LINK = b"120000"  # the mode of a symbolic link
-# A hook of git has these; they would mean another repository than the one at a path.
+# A hook of git sets these; they would select another repository than that of the path.
 INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-NO_COMMIT = "0" * 40  # GitHub's name for what was before the first push of a branch
+NO_COMMIT = "0" * 40  # GitHub's base of the first push of a branch
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Commit:
         return frozenset(f"{self.root}/{os.fsdecode(name)}" for name in names if name)
 
     def file(self, path: Path) -> bytes | None:
-        """The bytes of a file as they were; None where there was none. Raises ProjectError."""
+        """The bytes of a file as they were; None if there was none. Raises ProjectError."""
         name = _blobs(self).get(self._name(path))
         return None if name is None else _git(self.root, "cat-file", "blob", name)
 
     def holds(self, path: Path) -> bool:
-        """Whether there was a file, no link."""
+        """Whether there was a file and not a link."""
         return self._name(path) in _blobs(self)
 
     def _name(self, path: Path) -> bytes:
@@ -58,7 +58,7 @@ class Commit:
         _git(self.root, "worktree", "add", "--quiet", "--detach", str(place), self.name)
 
     def remove(self, place: Path) -> None:
-        """Removes what was checked out there."""
+        """Removes the checkout."""
         _git(self.root, "worktree", "remove", "--force", str(place))
 
 
@@ -100,7 +100,7 @@ def commit_before(root: Path, ref: str) -> Commit:
 
 
 class UnknownError(ProjectError):
-    """git has no answer and no complaint either: no such commit."""
+    """git returned nothing and no error: no such commit."""
 
 
 def _git(root: Path, *arguments: str) -> bytes:
@@ -117,5 +117,5 @@ def _git(root: Path, *arguments: str) -> bytes:
         return process.stdout
     words = process.stderr.decode("utf-8", "replace").strip().splitlines()
     if not words:
-        raise UnknownError("git knows no answer", " ".join(arguments))
+        raise UnknownError("git returned nothing", " ".join(arguments))
     raise ProjectError(words[0].removeprefix("fatal: "), "git", "\n".join(words[1:]).strip())

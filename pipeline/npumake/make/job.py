@@ -1,8 +1,8 @@
-"""Job: one node of a build as a document, made by a process that has no files of the project.
+"""Job: one node of a build as a document, for a process without the project's files.
 
-The client packs it: the node, its key document, and the digests of all that its stage reads. The
+The client packs it: the node, its key document, and the digests of all inputs of its stage. The
 worker lays the files out in a folder of its own and runs the node as any build does. Its result is
-data too, the errors of the project included. An error of the machine is raised, so that the cluster
+data too, including errors of the project. An error of the machine is raised, so that the cluster
 tries another one.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -30,7 +31,7 @@ from npumake.make.why import differences
 from npumake.progress import hearing
 from npumake.project.files import SourceFile
 
-# What travels as data; an error of any other kind travels as its nearest base here.
+# Errors that travel as data; any other travels as its nearest base here.
 KINDS: Mapping[str, type[PipelineError]] = {
     kind.__name__: kind
     for kind in (
@@ -45,7 +46,7 @@ KINDS: Mapping[str, type[PipelineError]] = {
 
 
 class MachineError(Exception):
-    """A machine could not make a node: its disk or its connection failed. Another one may.
+    """A machine failed to build a node: its disk or its connection failed. Another one may succeed.
 
     `worker` is its address, if any.
     """
@@ -71,7 +72,7 @@ def packed(build: Build, node: Node, document: NodeKey, carrier: Carrier) -> Jso
     blobs = iter(carrier.send_all([*inputs, *files]))
     return {
         "project": build.plan.project,
-        "nodes": [digest.plain(build.plan.node(name)) for name in (*others, node.name)],
+        "nodes": [digest.plain(entry) for entry in (*map(build.plan.node, others), node)],
         "document": document,
         "inputs": {name: digest.plain(next(blobs)) for name in node.inputs.values()},
         "sources": {
@@ -131,26 +132,33 @@ class JobBuild(Build):
         return self.directory / "sources" / str(place) / name
 
 
-def performed(job: Json, memory: BuildMemory, carrier: Carrier) -> Json:
-    """Makes the node of `job` and shares its artifact. Raises MachineError."""
-    messages: list[str] = []
-    with temporary_folder() as folder, hearing(messages.append):
+@contextmanager
+def job_build(job: Json, memory: BuildMemory) -> Iterator[JobBuild]:
+    """The build of a job, in a temporary folder."""
+    with temporary_folder() as folder:
         directory = folder / job["project"]
         plan = plan_from({"project": job["project"], "nodes": job["nodes"]})
-        build = JobBuild(directory, plan, memory, job=job)
-        memory.restored.add(directory)  # the client asked the remote already,
+        memory.restored.add(directory)  # the client has queried the remote,
         memory.checked[directory] = None  # and looked for files and compilers
         try:
-            result = _result(build, plan.nodes[-1], carrier)
-        except (CacheError, OSError) as error:
-            raise MachineError(str(error)) from None
-        except PipelineError as error:
-            result = {"error": _error_document(error, directory)}
-        except Exception:  # noqa: BLE001  # a bug: its traceback is data for the client
-            result = {"bug": traceback.format_exc()}
+            yield JobBuild(directory, plan, memory, job=job)
         finally:
             memory.restored.discard(directory)
             del memory.checked[directory]
+
+
+def performed(job: Json, memory: BuildMemory, carrier: Carrier) -> Json:
+    """Builds the node of `job` and shares its artifact. Raises MachineError."""
+    messages: list[str] = []
+    with job_build(job, memory) as build, hearing(messages.append):
+        try:
+            result = _result(build, build.plan.nodes[-1], carrier)
+        except (CacheError, OSError) as error:
+            raise MachineError(str(error)) from None
+        except PipelineError as error:
+            result = {"error": _error_document(error, build.directory)}
+        except Exception:  # noqa: BLE001  # a bug: its traceback is data for the client
+            result = {"bug": traceback.format_exc()}
     return {**result, "messages": messages}
 
 
@@ -165,14 +173,14 @@ def _result(build: JobBuild, node: Node, carrier: Carrier) -> Json:
     outcome = attempt(build, node)
     path = build.artifact(node)
     blob = carrier.send(path)
-    _upload_record(build.memory)
+    upload_record(build.memory)
     seconds = round(outcome.seconds, 3)
     return {"how": outcome.how, "seconds": seconds, "blob": digest.plain(blob)}
 
 
-def _upload_record(memory: BuildMemory) -> None:
-    """Signs and uploads the record where this worker has a key, so that a build whose client was
-    killed goes on from it."""
+def upload_record(memory: BuildMemory) -> None:
+    """Signs and uploads the record if this worker has a key, so that a build whose client was
+    killed can continue from it."""
     uploader = memory.layered.uploader() if memory.layered else None
     if uploader is not None:
         finished(uploader)

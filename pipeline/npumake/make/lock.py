@@ -1,4 +1,4 @@
-"""Lock: the artifacts that a build of a project makes, one a line, in a file that git merges.
+"""Lock: the artifacts of a project, one a line, in a file that git merges.
 
     <SHA-256 of the artifact> <its key> <bytes> <node>
 
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from npumake.digest import of_document
 from npumake.errors import LockError, Place
-from npumake.make.build import Build
 from npumake.make.missing import display_path
 from npumake.make.node import Node
 
@@ -27,8 +25,8 @@ LOCK_FILE = "npumake.lock"
 MAX_LOCK_BYTES = 1 << 24
 FORMAT = "# npumake.lock 1"
 HEAD = f"""{FORMAT}
-# What a build of this project makes: SHA-256, key, bytes and node of each artifact.
-# `npumake lock` writes this file, also after a conflict. `npumake build --frozen` requires it.
+# The artifacts of this project: SHA-256, key, bytes and node of each. `npumake lock` writes this
+# file, also after a conflict. `npumake build --frozen` requires it.
 """
 # The last target needs an unchanged line behind it, too.
 END = "# end\n"
@@ -40,7 +38,7 @@ _CONFLICT = re.compile(r"(<{7}|={7}|>{7}|\|{7})( |$)")
 
 @dataclass(frozen=True)
 class LockedArtifact:
-    """`size` is in bytes; `line` counts from 1, 0 where it was not read from a file."""
+    """`size` is in bytes; `line` counts from 1, 0 if it was not read from a file."""
 
     digest: str
     key: str
@@ -56,7 +54,7 @@ class Lock:
     file: str = LOCK_FILE
 
     def allows(self, node: Node, digest: str) -> bool:
-        """Whether a build may make this artifact. A frozen plan has no nodes that are absent
+        """Whether a build may give this artifact. A frozen plan has no nodes that are absent
         here."""
         locked = self.artifacts.get(locked_name(node))
         return node.joins or (locked is not None and locked.digest == digest)
@@ -91,23 +89,6 @@ def _section(name: str) -> str:
     return f"{variant}:{target}" if variant and target else variant or target
 
 
-def lock_of(build: Build) -> Lock:
-    """The lock of a project that is built. Raises LockError for a node that is not current."""
-    for name, state in build.states().items():
-        if state.status != "current":
-            reason = next(iter(state.reasons), "")
-            raise LockError(f"`{name}` is not current: {reason}", hint=f"build it; {WRITE}")
-    return Lock(dict(_artifacts(build)))
-
-
-def _artifacts(build: Build) -> Iterator[tuple[str, LockedArtifact]]:
-    for node in build.plan.nodes:
-        stamp = build.stamp(node)
-        if stamp is not None and not node.joins:
-            size = os.path.getsize(build.artifact(node))
-            yield locked_name(node), LockedArtifact(stamp.digest, of_document(stamp.document), size)
-
-
 def read_lock(directory: Path) -> Lock | None:
     """The lock file of the project in `directory`; None without one. Raises LockError."""
     path = directory / LOCK_FILE
@@ -120,7 +101,7 @@ def read_lock(directory: Path) -> Lock | None:
 
 
 def lock_in(data: bytes, file_name: str) -> Lock:
-    """The lock in the bytes of a file; `shown` names it in errors. Raises LockError."""
+    """The lock in the bytes of a file; `file_name` is for errors. Raises LockError."""
     artifacts: dict[str, LockedArtifact] = {}
     lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     if lines[0] != FORMAT and not _CONFLICT.match(lines[0]):

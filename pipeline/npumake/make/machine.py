@@ -1,4 +1,4 @@
-"""Machine: what must be equal on a client and its workers, so that they make the same bytes."""
+"""Machine: the versions that a client and its workers must share, for the same bytes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,20 @@ def versions(memory: BuildMemory) -> dict[str, str]:
 
 
 def resource(of: Mapping[str, str]) -> str:
-    """The resource of Dask that workers with these versions offer, one each: so a worker makes one
-    node at a time, and a worker with other versions makes none."""
+    """The resource of Dask that workers with these versions offer, one each: so a worker builds one
+    node at a time, and a worker with other versions builds none."""
     return RESOURCE_PREFIX + digest.of_document(dict(of))[:12]
+
+
+def part_resource(of: Mapping[str, str]) -> str:
+    """The resource for what a stage distributes, one each: a worker that waits with a node for
+    others takes a part meanwhile, but no second node."""
+    return f"{resource(of)}-part"
+
+
+def offered(of: Mapping[str, str]) -> dict[str, int]:
+    """All resources of a worker with these versions."""
+    return {resource(of): 1, part_resource(of): 1}
 
 
 def difference(worker: Mapping[str, str], client: Mapping[str, str]) -> str:

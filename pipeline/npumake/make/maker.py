@@ -1,6 +1,6 @@
-"""Makes one node: fetches its artifact by key, or runs its stage and stores the result.
+"""Builds one node: fetches its artifact by key, or runs its stage and stores the result.
 
-Where another build runs the same stage on the same inputs, this one waits and fetches the result.
+If another build runs the same stage on the same inputs, this one waits and fetches the result.
 
 The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
 the next build completes one that died in between.
@@ -37,10 +37,10 @@ How = Literal["made", "recalled"]
 
 
 class Outcome(NamedTuple):
-    """How a node was made, in how many seconds.
+    """How a node was built, in how many seconds.
 
-    `unstored` is what the cache could not store, `note` why the remote is not used, `worker` the
-    one of a cluster that made it.
+    `unstored` lists failed writes of the cache, `note` is why the remote is not used, `worker` the
+    one of a cluster that built it.
     """
 
     how: How
@@ -65,7 +65,7 @@ def attempt(build: Build, node: Node) -> Outcome:
         how = _make(build, node)
     except MemoryError as error:
         hint = "use fewer threads: NPUMAKE_THREADS=1"
-        raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
+        raise StageError(f"`{node.name}` needs more memory than available", None, hint) from error
     seconds = time.perf_counter() - start
     return Outcome(how, seconds, build.memory.unstored, build.memory.note)
 
@@ -79,7 +79,7 @@ def _make(build: Build, node: Node) -> How:
         return "recalled"
     refuse_missing(build, node)
     with memory.turn(digest.of_document(document), node.name):
-        if recalled(build, node, document, memory.near):  # another build has made it meanwhile
+        if recalled(build, node, document, memory.near):  # another build has built it meanwhile
             return "recalled"
         _run(build, node, inputs, document)
     return "made"

@@ -1,10 +1,10 @@
-"""Memory: all that builds store, in one cache directory shared by a workspace.
+"""Memory: everything that builds store, in one cache directory shared by a workspace.
 
-blobs/ records/   the store: artifacts by content, and what made them, by key
+blobs/ records/   the store: artifacts by content, and their records, by key
 files.json        digests of files, trusted by signature
 sources.json      the imports of the package's sources, by content
 stages.json       the declarations of the stages, sealed with the digest of the package
-seals/            projects that are current as a whole, with the status of all that this rests on
+seals/            projects that are current as a whole, with the status of their files
 closures/         the modules behind each `code` digest, so that `why` can name them; canonical
                   JSON, so that the name of a file is its own digest
 """
@@ -49,8 +49,8 @@ SWEPT = ("", "scratch", "closures", "quarantine", "outbox", "remotes", "pins", "
 
 
 class PlanInputs(NamedTuple):
-    """What a plan was made from, beside our code: files relative to the project, and variables of
-    the environment."""
+    """The inputs of a plan, beside our code: files relative to the project, and variables of the
+    environment."""
 
     files: tuple[str, ...]
     variables: tuple[str, ...]
@@ -67,8 +67,8 @@ class BuildMemory:
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
         self.builds: Sequence[Build] = ()  # all of this process
         self.restored: set[Path] = set()  # projects fetched from the remote
-        self.checked: dict[Path, PipelineError | None] = {}  # by project: what it lacks
-        self.read: dict[Path, PlanInputs] = {}  # by project: what its plan was made from
+        self.checked: dict[Path, PipelineError | None] = {}  # by project: the files it lacks
+        self.read: dict[Path, PlanInputs] = {}  # by project: the inputs of its plan
         self.seals: Seals | None = None  # where current projects may be sealed
         if paranoid is None:
             paranoid = is_paranoid()
@@ -79,9 +79,9 @@ class BuildMemory:
 
     @cached_property
     def store(self) -> Store:
-        """The near store, with the remote behind it where one is configured. Raises ProjectError.
+        """The near store, with the remote behind it if one is configured. Raises ProjectError.
 
-        `near` alone answers what is stored here, and reads no configuration.
+        `near` only has the local store, and reads no configuration.
         """
         return self.layered or self.near
 
@@ -89,7 +89,7 @@ class BuildMemory:
     def layered(self) -> LayeredStore | None:
         if self.workspace is None:
             return None
-        imported = self.root / "signed"  # its records are judged by trust.yaml
+        imported = self.root / "signed"  # trust.yaml decides on its records
         if not is_configured(self.workspace) and not os.path.isdir(imported):
             return None
         return remote.layered(self.near, self.workspace)
@@ -102,12 +102,12 @@ class BuildMemory:
 
     @property
     def note(self) -> str:
-        """Why the remote is not used, where this process has tried."""
+        """Why the remote is not used, if this process has tried."""
         layered = self.__dict__.get("layered")
         return layered.note if layered else ""
 
     def upload(self) -> None:
-        """Uploads new artifacts while the build goes on."""
+        """Uploads new artifacts while the build runs."""
         if self._uploader is not None:
             self._uploader.start()
 
@@ -119,12 +119,12 @@ class BuildMemory:
     def _uploader(self) -> Uploader | None:
         try:
             return self.layered.uploader() if self.layered else None
-        except PipelineError:  # reported when a node was made
+        except PipelineError:  # reported when a node was built
             return None
 
     @property
     def unstored(self) -> str:
-        """What could not be stored for want of write permission; empty if all was."""
+        """Files that could not be stored, for lack of write permission."""
         return next(iter(self.near.unstored), "")
 
     def save(self) -> None:
@@ -139,13 +139,13 @@ class BuildMemory:
             temporary.write_bytes(data)
 
     def sweep(self) -> None:
-        """Removes what killed processes left. Blobs and records are written in scratch/."""
+        """Removes the remains of killed processes. Blobs and records are written in scratch/."""
         for folder in SWEPT:
             sweep(self.root / folder)
         remove_free(self.root / "locks")
 
     def turn(self, key: str, name: str) -> AbstractContextManager[None]:
-        """Inside the block no other build makes the artifact of `key`, as far as there are locks.
+        """Inside the block no other build runs the stage of `key`, if locks work.
 
         `name` is that of its node, for the user.
         """
@@ -168,14 +168,14 @@ class BuildMemory:
 
     @contextmanager
     def doing_without(self) -> Iterator[None]:
-        """Skips what may not be written."""
+        """Skips writes without permission."""
         try:
             yield
         except UnwritableError as error:
             self.near.unstored.append(error.what)
 
     def closure(self, digest: str) -> Json:
-        """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
+        """The modules behind a `code` digest; None if it is from elsewhere, or damaged."""
         if (current := self.code.modules(digest)) is not None:  # it may not be stored yet
             return dict(current)
         path = self.root / "closures" / f"{digest}.json"

@@ -22,7 +22,7 @@ def no_file(directory: Path, source: FileSource, vendor_dialect: str | None) -> 
     hint = "paths start at the project's directory"
     try:
         path = directory / source.pattern
-        os.fsencode(path)  # `lexists` returns False where this fails
+        os.fsencode(path)  # `lexists` returns False if this fails
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
             message, hint = f"`{name}` is not a plain file", HINT_NOT_PLAIN
     except UnicodeEncodeError:

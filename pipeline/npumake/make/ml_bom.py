@@ -25,7 +25,7 @@ DATA_SECTIONS = ("data", "evaluation")
 
 
 def bom_of(built: AttestedBuild, version: str) -> dict[str, Json]:
-    """The bill of a compiled file, made by npumake of that `version`."""
+    """The bill of a compiled file, built by npumake of that `version`."""
     model = [file for file in built.dependencies if file.route in MODEL_ROUTES]
     others = [file for file in built.dependencies if file.route not in MODEL_ROUTES]
     components = [

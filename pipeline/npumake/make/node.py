@@ -18,7 +18,7 @@ MODEL_SUFFIX = ".onnx"
 
 
 class NodeKey(TypedDict):
-    """The document that names an artifact: all that can change it, and nothing else.
+    """The document that names an artifact: everything that can change it, and nothing else.
 
     It has no path of this machine and no clock. Its SHA-256 is the name of the record in the store.
     """
@@ -77,7 +77,7 @@ class Node:
         """Raises ValueError for a path that leads out of the project's `out/`."""
         parts = self.path.split("/")
         if parts[0] != "out" or len(parts) < 2 or not all(parts) or {".", ".."} & set(parts):
-            raise ValueError(f"an artifact lies in out/, not at {self.path}")
+            raise ValueError(f"an artifact is in out/, not at {self.path}")
 
     @property
     def group(self) -> str:

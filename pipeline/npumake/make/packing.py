@@ -1,4 +1,4 @@
-"""Packs the artifacts of projects for another machine, and unpacks what arrives."""
+"""Packs the artifacts of projects for another machine, and unpacks received ones."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Packing(NamedTuple):
 
 
 def user_signing_key() -> SigningKey:
-    """Raises ProjectError where the user has none."""
+    """Raises ProjectError if the user has none."""
     signing = signing_key(read(user_folder() / USER_FILE, UserFile))
     if signing is None:
-        raise ProjectError("there is no signing key", hint="npumake cache keygen makes one")
+        raise ProjectError("there is no signing key", hint="npumake cache keygen creates one")
     return signing
 
 
 def packed_artifacts(
     builds: Sequence[Build], near: LocalStore, signing: SigningKey | None
 ) -> Packing:
-    """What the builds would find in the store. Own records are signed by `signing`, if any; those
-    of others keep the signature of their writer."""
+    """The artifacts that the builds would find in the store. Own records are signed by `signing`,
+    if any; those of others keep the signature of their writer."""
     contents = inventory(near)
     digests = {e.key: e.digest for e in contents.entries if e.digest in contents.blobs}
     names: dict[str, str] = {}
@@ -67,7 +67,7 @@ def packed_artifacts(
 
 
 def _envelope(near: LocalStore, entry: CacheEntry, signing: SigningKey | None) -> bytes | None:
-    """The envelope of an entry; None where it has vanished."""
+    """The envelope of an entry; None if it has vanished."""
     if entry.file.kind == "envelope":
         try:
             return (near.root / entry.file.name).read_bytes()
@@ -83,9 +83,8 @@ def _envelope(near: LocalStore, entry: CacheEntry, signing: SigningKey | None) -
 def unpack(file: Path, near: LocalStore, workspace: Path, unsigned: bool) -> Arrivals:
     """Stores the archive's contents as far as the workspace trusts their signers.
 
-    Signed records are stored as fetched ones are: with their signature, which is verified whenever
-    they are used. With `unsigned` those without a signature count as made here. Raises
-    PipelineError.
+    Signed records are stored like fetched ones: with their signature, which is verified at each
+    use. With `unsigned`, those without a signature count as built here. Raises PipelineError.
     """
     policy = policy_of(workspace, signing_key(read(user_folder() / USER_FILE, UserFile)))
 

@@ -1,4 +1,5 @@
-"""Where the projects and the cache of a workspace lie. Imports little: every build asks first."""
+"""The paths of the projects and the cache of a workspace. Imports little: every build starts
+here."""
 
 from __future__ import annotations
 
@@ -35,6 +36,6 @@ def project_directories(directory: Path) -> tuple[Path, ...]:
 
 
 def is_paranoid() -> bool:
-    """Whether NPUMAKE_PARANOID, or else CI, asks that every file is read again."""
+    """Whether NPUMAKE_PARANOID, or else CI, requires reading every file again."""
     setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
     return setting.lower() not in ("", "0", "false")

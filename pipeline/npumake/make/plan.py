@@ -1,6 +1,6 @@
 """Plan: stages x variants x targets → nodes.
 
-A stage fans out where it takes a target, and so does every stage behind it. Earlier stages run once
+A stage fans out if it takes a target, and so does every stage behind it. Earlier stages run once
 for all targets, and once for all variants that agree on them. Behind them each variant has its own
 artifacts; a node with the key of an earlier one is its twin. A stage that joins runs once, last, on
 its inputs of every variant and target.
@@ -132,7 +132,7 @@ def _nodes(
 def _chain(
     inputs: Mapping[str, Node], by_stage: Mapping[tuple[str | None, str], Node]
 ) -> dict[str, Node]:
-    """The models that the inputs were made from, by stage: direct and indirect inputs."""
+    """The models behind the inputs, by stage: direct and indirect inputs."""
     by_name = {node.name: node for node in by_stage.values()}
     needed = needed_by(
         (node.name for node in inputs.values()),
@@ -177,7 +177,7 @@ def _branch(
         readers = [stage.name for stage in shared.values() if section in stage.sections]
         if readers or section == "targets":
             message = f"`{section}` cannot differ by target"
-            why = f": `{readers[0]}` is made once for all of them" if readers else ""
+            why = f": `{readers[0]}` is built once for all of them" if readers else ""
             hint = "write a variant with one target, under `variants:`"
             raise ProjectError(message + why, reading.places.get(section), hint)
     try:

@@ -1,7 +1,7 @@
-"""What a build depends on of installed packages that add something: their code, for the keys.
+"""The code of plugins that a build depends on, for the keys.
 
-The source of a plugin counts as our own does, in whole: distribution, version, and the digest of
-every file of the package. A node without a plugin reads no metadata of installed packages.
+The source of a plugin counts in full, like our own: distribution, version, and the digest of every
+file of the package. A node without a plugin reads no metadata of installed packages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN_SUFFIXES = frozenset({".onnx", ".pb", ".prototxt", ".tflite"})
 
 
 def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mapping[str, str]:
-    """The version and digest of each plugin that makes `node`, by distribution. `models` are the
+    """The version and digest of each plugin that `node` uses, by distribution. `models` are the
     names of its model files. Raises ProjectError."""
     return {
         f"plugin {plugin.distribution}": f"{plugin.version} {_digest(plugin, files)}"
@@ -34,7 +34,7 @@ def plugin_tools(node: Node, models: Iterable[str], files: FileDigests) -> Mappi
 
 
 def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Path, ...]:
-    """Every file of the plugins that add what `project` names, beside what is our `own`, by group.
+    """Every file of the plugins whose additions `project` names, except our `own` names, by group.
 
     Raises ProjectError.
     """
@@ -49,7 +49,7 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
 
 
 def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:
-    """The readers of its model files, and the passes of its chip where that is not ours."""
+    """The readers of its model files, and the passes of its chip if that is not ours."""
     suffixes = {PurePath(name).suffix.lower() for name in models} - OWN_SUFFIXES
     readers = suffixes if node.stage == "original_float" else ()
     lookups = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]

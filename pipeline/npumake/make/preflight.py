@@ -1,6 +1,6 @@
-"""Before the first stage of a build runs: are all files and compilers there that it will need?
+"""Checks, before the first stage of a build runs, that all required files and compilers exist.
 
-One error names all compilers that are missing, so that they are installed in one go.
+One error names all missing compilers, so that one command installs them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from npumake.project.files import source_files
 
 
 def refuse_missing(build: Build, node: Node) -> None:
-    """Raises the error for what the build of `node` lacks. Looks once per process and project."""
+    """Raises the error for files and compilers that the build of `node` lacks. Looks once per
+    process and project."""
     checked = build.memory.checked
     if build.directory not in checked:
         checked[build.directory] = _missing(build)

@@ -1,6 +1,6 @@
 """Programs that a stage starts or loads without an import, and their versions, for the key.
 
-Imports no numerical library: it runs in every build, also when there is nothing to do.
+Imports no numerical library: it runs in every build, even with nothing to do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def compilers(node: Node) -> dict[str, str]:
         releases = _versions(
             target["backend"], PROGRAMS_BY_STAGE[node.stage].get(target["backend"], ())
         )
-    if node.stage == "compiled_score":  # scored in this process, whatever compiled it
+    if node.stage == "compiled_score":  # scored in this process, with any compiler
         names = RUNTIMES.get(target["backend"], ())
         releases |= {f"{name} here": _version_if_any(name) for name in names if name in releases}
     if node.stage != "compiled" and (processor := target.get("iree")):

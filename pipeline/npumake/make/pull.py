@@ -1,4 +1,5 @@
-"""Fetches all that the remote has for some builds into the near store, however long it takes."""
+"""Fetches all artifacts of some builds from the remote into the near store, without a time
+limit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rebuild: a compiled file made again from its statement, in an empty folder without a cache.
+"""Rebuild: a compiled file built again from its statement, in an empty folder without a cache.
 
-First the project is held to the statement: the YAML sections, the target and every file. Then each
-node is made, and its artifact compared with the digest of the statement.
+First the project is compared with the statement: the YAML sections, the target and every file. Then
+each node is built, and its artifact compared with the digest of the statement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Documents = Sequence[tuple[Node, NodeKey]]
 
 @dataclass(frozen=True)
 class Rebuild(Build):
-    """A build of the same project whose artifacts lie in another folder."""
+    """A build of the same project with artifacts in another folder."""
 
     outputs: Path = Path()
 
@@ -43,8 +43,8 @@ class Rebuild(Build):
 
 
 class Difference(NamedTuple):
-    """The first node whose artifact is another one; `tensor` is empty where the original artifact
-    is not here to compare with."""
+    """The first node whose artifact differs; `tensor` is empty if the original artifact is not here
+    to compare with."""
 
     node: str
     tensor: str
@@ -58,14 +58,14 @@ def needed_nodes(build: Build, node: Node) -> list[Node]:
 
 
 def hold_project(build: Build, node: Node, statement: Statement) -> None:
-    """Raises GateError where the project is not what the statement was made from."""
+    """Raises GateError if the project differs from the statement."""
     documents = [
         (needed_node, build.document(needed_node, {})) for needed_node in needed_nodes(build, node)
     ]
     lines = [*_section_lines(documents, node, statement), *_file_lines(documents, statement)]
     if lines:
         rest = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-        message = "the project is not what the statement was made from"
+        message = "the project differs from the statement"
         raise GateError(message, str(build.directory), "\n".join([*lines[:MAX_LINES], *rest]))
 
 
@@ -95,14 +95,14 @@ def _file_lines(documents: Documents, statement: Statement) -> Iterator[str]:
 
 
 def tool_notes(build: Build, node: Node, statement: Statement) -> list[str]:
-    """Versions and code that are others than in the statement: they may explain a difference."""
+    """Versions and code that differ from the statement: they may explain a difference."""
     notes = []
     tools: dict[str, str] = {}
     for needed_node in needed_nodes(build, node):
         closure = build.memory.code.closure(*needed_node.modules)
         tools |= closure.tools
         if statement.code.get(needed_node.short) not in (None, closure.digest):
-            notes.append(f"the code of {needed_node.stage} is another")
+            notes.append(f"the code of {needed_node.stage} differs")
     for name, version in sorted(tools.items()):
         if statement.tools.get(name, version) != version:
             notes.append(f"{name} {statement.tools[name]} → {version}")
@@ -112,8 +112,8 @@ def tool_notes(build: Build, node: Node, statement: Statement) -> list[str]:
 def rebuilt(
     build: Build, node: Node, statement: Statement, file: Path, folder: Path
 ) -> Difference | None:
-    """Makes `node` again below `folder`, and returns the first difference to the statement and the
-    compiled `file`; None where the compiled file is equal to the byte."""
+    """Builds `node` again below `folder`, and returns the first difference to the statement and the
+    compiled `file`; None if the compiled file is equal to the byte."""
     memory = BuildMemory(folder / "cache")
     again = Rebuild(build.directory, build.plan, memory, outputs=folder)
     first: Difference | None = None

@@ -21,7 +21,8 @@ from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.layered import LayeredStore
 from npumake.cache.remote.outbox import WAIT_S, Outbox, Uploader
-from npumake.cache.remote.transport import PATIENCE, Patience, Transport, transport_to
+from npumake.cache.remote.schemes import transport_to
+from npumake.cache.remote.transport import PATIENCE, Patience, Transport
 from npumake.cache.remote.trust import Policy
 from npumake.errors import ProjectError
 from npumake.make.remote_files import (
@@ -57,7 +58,7 @@ class NamedRemote:
 
 @dataclass(frozen=True)
 class Setup:
-    """The configuration of a remote. `allowed` tells whether the user, not only the project, named
+    """The configuration of a remote. `allowed`: the user, not only the project, named
     it."""
 
     named: NamedRemote
@@ -76,7 +77,7 @@ class Setup:
 
 
 def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
-    """The near store with its remote, if one is configured; None where there is nothing of other
+    """The near store with its remote, if one is configured; None without artifacts of other
     machines. Raises ProjectError."""
     setup = setup_of(workspace)
     if setup is None:
@@ -117,7 +118,9 @@ def _seconds(name: str, usual: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ProjectError(f"`{text}` is no number of seconds", name, f"{usual:g} is the default")
+        raise ProjectError(
+            f"`{text}` is not a number of seconds", name, f"{usual:g} is the default"
+        )
     return seconds
 
 
@@ -131,7 +134,7 @@ def setup_of(workspace: Path) -> Setup | None:
     file = str(user_folder() / USER_FILE)
     hosts = {origin_of(url, file): host for url, host in user.cache.hosts.items()}
     host = hosts.get(named.address.origin)
-    _seconds(WAIT_VARIABLE, WAIT_S)  # validated before anything is made
+    _seconds(WAIT_VARIABLE, WAIT_S)  # validated before anything is built
     return Setup(named, _mode(), host, policy_of(workspace, signing), signing)
 
 
@@ -173,8 +176,8 @@ def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
 
 
 def credentials(setup: Setup) -> Credentials:
-    """The credentials for the remote; none where only the project names it. Raises ProjectError
-    where a secret cannot be read."""
+    """The credentials for the remote; none if only the project names it. Raises ProjectError if a
+    secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
     resolved = _of_host(setup.host) if setup.host else ANONYMOUS

@@ -1,4 +1,5 @@
-"""Where a remote cache may be configured. Every build looks here, so it imports nothing."""
+"""The files that may configure a remote cache. Every build reads this module, so it imports
+nothing."""
 
 from __future__ import annotations
 

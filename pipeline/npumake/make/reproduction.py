@@ -26,7 +26,7 @@ MOVED = "moved-files"
 SAMPLED = ("data", "evaluation")  # sections whose patterns name samples
 MODEL, WEIGHTS = "model.path", "model.weights"
 _WILD = re.compile(r"[*?\[]")
-LINKS = "pack what links lead to with --follow-links"
+LINKS = "pack the targets of links with --follow-links"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from npumake.errors import PipelineError
 from npumake.make.build import Build
 from npumake.make.node import Node, NodeKey
 
-THREADS = 32  # they wait for the answers to small requests
+THREADS = 32  # they wait for responses to small requests
 
 
 class _Project:
@@ -43,7 +43,7 @@ class _Project:
             inputs = {stage: self.digests[name] for stage, name in node.inputs.items()}
             try:
                 document = self._build.document(node, inputs)
-            except PipelineError:  # its nodes are not made yet, or cannot be made
+            except PipelineError:  # its nodes are not built yet, or cannot be built
                 continue
             if artifact := _current_artifact(self._build, node, document):
                 self.digests[node.name] = artifact
@@ -52,10 +52,10 @@ class _Project:
 
 
 def restore(builds: Sequence[Build], store: LayeredStore, selected: frozenset[str] | None) -> None:
-    """Begins to fetch the remote's artifacts of the `selected` nodes, all by default.
+    """Starts to fetch the remote's artifacts of the `selected` nodes, all by default.
 
-    The projects go side by side, so that their latencies do not add up. Raises nothing: a node that
-    cannot be planned fails when it is made.
+    The projects are queried in parallel, so that their latencies do not add up. Raises nothing: a
+    node that cannot be planned fails when it is built.
     """
     projects = [_Project(build, selected) for build in builds]
     with ThreadPoolExecutor(THREADS) as threads:

@@ -1,7 +1,7 @@
 """Roots of a sweep: the keys that a workspace uses.
 
 A node uses the record of its stamp, and the one that a build would look for now. The latter needs
-no artifact: the digests of its inputs stand in the records of theirs.
+no artifact: the digests of its inputs are in their records.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def node_keys(build: Build, digest_of: DigestOf) -> NodeKeys:
 def _key(
     build: Build, node: Node, keys: Mapping[str, str], artifacts: Mapping[str, str]
 ) -> str | None:
-    """The key of a node, where its inputs and the nodes it reports on are known."""
+    """The key of a node, if its inputs and the nodes it reports on are known."""
     if not (artifacts.keys() >= {*node.inputs.values()} and keys.keys() >= {*node.traced}):
         return None
     inputs = {stage: artifacts[name] for stage, name in node.inputs.items()}

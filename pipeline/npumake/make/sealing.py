@@ -1,8 +1,8 @@
 """Writes the seals of npumake.make.seals, after a build that saw projects current as a whole.
 
-A seal covers all that `Build.is_current` and the plan look at. What is no file of this interpreter
-is not sealed: tools in another interpreter or on PATH, processors, plugins. All that is sealed must
-be older than the process: then what was looked at is what is stamped.
+A seal covers everything that `Build.is_current` and the plan read. Only files of this interpreter
+can be sealed, not tools in another interpreter or on PATH, processors, or plugins. All sealed files
+must be older than the process: then the stamps are those of the files as read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _remove_oldest(folder: Path) -> None:
 
 
 def _sealed_build(build: Build, seals: Seals) -> Json | None:
-    """The entry of a project; None where it cannot be sealed."""
+    """The entry of a project; None if it cannot be sealed."""
     nodes, base = build.plan.nodes, str(build.directory)
     if not all(_is_sealable(build, node) for node in nodes):
         return None
@@ -81,7 +81,7 @@ def _sealed_build(build: Build, seals: Seals) -> Json | None:
 
 
 def _is_sealable(build: Build, node: Node) -> bool:
-    """Whether its key holds nothing that other interpreters, programs or plugins tell."""
+    """Whether its key depends on no other interpreter, program or plugin."""
     stamp = build.stamp(node)
     if stamp is None or any(name.startswith("plugin ") for name in stamp.document["tools"]):
         return False
@@ -113,7 +113,7 @@ def _looked_at(build: Build) -> Iterator[str]:
 
 
 def _closures(builds: Iterable[Build]) -> Iterator[str]:
-    """Their stored closures, which every build restores where they are lost."""
+    """Their stored closures, which every build restores if they are lost."""
     for build in builds:
         for node in build.plan.nodes:
             if (stamp := build.stamp(node)) is not None:
@@ -129,7 +129,7 @@ def _folders_above(path: str, base: str) -> Iterator[str]:
 
 
 def _program() -> Iterator[str]:
-    """This package in whole, and what the versions of installed packages are read from."""
+    """This whole package, and the metadata of installed packages."""
     for folder, folders, names in os.walk(PACKAGE):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield folder
@@ -137,7 +137,7 @@ def _program() -> Iterator[str]:
     for place in sys.path:
         existing = Path(os.path.abspath(place))
         while not existing.exists():
-            existing = existing.parent  # where it would be made
+            existing = existing.parent  # where it would be built
         yield str(existing)
         if os.path.isdir(place):
             yield from _metadata(place)
@@ -152,7 +152,7 @@ def _metadata(place: str) -> Iterator[str]:
 
 
 def _entry(paths: Iterable[str], variables: Iterable[str], base: str, seals: Seals) -> Json | None:
-    """What is sealed of these paths; None where one is too young, absent or not to be named."""
+    """The sealed entry of these paths; None if one is too young, absent or cannot be named."""
     prefix = f"{base}/"
     names = sorted({path.removeprefix(prefix) for path in paths})
     entry = {"paths": BETWEEN.join(names), "variables": sorted(variables)}

@@ -1,14 +1,14 @@
 """Seals over whole projects: a build with nothing to do reads one file and stats the rest.
 
 A project that a build saw current as a whole is sealed: the status (npumake.cache.unchanged) of
-every file and folder that this rests on, and what doit needs to know of its nodes. While each of
-them is unchanged, so is the answer. Anything else is a miss: the project is planned and its nodes
-are compared as if there were no seal.
+every file and folder that this result depends on, and the data of its nodes for doit. While each of
+them is unchanged, the project is current. Otherwise the project is planned and its nodes are
+compared as if there were no seal.
 
     program    this package, the metadata of installed packages, the closures in the cache
     project    its YAML, sources, artifacts, stamps and plan, and the folders that hold or list them
 
-The name of the file and its seal cover what is no file: the folder, the cache, Python, its search
+The name of the file and its seal cover the other inputs: the folder, the cache, Python, its search
 path, and the variables of npumake. `npumake.make.sealing` writes it. Imports little.
 """
 
@@ -37,7 +37,7 @@ BETWEEN = "\0"  # of the paths in a seal: no path holds it
 
 
 class SealedNode(NamedTuple):
-    """What doit and its reporter need to know of a node; fields as in npumake.make.node."""
+    """The part of a node that doit and its reporter use; fields as in npumake.make.node."""
 
     name: str
     stage: str
@@ -56,7 +56,7 @@ class SealedNode(NamedTuple):
 
 
 class Seals:
-    """The seals of the projects at `top`, with the cache `root`; read when a process begins.
+    """The seals of the projects at `top`, with the cache `root`; read when a process starts.
 
     An absent, damaged or foreign file holds none; neither does any in a paranoid build.
     """
@@ -69,7 +69,7 @@ class Seals:
         self.file = root / FOLDER / f"{of_bytes(self.identity.encode())}.json"
         self._program: Json = None
         self.entries: dict[str, Json] = {}  # by directory: of projects that are unchanged
-        # Whether nothing has run since: what runs may change what was looked at.
+        # Whether nothing has run since: a run may change the stamped files.
         self.is_trusted = False
 
     def check(self, directories: Iterable[Path]) -> None:
@@ -84,13 +84,13 @@ class Seals:
                 self.entries[directory] = entry
 
     def trust(self, has_others: bool) -> None:
-        """Until something runs, `check` has the answer. It is asked again where the dodo file has
-        other tasks: what creates them may have changed files."""
+        """Until something runs, the result of `check` holds. It is repeated if the dodo file has
+        other tasks: their creation may have changed files."""
         entries = {**self.entries, str(self.root): self._program}
         self.is_trusted = not has_others or all(_holds(e, base) for base, e in entries.items())
 
     def content(self) -> Json | None:
-        """What is sealed: the entry of the program, and those of projects by directory."""
+        """The sealed data: the entry of the program, and those of projects by directory."""
         try:
             return unsealed(self.identity, self.file.read_bytes())
         except (OSError, ValueError):
@@ -98,10 +98,11 @@ class Seals:
 
 
 class SealedBuild:
-    """The build of a project whose seal holds, as far as doit asks (npumake.make.build.Build).
+    """The build of a project whose seal holds, with the interface for doit of
+    npumake.make.build.Build.
 
-    The project is planned only where a node is to be made all the same (doit -a), or something has
-    run in this process.
+    The project is planned only if a node is built all the same (doit -a), or something has run in
+    this process.
     """
 
     def __init__(self, directory: Path, seals: Seals, read: Callable[[Path], Build]) -> None:
@@ -149,7 +150,7 @@ def status(
 
 
 def identity(top: Path, root: Path) -> str:
-    """What seals rest on beside files. It is only hashed: a variable may hold a secret."""
+    """The inputs of a seal beside files. They are only hashed: a variable may hold a secret."""
     variables = {name: os.environ[name] for name in os.environ if name.startswith("NPUMAKE_")}
     facts = [os.path.abspath(top), os.path.abspath(root), __file__, variables]
     facts += [sys.version, sys.getfilesystemencoding(), sys.path]

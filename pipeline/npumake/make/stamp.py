@@ -21,7 +21,7 @@ def stamp_bytes(node: Node, stamp: Stamp) -> bytes:
 
 
 def read_stamp(path: str, node: Node) -> Stamp | None:
-    """The stamp; None where there is none, or its seal is wrong."""
+    """The stamp; None if there is none, or its seal is wrong."""
     try:
         with open(path, "rb") as file:
             content = unsealed(_identity(node), file.read())

@@ -4,7 +4,7 @@
     externalParameters       project, variant, target and the YAML sections that were read
     internalParameters       the target's document; of each node its stage, key and code digest
     resolvedDependencies     files (the trained model, every sample), then tools with their versions
-    byproducts               the artifacts in between, in order
+    byproducts               the intermediate artifacts, in order
 
 A statement contains no time and no machine, so equal builds give equal statements. Sources: in-toto
 Attestation Framework v1, SLSA v1.0 provenance.

@@ -30,7 +30,7 @@ with when_used("npumake.make.delegating"):  # likewise, and only with an executo
 Make = Callable[["Build", "Node"], Any]  # returns an Outcome of npumake.make.maker
 
 
-# They take longest and make no artifact for others, so they run last.
+# They take longest and give no artifact for others, so they run last.
 REPORTING = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
 RESULT = ("how", "seconds", "unstored", "note", "worker")  # what a task returns to the reporter
 GATES, REPORT = "gates", "report"  # the gates wait for the page that explains them
@@ -107,15 +107,15 @@ def _is_current(build: Any, node: Any) -> bool:
     return bool(build.is_current(node))
 
 
-# doit asks for it at every task: given, it is not computed again.
+# doit reads it at every task; this avoids computing it again.
 _is_current.__signature__ = inspect.signature(_is_current)  # type: ignore[attr-defined]
 
 
 class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
     """doit's notes. doit writes them in place, so those of a killed build are dropped.
 
-    What it notes of the results of our own tasks is left out: no build reads it, and reading it
-    takes longer than all else that doit does.
+    Its notes on results of our own tasks are left out: no build reads them, and reading them takes
+    longer than everything else that doit does.
     """
 
     def encode(self, data: dict[str, Any]) -> str:
@@ -132,7 +132,7 @@ class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
 
 
 def _is_ours(note: Mapping[str, Any]) -> bool:
-    """Whether it holds the result of `_act`, and nothing that a user told doit (`ignore`)."""
+    """Whether it holds the result of `_act`, and no setting of the user (`ignore`)."""
     values = note.get("_values_:")
     is_result = isinstance(values, dict) and values.keys() == {*RESULT}
     return is_result and note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
@@ -141,7 +141,7 @@ def _is_ours(note: Mapping[str, Any]) -> bool:
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
     """doit's process runner, with a pipe to each process that reports its end.
 
-    doit's own has one queue for all: it does not notice a killed process, which may have locked the
+    doit's own has one queue for all: it does not detect a killed process, which may have locked the
     queue.
     """
 
@@ -152,7 +152,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             self._hand_out(None)
             while busy := [worker for worker in self._workers if worker.node]:
                 for worker in workers.ready(busy):
-                    if worker.node:  # not ended meanwhile with another
+                    if worker.node:  # not ended meanwhile by another
                         self._hand_out(self._finished(worker))
         except BaseException:
             self._kill()
@@ -161,7 +161,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.close()
 
     def _hand_out(self, completed: Any) -> None:
-        """Hands a task to each idle process, while tasks are ready."""
+        """Passes a task to each idle process, while tasks are ready."""
         at_once = min(self.num_process, len(self.tasks))
         while sum(worker.node is not None for worker in self._workers) < at_once:
             job = self.get_next_job(completed)
@@ -178,7 +178,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             self.reporter.execute_task(idle.node.task)
 
     def _finished(self, worker: workers.Worker) -> Any:
-        """The node that is done. If its process died, all others are ended too."""
+        """The finished node. If its process died, all others are ended too."""
         node, worker.node = worker.node, None
         try:
             self._process_result(node, node.task, worker.result())
@@ -212,7 +212,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
 
 
 def _died(name: str, ended: workers.WorkerEnded) -> StageError:
-    message = f"the process that made `{name}` ended with {ended}"
+    message = f"the process that built `{name}` ended with {ended}"
     hint = "finished artifacts are kept; run it again"
     if ended.signal == "SIGKILL":
         hint = "out of memory? use fewer nodes and threads at a time: -n 1, NPUMAKE_THREADS=1"

@@ -1,9 +1,9 @@
 """The projects that a change concerns, and why.
 
-Two witnesses, and one suffices. The change names a file that the project reads, or read before it
-was removed: its YAML, what its keys name, its lock file, npumake's own sources. Or, where the base
-has a lock file, the key of a node is another one than the locked: a library, a compiler or a
-variable of the environment changed, which no file of the workspace may tell.
+There are two criteria. The change contains a file of the project, possibly a removed one: its YAML,
+a file of its keys, its lock file, npumake's own sources. Or the base has a lock file, and the key
+of a node differs from the locked one: a library, a compiler or a variable of the environment
+changed, without a change of any file.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ YAML = (".yaml", ".yml")
 def reasons(
     build: Build, configuration: Iterable[Path], changes: frozenset[str], base: Lock | None
 ) -> Iterator[str]:
-    """Why a build of the project may differ from the base's: files first, then keys. Empty if
-    nothing does. `changes` are absolute paths, `configuration` the YAML files of the project."""
+    """The reasons for a build of the project other than the base's: files first, then keys. Empty
+    without reasons. `changes` are absolute paths, `configuration` the YAML files of the project."""
     try:
         yield from map(_path_text, sorted(_changed_files(build, configuration, changes)))
         if base is not None:
             yield from _changed_key(build, base)
-    except PipelineError as error:  # it cannot be built: the build tells
+    except PipelineError as error:  # it cannot be built: the build reports why
         yield error.what
 
 
@@ -69,7 +69,7 @@ def _is_own(path: str, home: str) -> bool:
 
 def _of_source(build: Build, source: FileSource, changes: frozenset[str]) -> set[str]:
     """The changed files that a key names: present ones, and removed ones below the folder of its
-    pattern, whatever their names. Raises ProjectError where none is left."""
+    pattern, with any name. Raises ProjectError if none is left."""
     files = source_files(build.directory, source)
     if not files:
         raise no_file(build.directory, source, build.vendor_dialect)
@@ -81,8 +81,8 @@ def _of_source(build: Build, source: FileSource, changes: frozenset[str]) -> set
 
 @cache
 def _ways(path: str, hops: int = MAX_LINKS) -> frozenset[str]:
-    """What git may call the change of a file: the file, the links that lead to it, and the folders
-    above it, one of which may be a submodule."""
+    """The paths by which git may report a change of a file: the file, the links to it, and the
+    folders above it, one of which may be a submodule."""
     folder, name = os.path.split(os.path.normpath(path))
     if not name:
         return frozenset()
@@ -97,8 +97,8 @@ def _ways(path: str, hops: int = MAX_LINKS) -> frozenset[str]:
 
 
 def _changed_key(build: Build, base: Lock) -> Iterator[str]:
-    """The first node whose key is not the locked one, where all before it are as locked. A node
-    that only one side has changes a file too."""
+    """The first node whose key is not the locked one, after nodes with locked keys. A node that
+    only one side has changes a file too."""
     for node in build.plan.nodes:
         locked = base.artifacts.get(locked_name(node))
         inputs = _locked_inputs(build, node, base)
@@ -111,7 +111,7 @@ def _changed_key(build: Build, base: Lock) -> Iterator[str]:
 
 
 def _locked_inputs(build: Build, node: Node, base: Lock) -> dict[str, str] | None:
-    """The locked digests of the node's inputs by stage; None where one is not locked."""
+    """The locked digests of the node's inputs by stage; None if one is not locked."""
     digests = {}
     for stage, name in node.inputs.items():
         locked = base.artifacts.get(locked_name(build.plan.node(name)))

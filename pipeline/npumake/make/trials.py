@@ -7,10 +7,10 @@ cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from npumake import digest
@@ -18,14 +18,19 @@ from npumake.cache.publish import scratch
 from npumake.cache.store import Record, Store
 from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
+from npumake.distribution import LOCAL, Distributor
 from npumake.errors import ProjectError
 from npumake.evaluate import gate_trials
 from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.gate_trials import at_task
 from npumake.graph import Graph
 from npumake.make.build import Build
+from npumake.make.carrier import written
+from npumake.make.executor import Executor
+from npumake.make.job import packed
 from npumake.make.maker import T, loaded
 from npumake.make.node import Node, NodeKey
+from npumake.make.part_jobs import PartJobs
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Quantization, Sections
@@ -51,7 +56,8 @@ class Task(NamedTuple):
 class Trials:
     """The model of one target. `measured` counts measured scores, `recalled` stored ones.
 
-    Its input nodes must be current. With a `task` scores have a metric, except in `score_without`,
+    Its input nodes must be current. The processes of an `executor` share what is independent. With
+    a `task` scores have a metric, except in `scores_without`,
     which uses the cosine.
     """
 
@@ -62,8 +68,10 @@ class Trials:
         comparison: Node,
         to: Promoted,
         task: Task | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.measured = self.recalled = 0
+        self._executor = executor
         self.to = to
         self._build = build
         self._task = task
@@ -107,31 +115,66 @@ class Trials:
         PipelineError."""
         return self._score(self.quantization_with(names), self._task)
 
-    def score_without(self, name: str) -> Score:
-        """The score with all nodes promoted but this one."""
-        types = all_but(self.graph, self.target, self.quantization, name, self.to)
-        return self._score(types, None)
+    def scores_without(self, names: Sequence[str]) -> Iterator[Score]:
+        """For each name, the score with all nodes promoted but this one; side by side where the
+        executor has several processes."""
+        every = [all_but(self.graph, self.target, self.quantization, n, self.to) for n in names]
+        if self._distributor.width < 2:
+            yield from (self._score(types, None) for types in every)
+            return
+        documents = [self._document(types, None) for types in every]
+        stored = [self._stored(document) for document in documents]
+        open_ = [types for types, score in zip(every, stored, strict=True) if score is None]
+        results = self._elsewhere(open_)
+        for document, score in zip(documents, stored, strict=True):
+            yield score or self._remembered(next(results), document)
+
+    def _elsewhere(self, every: Sequence[Quantization]) -> Iterator[Score]:
+        if every:
+            items = [json.dumps(digest.plain(types)).encode() for types in every]
+            shared = {"type_judge": self._judge}
+            for result in self._distributor.map(type_judge.trial, items, shared):
+                yield Score(**json.loads(result))
+
+    @cached_property
+    def _distributor(self) -> Distributor:
+        """Of parts of the comparison that asks for the trials."""
+        if self._executor is None:
+            return LOCAL
+        document, carrier = self._build.document(self._node, self._inputs), self._executor.carrier
+        job = written(packed(self._build, self._node, document, carrier), carrier)
+        return PartJobs(job, digest.of_document(document), carrier, self._executor)
 
     def _score(self, types: Quantization, task: Task | None) -> Score:
         document = self._document(types, task)
-        key, memory = digest.of_document(document), self._build.memory
+        memory = self._build.memory
+        if (score := self._stored(document)) is not None:
+            return score
+        with memory.turn(digest.of_document(document), "a trial"):
+            if (score := self._stored(document, memory.near)) is not None:
+                return score
+            judge = self._judge if task is None else self._judge_at_task
+            return self._remembered(judge(types), document)
+
+    def _stored(self, document: NodeKey, store: Store | None = None) -> Score | None:
+        """The score of a key in the store; None where it is not there."""
+        memory = self._build.memory
+        store = store or memory.store
+        record = store.recall(digest.of_document(document))
         with scratch(memory.root / f"trial{Score.suffix}", memory.root) as path:
-            if not _recalled(memory.store, key, path):
-                with memory.turn(key, "a trial"):
-                    if not _recalled(memory.near, key, path):
-                        return self._measured(types, task, document, path)
+            if record is None or not store.fetch(record.digest, path):
+                return None
             self.recalled += 1
             return Score.load(path)
 
-    def _measured(
-        self, types: Quantization, task: Task | None, document: NodeKey, path: Path
-    ) -> Score:
-        """The score, which is stored by way of `path`."""
-        store = self._build.memory.store
-        score = (self._judge if task is None else self._judge_at_task)(types)
-        score.save(path)
-        blob = store.put(path)
-        store.remember(digest.of_document(document), Record(document, blob, path.stat().st_size))
+    def _remembered(self, score: Score, document: NodeKey) -> Score:
+        """The measured score, which is now in the store."""
+        memory = self._build.memory
+        with scratch(memory.root / f"trial{Score.suffix}", memory.root) as path:
+            score.save(path)
+            blob = memory.store.put(path)
+            record = Record(document, blob, path.stat().st_size)
+        memory.store.remember(digest.of_document(document), record)
         self.measured += 1
         return score
 
@@ -166,18 +209,12 @@ class Trials:
     def _judging(self, measure: Callable[[Graph], float] | None) -> Callable[[Quantization], Score]:
         recipe, samples = self._recipe, self._loaded("samples", Samples)
         if recipe.method == LOAD:
-            raise ProjectError("the model brings its own scales: there is nothing to promote")
+            raise ProjectError("the model has its own scales: there is nothing to promote")
         if made_up(samples) or not samples:
             hint = "add  data: {'*': {files: ...}}"
-            raise ProjectError("no samples to judge by", hint=hint)
+            raise ProjectError("no samples to evaluate", hint=hint)
         operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
         return type_judge.judge(self.graph, recipe, samples, self.target, operators, measure)
 
     def _loaded(self, stage: str, kind: type[T]) -> T:
         return loaded(self._build, self._node.inputs[stage], self._inputs[stage], kind)
-
-
-def _recalled(store: Store, key: str, path: Path) -> bool:
-    """Whether `path` now holds the stored score of a key."""
-    record = store.recall(key)
-    return record is not None and store.fetch(record.digest, path)

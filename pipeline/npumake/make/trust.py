@@ -45,10 +45,10 @@ def signing_key(user: UserFile) -> SigningKey | None:
 
 
 def users_key() -> SigningKey:
-    """Raises ProjectError where the user has none."""
+    """Raises ProjectError if the user has none."""
     key = signing_key(read(user_folder() / USER_FILE, UserFile))
     if key is None:
-        hint = f"npumake cache keygen makes one, {user_folder() / KEY_FILE}"
+        hint = f"npumake cache keygen creates one, {user_folder() / KEY_FILE}"
         raise ProjectError("there is no signing key", hint=hint)
     return key
 
@@ -89,7 +89,7 @@ def _key(text: str, document: Document, route: tuple[str | int, ...]) -> bytes:
     try:
         return key_bytes(text)
     except ValueError:
-        hint = "ed25519: and 44 letters, as `npumake cache keygen` prints it"
+        hint = "ed25519: and 44 characters, as `npumake cache keygen` prints it"
         raise ProjectError(
             f"`{text}` is not a public key", document.places[route].value, hint
         ) from None

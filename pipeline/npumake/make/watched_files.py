@@ -1,6 +1,6 @@
-"""The files that a build reads, with their stamps, so that a change is seen without reading them.
+"""The files that a build reads, with their stamps, which show a change without reading them.
 
-Polling: a build knows its files, wherever they lie, and stat of one takes a microsecond or two.
+Polling: a build knows its files, in any folder, and stat of one takes a microsecond or two.
 Notifications of the kernel would have to be asked of every folder above them; network file systems
 and mounts of containers deliver none.
 """
@@ -22,7 +22,7 @@ Stamps = Mapping[str, Signature | None]  # by path; None for a file that is abse
 
 @dataclass(frozen=True)
 class WatchedProject:
-    """What a project reads: its YAML, `files` read from elsewhere, and the files of `sources`."""
+    """The files of a project: its YAML, `files` from elsewhere, and the files of `sources`."""
 
     directory: Path
     sources: tuple[FileSource, ...] = ()

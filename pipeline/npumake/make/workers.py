@@ -1,6 +1,6 @@
 """Worker: a process that executes one task after another, and reports its own end.
 
-Each has a pipe of its own, so a killed one leaves no lock and no half message to others. It ends
+Each has a pipe of its own, so a killed one leaves no lock and no partial message to others. It ends
 with this process.
 """
 

@@ -55,7 +55,7 @@ def is_constant(node: Node) -> bool:
 
 def fold(graph: Graph, node: Node) -> bool:
     """Replaces the node by constants, a model output by an Identity of one. False if these would be
-    too large, or are no arrays."""
+    too large, or are not arrays."""
     before = sum(constant.nbytes for v in node.inputs if (constant := array(v)) is not None)
     if not all(_may_be_small(value, before) for value in node.outputs):
         return False

@@ -1,7 +1,7 @@
 """Fuses a gain and shift into the weight and bias of the convolution behind it.
 
-W (gain * x + shift) + b:      W' = gain * W      b' = b + W shift      without padding gain * x +
-shift:              gain * (x + shift / gain)                with zero padding
+    W (gain * x + shift) + b:      W' = gain * W      b' = b + W shift      without padding
+    gain * x + shift:              gain * (x + shift / gain)                with zero padding
 
 Only a scalar gain: a per-channel one would make the weights of a filter uneven and coarser to
 quantize. Preprocessing of model inputs is left alone.
@@ -81,7 +81,7 @@ def _ahead(node: Node) -> Affine | None:
 
 
 def _reads_inputs(function: Affine) -> bool:
-    """Whether only such nodes lie between a model input and this one."""
+    """Whether only such nodes are between a model input and this one."""
     before: Affine | None = function
     while before is not None:
         maker = before.x.producer()

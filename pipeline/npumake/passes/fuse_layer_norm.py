@@ -95,7 +95,7 @@ def _is(values: np.ndarray | None, number: float) -> bool:
 
 
 def _along_last(mean: Node) -> bool:
-    """Whether it averages over the last axis alone, with keepdims."""
+    """Whether it averages over only the last axis, with keepdims."""
     listed = array(mean.inputs[1]) if len(mean.inputs) > 1 else attribute(mean, "axes")
     out_shape = mean.outputs[0].shape
     if listed is None or out_shape is None or not attribute(mean, "keepdims", 1):

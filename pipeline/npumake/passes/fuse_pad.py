@@ -47,7 +47,7 @@ def _pair(pad: Node) -> _Pair | None:
     pads = [p1 + p2 for p1, p2 in zip(own, added, strict=True)]
     kernel = attribute(window, "kernel_shape", ())
     if window.op_type != "Conv" and any(p >= k for p, k in zip(pads, kernel * 2, strict=True)):
-        return None  # engines refuse a window that lies in the padding alone
+        return None  # engines refuse a window entirely in the padding
     return _Pair(pad, window, pads)
 
 

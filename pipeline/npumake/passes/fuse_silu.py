@@ -1,6 +1,6 @@
 """x * Sigmoid(x) as one Swish, for an NPU that computes it from one table.
 
-Not in PASSES: ONNX has Swish since opset 24, and only some targets want it.
+Not in PASSES: ONNX has Swish since opset 24, and only some targets use it.
 """
 
 from __future__ import annotations

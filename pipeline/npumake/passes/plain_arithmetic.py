@@ -1,7 +1,8 @@
 """Normalizes arithmetic to operators that chips support.
 
-c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c) x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)
-x ** -1 -> Reciprocal(x) n * 0 -> 0, for integers, which are never NaN
+    c + x -> x + c      c * x -> x * c          x / c -> x * (1 / c)
+    x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)     x ** -1 -> Reciprocal(x)
+    n * 0 -> 0, for integers, which are never NaN
 
 Constants come second, where other passes expect them. 1 / c adds a rounding to x / c: the last bit
 of a float may differ.

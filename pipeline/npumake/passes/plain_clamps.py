@@ -1,7 +1,7 @@
 """Normalizes clamps to Clip, which the node before can fuse.
 
-max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      for a scalar c Clip(Clip(x, a, b), c,
-d) -> Clip(x, max(a, c), min(b, d))    unless a single number remains
+max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      for a scalar c
+Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(b, d))    unless a single value remains
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Normalizes a Pad to all axes and non-negative pads; a Slice does the cropping.
 
-Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value) Pad(x, [-1, 2])            ->
-Pad(Slice(x, 1:), [0, 2])        for constant pads
+Pad(x, pads, value, axes)  ->  Pad(x, pads of all axes, value)
+Pad(x, [-1, 2])            ->  Pad(Slice(x, 1:), [0, 2])        for constant pads
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sum(a, b, c) -> (a + b) + c        Mean(a, b, c) -> ((a + b) + c) * (1 / 3)
 
-A Mean is rewritten where a target requests it: some vendors' tools refuse one, and they receive the
+A Mean is rewritten if a target requests it: some vendors' tools refuse one, and they receive the
 trained model. 1 / n adds a rounding to a division by n.
 """
 

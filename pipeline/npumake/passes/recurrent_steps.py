@@ -1,6 +1,6 @@
 """One step of an LSTM, GRU or RNN as products, sums and functions, with gates in ONNX's order.
 
-x stands for W x_t + b, which is computed for all steps at once; h and c are the previous state.
+x is W x_t + b, which is computed for all steps at once; h and c are the previous state.
 
     LSTM    i, o, f, g of  x + R h        c' = f c + i g        h' = o tanh(c')
     GRU     z, r of  x + R h              n = tanh(x_n + R_n (r h))

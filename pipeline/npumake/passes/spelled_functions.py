@@ -1,10 +1,15 @@
 """Elementwise functions and selections in simpler operators.
 
-Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x) Asinh        sign(x) log(|x|
-+ sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1)) Atanh        log((1 + x) / (1 - x)) / 2
-Sign   (x > 0) - (x < 0) Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1) ReduceLogSumExp
-log(sum(exp(x - max))) + max Round        floor(x), plus one above the middle, to even at the middle
-Hardmax, OneHot   where the indices 0, 1, 2 ... equal the index
+Sinh, Cosh       (exp(x) -+ exp(-x)) / 2
+Tan              sin(x) / cos(x)
+Asinh            sign(x) log(|x| + sqrt(x * x + 1))
+Acosh            log(x + sqrt(x * x - 1))
+Atanh            log((1 + x) / (1 - x)) / 2
+Sign             (x > 0) - (x < 0)
+Elu              max(x, 0) + alpha (exp(min(x, 0)) - 1)
+ReduceLogSumExp  log(sum(exp(x - max))) + max
+Round            floor(x), plus one above the middle, to even at the middle
+Hardmax, OneHot  where the indices 0, 1, 2 ... equal the index
 """
 
 from __future__ import annotations

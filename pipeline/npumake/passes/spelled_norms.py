@@ -6,7 +6,7 @@ d = x - mean(x)        y = d / sqrt(mean(d * d) + epsilon) * scale + bias
     GroupNormalization         of (N, G, C / G ...); its scale is per group before opset 21
     LayerNormalization         over the axes from `axis` on
     BatchNormalization         with computed mean and variance
-    LpNormalization            x / sum |x|  or  x / sqrt(sum x * x), 0 where x is 0
+    LpNormalization            x / sum |x|  or  x / sqrt(sum x * x), 0 if x is 0
     MeanVarianceNormalization  d / (sqrt(mean(d * d)) + 1e-9)
     LRN                        x / (bias + alpha * mean of the squares of near channels) ** beta
 """

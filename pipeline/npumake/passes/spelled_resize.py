@@ -2,7 +2,7 @@
 
 y = M_h x M_w'        M[i, j]  the weight of input j in output i
 
-onnxruntime resizes the unit vectors to obtain M, for any mode, coordinates and antialias. Where
+onnxruntime resizes the unit vectors to obtain M, for any mode, coordinates and antialias. If
 tf_crop_and_resize reads outside, its extrapolation value applies:
 
 y = inside * (M_h x M_w') + (1 - inside) * value
@@ -63,7 +63,7 @@ def _filled(write: Writing, y: Value, inside: np.ndarray) -> bool:
 
 
 def _scales(node: Node, before: tuple[int, ...]) -> list[float]:
-    """By axis: the declared scales, else from the sizes, one for all where the aspect ratio is
+    """By axis: the declared scales, else from the sizes, one for all if the aspect ratio is
     kept."""
     scales = litert.scales(node)
     sizes = array(node.inputs[3]) if len(node.inputs) > 3 else None
@@ -99,7 +99,7 @@ def _regions(node: Node, rank: int) -> list[Span] | None:
 def _along(
     node: Node, sizes: tuple[int, int], scale: float, span: Span
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """M (n, m) of one axis, and which of the m outputs lie inside, (m,)."""
+    """M (n, m) of one axis, and which of the m outputs are inside, (m,)."""
     n, m = sizes
     matrix, outside = (
         _resized(node, np.asarray(x, np.float32), (scale, m), span, value)

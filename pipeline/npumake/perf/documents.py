@@ -1,4 +1,4 @@
-"""An estimate as JSON: the model's, and each subgraph's with the keys of hb_perf.
+"""An estimate as JSON: for the model, and for each subgraph with the keys of hb_perf.
 
 Milliseconds, and bytes per frame; unknown figures are null.
 """

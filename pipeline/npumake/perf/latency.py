@@ -1,6 +1,6 @@
 """The estimated latency of a compiled file, for gates, comparisons and reports.
 
-If the DDR bandwidth is not published, it is a lower bound: the compute time alone.
+If the DDR bandwidth is not published, it is a lower bound: only the compute time.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ class Box:
 def boxes_of(program: Program, name: str) -> Mapping[int, Box]:
     """One per subgraph and per instruction of the CPU, by number."""
     numbers, boxes = subgraphs_of(program), dict[int, Box]()
-    makers: dict[str, int] = {}  # a box by what it made so far
+    makers: dict[str, int] = {}  # a box by its output so far
 
     def number(index: int) -> int:
-        """Of the box of an instruction: a subgraph's is negative."""
+        """The number of an instruction's box: a subgraph's is negative."""
         return -1 - numbers[index] if index in numbers else index
 
     for index, step in enumerate(program.instructions):

@@ -89,11 +89,11 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
 def _home(key: str, sections: Json) -> str:
     """A hint for a top-level key that belongs to a section: its indentation is missing."""
     homes = [name for name, inner in sections.items() if key in inner.get("properties", {})]
-    return f"it stands below `{homes[0]}:`, indented" if homes else ""
+    return f"it belongs below `{homes[0]}:`, indented" if homes else ""
 
 
 def dotted(route: Route) -> str:
-    """A route as a person writes it: `inputs.image.mean.0`."""
+    """A route as text: `inputs.image.mean.0`."""
     return ".".join(map(str, route))
 
 
@@ -102,7 +102,7 @@ def _subject(route: Route) -> str:
 
 
 def _wrong_value(error: Violation) -> tuple[str, str]:
-    """What is wrong with the value, and a hint."""
+    """The error of the value, and a hint."""
     value, limit = error.instance, error.validator_value
     match error.validator:
         case "type":
@@ -191,7 +191,7 @@ def _quoted(value: Json) -> str:
 
 
 def _apart(schema: Json) -> str:
-    """A hint for several keys where one is allowed."""
+    """A hint for several keys instead of one."""
     if "properties" in schema:
         return "write one step per line, each behind its own `-`"
-    return "indent what belongs to it further"
+    return "indent its content further"

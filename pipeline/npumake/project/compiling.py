@@ -15,7 +15,9 @@ class BoardCost:
 
     ddr: Annotated[
         float | None,
-        Doc("GB/s between the NPU and its DDR, for estimates; as `npumake perf --ddr`.", 0.001),
+        Doc(
+            "GB/s between the NPU and its DDR, for estimates; as `--ddr` of `npumake perf`.", 0.001
+        ),
     ] = None
 
 
@@ -25,7 +27,7 @@ class Compile:
         str | None, Doc("Name of the compiled file; the project's name by default.")
     ] = None
     compile_mode: Annotated[
-        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler optimizes for.")
+        Literal["latency", "bandwidth", "balance"], Doc("The goal of the vendor's compiler.")
     ] = "latency"
     optimize_level: Annotated[
         Literal["O0", "O1", "O2", "O3"], Doc("Optimization level of the vendor's compiler.")
@@ -64,12 +66,20 @@ class Compile:
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """Runs the compiled file and compares it with the integer engine."""
+    """How many samples the table and the check of the compiled file are computed from."""
 
     compiled: Annotated[
         int | Literal["all", "off"],
         Doc("Samples to run each compiled file on: a number, `all` or `off`.", 1),
     ] = 8
+    samples: Annotated[
+        int | Literal["all"] | None,
+        Doc(
+            "Samples to compare every node on: a number or `all`. "
+            "Default: 16; `all` with `report` or `gates`.",
+            1,
+        ),
+    ] = None
 
 
 REMOVED = ("remove_types", "remove_nodes")  # the bundle's provenance records the removed nodes

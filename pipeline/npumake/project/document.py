@@ -59,7 +59,7 @@ def read_document(file: Path, words: Words = meaning, again: bool = False) -> Do
 def read_source(file: Path) -> bytes:
     """The bytes of a YAML file, at most one more than the limit. Raises ProjectError."""
     if os.path.lexists(file) and not is_stored(file):
-        raise ProjectError("no plain file", Place(path_text(file)))
+        raise ProjectError("not a plain file", Place(path_text(file)))
     try:
         with file.open("rb") as stream:
             return stream.read(MAX_FILE_BYTES + 1)
@@ -115,7 +115,7 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
         raise ProjectError(f"tag `{tag}` is not read", place, "write the plain value")
     if len(reading.places) == MAX_VALUES:
-        hint = "an alias counts as all it stands for"
+        hint = "an alias counts with all its values"
         raise ProjectError(f"more than {MAX_VALUES} values in one file", place, hint)
     key = key or place
     if isinstance(event, yaml.ScalarEvent):

@@ -114,7 +114,7 @@ def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
         _check_picture(name, section, result)
     if section.color_range == "video" and not _converts(result):
         raise ProjectError(
-            "`color_range: video` where no YUV is converted to RGB",
+            "`color_range: video` without a conversion of YUV to RGB",
             Route(f"inputs.{name}.color_range"),
             "it is the range of a YUV picture fed to a model trained on rgb or bgr",
         )
@@ -135,7 +135,7 @@ def _plain(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
         _refuse_beside_preprocess(name, section)
         if section.preprocess.size or section.preprocess.crop:
             raise ProjectError(
-                "`float32` is no picture: it has neither `size` nor `crop`",
+                "`float32` is not a picture: it has neither `size` nor `crop`",
                 Route(f"inputs.{name}.preprocess"),
             )
     if fed_type not in LEGAL[trained]:
@@ -198,7 +198,7 @@ def _refuse_beside_preprocess(name: str, section: Input) -> None:
     for key in ("fed_type", "fed_layout"):
         if getattr(section, key) is not None:
             raise ProjectError(
-                f"`{key}` beside `preprocess`, which says what is fed",
+                f"`{key}` beside `preprocess`, which defines the inputs",
                 Route(f"inputs.{name}.{key}"),
                 "keep one of them",
             )
@@ -221,10 +221,10 @@ def _check_picture(name: str, section: Input, feeding: Feeding) -> None:
         raise ProjectError(
             f"a picture of {feeding.fed_size[0]} x {feeding.fed_size[1]} has odd sides",
             Route(f"inputs.{name}.{key}"),
-            "its colour lies on blocks of 2 x 2 pixels: height and width must be even",
+            "its color is stored in blocks of 2 x 2 pixels: height and width must be even",
         )
 
 
 def _converts(feeding: Feeding) -> bool:
-    """Whether colours are converted, not only reordered."""
+    """Whether colors are converted, not only reordered."""
     return bool(set(feeding.channels) - set(feeding.fed_channels))

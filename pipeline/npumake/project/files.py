@@ -23,7 +23,7 @@ from npumake.errors import CacheError, ProjectError, Route
 from npumake.project.hints import hints_of
 from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
-MAX_MODEL_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
+MAX_MODEL_BYTES = (1 << 31) - 1  # of a model: the limit of a protobuf message and a flatbuffer
 MAX_DOCUMENT_BYTES = 1 << 28  # of JSON about a model
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -70,7 +70,7 @@ def refuse_huge(path: Path | str, where: str = "") -> None:
     Ignores missing and special files, which callers refuse."""
     if os.path.isfile(path) and (size := os.path.getsize(path)) > MAX_MODEL_BYTES:
         message = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
-        hint = "is it the model? larger weights lie in several files beside it"
+        hint = "is it the model? larger weights are in several files beside it"
         raise ProjectError(message, where or str(path), hint)
 
 
@@ -100,7 +100,7 @@ class FileSource:
     pattern: str
     many: bool
     confined: bool = False
-    rest: str = ""  # of the key's value, that is no path: what counts beside the file's bytes
+    rest: str = ""  # of a key's value that is not a path and counts beside the file's bytes
     is_module: bool = False  # it is named by its path in the project, as it is imported
 
     @property
@@ -163,8 +163,8 @@ def variables_of(source: FileSource) -> tuple[str, ...]:
 
 
 def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
-    """Every folder that a listing of `source` reads, or more, and every link in one: what it is
-    linked to decides whether it is listed."""
+    """Every folder that a listing of `source` reads, or more, and every link in one: its target
+    decides whether it is listed."""
     if not source.many:
         return
     root, parts = split_pattern(directory, source.pattern)
@@ -186,7 +186,7 @@ def folders_listed(directory: Path, source: FileSource) -> Iterator[str]:
 def _require_variables(source: FileSource) -> None:
     for name in variables_of(source):
         if not os.environ.get(name):
-            hint = f"`${{ENV:{name}}}` stands for its value"
+            hint = f"`${{ENV:{name}}}` is replaced by its value"
             message = f"the environment variable `{name}` is not set, or empty"
             raise ProjectError(message, Route(source.route), hint)
 
@@ -264,7 +264,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return True
     is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
     if not is_dead and not os.path.isdir(entry.path):
-        message = "no plain file: a pipe, a device, or a link to itself"
+        message = "not a plain file: a pipe, a device, or a link to itself"
         raise ProjectError(message, entry.path, "remove it, or write a pattern that leaves it out")
     return False
 

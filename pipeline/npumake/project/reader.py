@@ -25,7 +25,7 @@ from npumake.project.vendor import Dialects, Note, VendorDocument, translated, v
 
 SCHEMA = schema_of(Sections)
 PROJECT = "project.yaml"
-PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they stand in project.yaml
+PROJECT_FILE_KEYS = ("dialect", "config")  # one word each: they are in project.yaml
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,17 @@ def _reading(document: Document) -> ProjectReading:
 def sections_of(document: Document) -> Sections:
     """The typed sections of one document. Raises its first ProjectError."""
     check(document, SCHEMA)
-    return built(Sections, document.data)
+    sections: Sections = built(Sections, document.data)
+    if sections.comparison.samples is None and (sections.report or sections.gates):
+        # Figures that are published or decide must not depend on the choice of samples.
+        return replace(sections, comparison=replace(sections.comparison, samples="all"))
+    return sections
 
 
 def _project_file(directory: Path) -> Path:
     file = directory / PROJECT
     if os.path.lexists(file) and not file.is_file():
-        raise ProjectError("no plain file", path_text(file))
+        raise ProjectError("not a plain file", path_text(file))
     if not file.is_file():
         hint = "a project is a directory with a project.yaml"
         raise ProjectError("no project.yaml", path_text(directory), hint)
@@ -144,7 +148,7 @@ def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]
             if suffix == ".yml":
                 raise ProjectError("not read", path_text(file), f"rename it to {name}.yaml")
             if not file.is_file():
-                raise ProjectError("no plain file", path_text(file))
+                raise ProjectError("not a plain file", path_text(file))
             files += [file] if name != "project" else []
     return tuple(files)
 

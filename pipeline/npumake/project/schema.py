@@ -13,7 +13,7 @@ strings. The members' keywords are merged, and a wrong value violates exactly on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import (
@@ -57,12 +57,30 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
     return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
 
 
-def editor_schema() -> Json:
-    """The schema of `project.yaml` for editors, which do not see a vendor's file beside it.
-    Sections are required only without a `dialect`."""
+def editor_schema(targets: Sequence[str]) -> Json:
+    """The schema of `project.yaml` for editors, which do not read a vendor's file beside it.
+    Sections are required only without a `dialect`; `targets` are the names of all chips."""
     whole = schema_of(Sections)
+    for keys in (whole["properties"], whole["$defs"]["overlay"]["properties"]):
+        if "targets" in keys:
+            keys["targets"] = {
+                **keys["targets"],
+                "items": _chips(keys["targets"]["items"], targets),
+            }
     required = whole.pop("required")
     return {**whole, "anyOf": [{"required": required}, {"required": ["dialect", "config"]}]}
+
+
+def _chips(item: Json, targets: Sequence[str]) -> Json:
+    """An item of `targets`: a name, or an object whose one key is a name."""
+    names = {"enum": list(targets)}
+    inner = {key: value for key, value in item.items() if key != "type"}
+    return {
+        "anyOf": [
+            {"type": "string", **names},
+            {"type": "object", **inner, "propertyNames": names},
+        ]
+    }
 
 
 def _overlay(schema: Json) -> Json:
@@ -122,7 +140,7 @@ def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
     members = [_worded(member) for member in members]
     types = [member.get("type") for member in members]
     if None in types or len(set(types)) < len(types):
-        raise TypeError(f"a value cannot tell which of these it is: {members}")
+        raise TypeError(f"the value fits several of these: {members}")
     merged = {keyword: limit for member in members for keyword, limit in member.items()}
     return {**merged, "type": types}
 

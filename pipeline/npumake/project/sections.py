@@ -32,7 +32,7 @@ from npumake.project.precision import Quantization as Quantization
 from npumake.project.security import Security as Security
 from npumake.project.transforms import Transform
 
-Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
+Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that override the file's
 TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
@@ -112,7 +112,7 @@ class CameraPreprocess:
 class Input:
     """The trained form of one model input and the form it is fed at run time.
 
-    The model gets (colour(x + offset) - mean) * scale.
+    The model gets (color(x + offset) - mean) * scale.
     """
 
     shape: Annotated[
@@ -254,9 +254,9 @@ class Sections:
     cost: Annotated[
         BoardCost | None, Doc("Figures of your board, which the vendor does not publish.")
     ] = None
-    comparison: Annotated[ComparisonSettings, Doc("How the compiled files are checked.")] = field(
-        default_factory=ComparisonSettings
-    )
+    comparison: Annotated[
+        ComparisonSettings, Doc("How nodes are compared and compiled files are checked.")
+    ] = field(default_factory=ComparisonSettings)
     security: Annotated[
         Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")
     ] = field(default_factory=Security)

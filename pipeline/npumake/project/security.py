@@ -1,4 +1,4 @@
-"""The section `security:`: where the memory of each input and output may lie."""
+"""The section `security:`: the permitted memory of each input and output."""
 
 from __future__ import annotations
 

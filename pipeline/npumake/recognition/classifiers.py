@@ -36,7 +36,7 @@ def tensorflow_slim(facts: ModelFacts) -> Family | None:
 def caffe(facts: ModelFacts) -> Family | None:
     if facts.suffix != ".prototxt" and "caffe" not in facts.producer.lower():
         return None
-    evidence = "made by Caffe, whose models take blue first and the mean taken off"
+    evidence = "made by Caffe, whose models take BGR minus the mean"
     norms = (CAFFE, RAW, UNIT, SIGNED)
     feeds = feeds_of(facts, "bgr", *norms)
     classifier = _classifier(facts, evidence, *norms)

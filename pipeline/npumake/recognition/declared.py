@@ -107,7 +107,7 @@ def _step(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
     c = np.asarray(constant, np.float64).ravel()
     if x is None:
         pairs = {"Add": (1, c), "Sub": (1, -c), "Mul": (c, 0), "Div": (1 / np.where(c, c, 1), 0)}
-    else:  # c - x, and 1 / x, which is no affine function
+    else:  # c - x, and 1 / x, which is not affine
         pairs = {"Add": (1, c), "Sub": (-1, c), "Mul": (c, 0)}
     pair = pairs.get(node.op_type)
     return None if pair is None else (np.asarray(pair[0], float), np.asarray(pair[1], float))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from npumake.detection.anchors import SCRFD, Y_FIRST, YUNET
+from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, MTCNN, RAW, SIGNED, SSD, UNIT, PixelNormalization
 from npumake.recognition.recognised import (
@@ -14,9 +16,22 @@ from npumake.recognition.recognised import (
     SsdDetector,
     feeds_of,
 )
-from npumake.recognition.ultralytics import anchored_metadata, cells, decoded_by, decoded_ssd
+from npumake.recognition.scales import by_stride, by_width, decoded_ssd
+from npumake.recognition.ultralytics import anchored_metadata, cells, decoded_by
 
 SIDES = 32  # channels of NanoDet's boxes: eight bins of each side
+# Squares by stride, in pixels.
+RETINAFACE: tuple[Json, ...] = (
+    {"stride": 8, "sizes": [16, 32]},
+    {"stride": 16, "sizes": [64, 128]},
+    {"stride": 32, "sizes": [256, 512]},
+)
+ULTRAFACE: tuple[Json, ...] = (
+    {"stride": 8, "sizes": [10, 16, 24]},
+    {"stride": 16, "sizes": [32, 48]},
+    {"stride": 32, "sizes": [64, 96]},
+    {"stride": 64, "sizes": [128, 192, 256]},
+)
 UNDECODED = "no decoder is known for this head: boxes are not drawn"
 OFFSETS = "boxes are offsets to anchors: `evaluation` decodes them, `npumake run` does not"
 
@@ -42,7 +57,8 @@ def yunet(facts: ModelFacts) -> Family | None:
         feeds_of(facts, "bgr", RAW),
         "detect",
         STRETCH,
-        doubts=(UNDECODED,),
+        ("face",),
+        by_stride(facts, YUNET, {"boxes": "bbox_", "scores": "cls_", "objectness": "obj_"}),
     )
 
 
@@ -99,9 +115,10 @@ def retinaface(facts: ModelFacts) -> Family | None:
     if not has_columns(facts, 2, 4, 10):
         return None
     evidence = "a RetinaFace head: boxes, scores and five landmarks of each anchor"
-    means = PixelNormalization("(104, 117, 123) taken off", (123.0, 117.0, 104.0), (1.0,))
+    means = PixelNormalization("minus (104, 117, 123)", (123.0, 117.0, 104.0), (1.0,))
     feeds = feeds_of(facts, "bgr", means)
-    return Family(evidence, feeds, "detect", STRETCH, doubts=(UNDECODED,))
+    document = decoded_ssd(facts, RETINAFACE)
+    return Family(evidence, feeds, "detect", STRETCH, ("face",), document)
 
 
 def scrfd(facts: ModelFacts) -> Family | None:
@@ -110,7 +127,9 @@ def scrfd(facts: ModelFacts) -> Family | None:
         return None
     evidence = "an SCRFD head: scores and distances on three scales"
     feeds = feeds_of(facts, "rgb", MTCNN)
-    return Family(evidence, feeds, "detect", LETTERBOX, doubts=(UNDECODED,))
+    document = by_width(facts, SCRFD, {"boxes": 4, "scores": 1})
+    doubts = () if document else (UNDECODED,)
+    return Family(evidence, feeds, "detect", LETTERBOX, ("face",), document, doubts=doubts)
 
 
 def ultraface(facts: ModelFacts) -> Family | None:
@@ -134,9 +153,8 @@ def ultraface(facts: ModelFacts) -> Family | None:
         "detect",
         STRETCH,
         ("face",),
-        decoded_ssd(facts) if is_decoded else None,
+        decoded_ssd(facts, () if is_decoded else ULTRAFACE),
         ssd=SsdDetector(() if is_decoded else yaml),
-        doubts=() if is_decoded else (OFFSETS,),
     )
 
 
@@ -147,11 +165,13 @@ def ssd_head(facts: ModelFacts) -> Family | None:
         return None
     has_anchors = facts.suffix == ".tflite"
     yaml = ("variances: [0.1, 0.2]", "order: yxhw", f"anchors: {facts.file}") if has_anchors else ()
+    document = decoded_ssd(facts, facts.anchors, Y_FIRST) if facts.anchors else None
     return Family(
         "an SSD head: boxes and scores of the same anchors",
         feeds_of(facts, "rgb", SIGNED, UNIT, SSD),
         "detect",
         STRETCH,
+        metadata=document,
         ssd=SsdDetector(yaml),
-        doubts=(OFFSETS,),
+        doubts=() if document else (OFFSETS,),
     )

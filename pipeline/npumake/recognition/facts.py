@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from npumake.detection.anchors import X_FIRST
+from npumake.errors import GraphError
 from npumake.frontends import suffix_of
+from npumake.frontends.tflite.detections import anchors as anchors_in
+from npumake.frontends.tflite.flatbuffer import MalformedError
 from npumake.graph import Graph, Value, array, is_float, shape
 from npumake.graph.qdq import is_quantize
-from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, tflite_notes
+from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, exported_notes, tflite_notes
 
 CHANNELS = (1, 3)  # of a picture
-MIN_SIDE = 8  # pixels; a smaller plane is no picture
+MIN_SIDE = 8  # pixels; a smaller plane is not a picture
 SPECTRUM_RATIO = 4  # of one channel, a longer plane is a spectrum rather than a picture
 CODES = {"uint8": 0, "int8": 128}  # the code of an 8-bit pixel is pixel - this
 
@@ -33,6 +37,9 @@ class InputGrid(NamedTuple):
     def reach(self) -> tuple[float, float]:
         """The real values of pixels 0 and 255."""
         return -self.mean * self.scale, (255 - self.mean) * self.scale
+
+
+ANCHOR_DIGITS = 6  # of an anchor in metadata
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class PictureInput:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """`notes` are the metadata of an ONNX file; `names` those of its nodes and tensors, joined."""
+    """`notes` are the metadata of an ONNX file or an exported .tflite; `names` are those of the
+    nodes and tensors, joined."""
 
     file: str
     graph: Graph  # with static shapes, as original_float has it
@@ -68,6 +76,7 @@ class ModelFacts:
     image: PictureInput
     outputs: Mapping[str, tuple[int, ...]]
     tflite: TFLiteNotes = NO_NOTES
+    anchors: tuple[tuple[float, ...], ...] = ()  # (cx, cy, w, h) of a .tflite's postprocessor
 
     @property
     def suffix(self) -> str:
@@ -87,17 +96,30 @@ def facts_of(file: str, data: bytes, trained: Graph, graph: Graph) -> ModelFacts
         return None
     names = [str(value.name) for value in graph.values().values()]
     names += [str(node.name) for node in graph.nodes()]
+    is_tflite = suffix_of(file) == ".tflite"
     return ModelFacts(
         file,
         graph,
         trained.model.producer_name or "",
-        trained.metadata,
+        {**(exported_notes(data) if is_tflite else {}), **trained.metadata},
         frozenset(node.op_type for node in graph.nodes()),
         "\n".join(names),
         pictures[0],
         {str(value.name): shape(value) for value in graph.outputs},
-        tflite_notes(data) if suffix_of(file) == ".tflite" else NO_NOTES,
+        tflite_notes(data) if is_tflite else NO_NOTES,
+        _anchors(data) if is_tflite else (),
     )
+
+
+def _anchors(data: bytes) -> tuple[tuple[float, ...], ...]:
+    """The anchors in a .tflite; () without any."""
+    try:
+        table = anchors_in(data)
+    except (GraphError, MalformedError):
+        return ()
+    if table is None or table.shape[1:] != (4,):
+        return ()
+    return tuple(map(tuple, table[:, X_FIRST].astype(float).round(ANCHOR_DIGITS).tolist()))
 
 
 def picture_input(value: Value) -> PictureInput | None:

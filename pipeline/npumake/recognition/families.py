@@ -55,7 +55,7 @@ EDGEFIRST_NORMALIZATIONS = {
 
 
 def _edgefirst(facts: ModelFacts) -> Family | None:
-    """A model with EdgeFirst's metadata, which names classes, colours and normalization."""
+    """A model with EdgeFirst's metadata, which names classes, colors and normalization."""
     metadata = metadata_of(facts.graph)
     if metadata is None:
         return None

@@ -1,4 +1,4 @@
-"""Normalizations of 8-bit pictures: the model gets (pixel - mean) * scale, in an order of colours.
+"""Normalizations of 8-bit pictures: the model gets (pixel - mean) * scale, in a color order.
 
 `mean` and `scale` are in the order of the model's channels. NORMALIZATIONS lists those that
 published models were trained with, given for red, green, blue.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Colors = Literal["rgb", "bgr", "gray"]
-PER_COLOR = 3  # channels that a normalization by colour needs
+PER_COLOR = 3  # channels that a normalization by color needs
 TOLERANCE = 0.02  # of a normalized range: two normalizations within it are the same
 
 
@@ -54,7 +54,7 @@ NORMALIZATIONS = (RAW, UNIT, SIGNED, SSD, MTCNN, IMAGENET, CAFFE, CLIP)
 
 @dataclass(frozen=True)
 class PictureFeed:
-    """A normalization and the order of colours that the model was trained on."""
+    """A normalization and the color order that the model was trained on."""
 
     normalization: PixelNormalization
     colors: Colors = "rgb"

@@ -76,7 +76,7 @@ def model_input(picture: Floats, feed: PictureFeed, facts: ModelFacts) -> Floats
 
 
 def _rounded(feed: PictureFeed) -> tuple[float, ...]:
-    """Equal for feeds that differ by about a hundredth, which no measure tells apart."""
+    """Equal for feeds that differ by about a hundredth, too little for the measures."""
     low, high = feed.normalization.reach
     size = 10 ** np.floor(np.log10(high - low))
     by_color = float(feed.normalization.by_color)

@@ -1,7 +1,7 @@
 """The proposal: family, declared normalization and measurement joined, with evidence and doubts.
 
 declared by the file             taken as it is
-distance to the statistics       decides where the model has a BatchNormalization
+distance to the statistics       decides if the model has a BatchNormalization
 sharpness                        decides among a family's feeds, and warns of a clearly better one
 else                             the family's most common feed, with a doubt
 """
@@ -24,7 +24,7 @@ from npumake.recognition.recognised import DeclaredFeed, Family
 TIE_RATIO = 1.05  # sharpness within it counts as equal
 CLEARLY_CLOSER = 0.85  # times the distance
 MIN_CLASSES = 5  # fewer never make sharp outputs
-MIN_TOLD = 0.1  # sharpness below it tells nothing
+MIN_SHARPNESS = 0.1  # sharpness below it is inconclusive
 OPEN_FAMILIES = (
     "Caffe",
     "vision transformer",
@@ -83,7 +83,7 @@ def _may_decide(name: str, facts: ModelFacts, feeds: Sequence[PictureFeed]) -> b
 def _of_declared(
     name: str, family: Family, stated: DeclaredFeed, trials: Sequence[FeedTrial]
 ) -> Proposal:
-    """The declared normalization; its order of colours is the family's, or else measured."""
+    """The declared normalization; its color order is the family's, or else measured."""
     evidence, feed = (family.evidence, stated.evidence), stated.feed
     if stated.sets_color or feed.colors == "gray":
         return Proposal(name, family, feed, evidence, family.doubts)
@@ -106,7 +106,7 @@ def _of_family(name: str, family: Family, trials: Sequence[FeedTrial], classes: 
     if trials[0].distance is not None and min(t.distance or 0 for t in trials) < MAX_FIT_DISTANCE:
         return _by_distance(name, family, trials)
     is_classifier = classes >= MIN_CLASSES
-    if (classes and not is_classifier) or max(t.sharpness for t in trials) < MIN_TOLD:
+    if (classes and not is_classifier) or max(t.sharpness for t in trials) < MIN_SHARPNESS:
         doubts = () if _is_settled(name, family) else (_unmeasured(family),)
         return Proposal(
             name,
@@ -148,7 +148,7 @@ def _by_distance(name: str, family: Family, trials: Sequence[FeedTrial]) -> Prop
         doubts.append(f"({best.feed.words}) is closer: are these pictures like those of training?")
     twin = next((t for t in trials if _is_twin(t, chosen)), None)
     if is_open and twin is not None and _far(chosen) > CLEARLY_CLOSER * _far(twin):
-        doubts.append("red and blue could not be told apart")
+        doubts.append("red and blue could not be distinguished")
     return Proposal(
         name,
         family,
@@ -164,7 +164,7 @@ def _by_sharpness(
 ) -> Proposal:
     """The first of the family's feeds within TIE_RATIO of the family's sharpest."""
     own = [t for t in trials if t.feed in family.feeds]
-    if name in OPEN_FAMILIES:  # their orders of colours vary
+    if name in OPEN_FAMILIES:  # their color orders vary
         norms = [f.normalization for f in family.feeds]
         own = sorted(
             (t for t in trials if t.feed.normalization in norms),
@@ -200,19 +200,19 @@ def _by_sharpness(
 def _colored(
     feed: PictureFeed, trials: Sequence[FeedTrial]
 ) -> tuple[PictureFeed, list[str], list[str]]:
-    """The feed in the order of colours that the trials show, with words and doubts."""
+    """The feed in the color order that the trials show, with words and doubts."""
     pair = {t.feed.colors: t for t in trials if t.feed.normalization == feed.normalization}
     if len(pair) < 2:
-        return feed, [], ["the order of colours could not be measured"]
+        return feed, [], ["the color order could not be measured"]
     own, other = pair[feed.colors], next(t for c, t in pair.items() if c != feed.colors)
-    if max(own.sharpness, other.sharpness) < MIN_TOLD:
-        return feed, [], ["the order of colours could not be measured"]
+    if max(own.sharpness, other.sharpness) < MIN_SHARPNESS:
+        return feed, [], ["the color order could not be measured"]
     if other.sharpness > TIE_RATIO * own.sharpness:
         own, other = other, own
     words = [f"sharpness {own.sharpness:.2f}, {other.sharpness:.2f} with red and blue swapped"]
     if own.sharpness > TIE_RATIO * other.sharpness:
         return own.feed, words, []
-    return feed, words, ["red and blue could not be told apart"]
+    return feed, words, ["red and blue could not be distinguished"]
 
 
 def _far(trial: FeedTrial) -> float:
@@ -229,6 +229,6 @@ def _is_twin(trial: FeedTrial, other: FeedTrial) -> bool:
 
 
 def _is_alike(trial: FeedTrial, other: FeedTrial) -> bool:
-    """Whether the two differ in colours only, or in numbers that no measure tells apart."""
+    """Whether the two differ in color order only, or too little for the measures."""
     is_same = trial.feed.normalization == other.feed.normalization
     return is_same or (trial.sharpness, trial.distance) == (other.sharpness, other.distance)

@@ -41,7 +41,7 @@ class Family:
     """A family of models.
 
     `feeds`: those its models are trained with, the most common first. `resize`: the transforms.
-    `metadata`: an edgefirst.json of its outputs. `doubts`: what the file does not tell.
+    `metadata`: an edgefirst.json of its outputs. `doubts`: what the file leaves open.
     `is_declared`: the file states the first of `feeds` itself.
     """
 
@@ -59,7 +59,7 @@ class Family:
 
 
 class DeclaredFeed(NamedTuple):
-    """The normalization that the file states. `sets_color`: it states the order of colours too."""
+    """The normalization that the file states. `sets_color`: it states the color order too."""
 
     feed: PictureFeed
     evidence: str

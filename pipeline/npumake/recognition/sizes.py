@@ -10,7 +10,7 @@ PADDLE_SIZES = {2: (48, 192), 3: (48, 320), 4: (640, 640)}
 
 
 def preferred_sizes(graph: Graph) -> tuple[tuple[int, int], ...]:
-    """(height, width), the most likely first; () where nothing is known."""
+    """(height, width), the most likely first; () if unknown."""
     if (size := exported_size(graph.metadata)) is not None:
         return (size,)
     dims = [str(d) for value in graph.inputs for d in value.shape or ()]

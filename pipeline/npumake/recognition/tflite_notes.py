@@ -1,4 +1,4 @@
-"""The metadata of a .tflite file: normalization of the picture, colours, and class names.
+"""The metadata of a .tflite file: normalization of the picture, colors, and class names.
 
 Source: metadata_schema.fbs of TensorFlow Lite's support library. Numbers of fields are those of the
 schema. Label files are members of a ZIP behind the model.
@@ -6,7 +6,9 @@ schema. Label files are members of a ZIP behind the model.
 
 from __future__ import annotations
 
+import ast
 import io
+import json
 import zipfile
 import zlib
 from typing import NamedTuple
@@ -16,6 +18,8 @@ from npumake.frontends.tflite.flatbuffer import FlatTable, MalformedError
 NAME = "TFLITE_METADATA"
 NORMALIZATION, LABELS, GRAYSCALE = 1, 2, 2  # numbers of a union and of two enumerations
 MAX_LABEL_BYTES = 1 << 20
+# Members of Ultralytics and of YOLOv5, the newest name first.
+EXPORTED = ("metadata.json", "temp_meta.txt", "meta.txt")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
@@ -76,3 +80,41 @@ def _labels(data: bytes, name: str) -> tuple[str, ...]:
     except (*_DAMAGE, KeyError):
         return ()
     return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def exported_notes(data: bytes) -> dict[str, str]:
+    """The metadata in the ZIP behind an exported .tflite, as `notes` of an ONNX file; {} without.
+
+    Ultralytics and YOLOv5 write JSON, or a dict as Python prints it.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            present = {*archive.namelist()}
+            name = next((name for name in EXPORTED if name in present), None)
+            if name is None:
+                return {}
+            with archive.open(name) as member:
+                return _printed_notes(member.read(MAX_LABEL_BYTES))
+    except (*_DAMAGE, KeyError):
+        return {}
+
+
+def _printed_notes(data: bytes) -> dict[str, str]:
+    text = data.decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            value = ast.literal_eval(text)  # literals only: nothing runs
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return {}
+    if not isinstance(value, dict):
+        return {}
+    return {str(key): str(_numbered(item)) for key, item in value.items()}
+
+
+def _numbered(item: object) -> object:
+    """JSON has no numbers as keys: class names by index have their digits."""
+    if not isinstance(item, dict) or not all(str(key).isdecimal() for key in item):
+        return item
+    return {int(key): value for key, value in item.items()}

@@ -16,9 +16,9 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from npumake.detection.cell_decoders import SSD
 from npumake.detection.outputs import DetectorOutput, output_document
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
@@ -32,6 +32,7 @@ TASKS: Mapping[str, Task] = {"classify": "classify", "detect": "detect", "segmen
 EDGEFIRST_TASKS = {"classify": "classification", "segment": "segmentation"}
 EXTRAS = {"pose": "keypoints", "obb": "angles"}  # what follows the scores, by task
 RGB = PictureFeed(UNIT)
+PROTOS = ("num_protos", "height", "width")
 
 
 class DetectorHead(NamedTuple):
@@ -127,7 +128,7 @@ def cells(size: tuple[int, int], strides: Sequence[int] = STRIDES) -> int:
 
 
 def _head(facts: ModelFacts, classes: int) -> DetectorHead | None:
-    """The detection output; `classes` is 0 where unknown."""
+    """The detection output; `classes` is 0 if unknown."""
     count = cells(facts.image.size)
     anchored = {
         3 * cells(facts.image.size, s) for s in (STRIDES, (*STRIDES, 64), (8, 16), (16, 32))
@@ -146,7 +147,8 @@ def _head(facts: ModelFacts, classes: int) -> DetectorHead | None:
 
 
 def _coefficients(facts: ModelFacts) -> int:
-    protos = [sizes[1] for sizes in facts.sizes if len(sizes) == 4]
+    channels = 3 if _is_nhwc(facts) else 1
+    protos = [sizes[channels] for sizes in facts.sizes if len(sizes) == 4]
     return protos[0] if protos else 0
 
 
@@ -181,6 +183,9 @@ def head_metadata(
         document["outputs"] = [output_document(entry) for entry in _anchored(facts, head)]
         return document, False
     rest = facts.outputs[head.name][1] - 4 - head.classes
+    if facts.suffix == ".tflite" and not (rest and task in EXTRAS):
+        document["outputs"] = [output_document(entry) for entry in _flat(facts, head)]
+        return document, False
     if rest and task in EXTRAS:
         document["split_hints"] = [_hint(head, EXTRAS[task], rest)]
         return document, True
@@ -220,24 +225,22 @@ def decoded_by(facts: ModelFacts, decoder: str) -> Json:
     return {**document, "outputs": [output_document(output)]}
 
 
-def decoded_ssd(facts: ModelFacts) -> Json:
-    """An edgefirst.json of corners [1, n, 4] and scores [1, n, classes] with a background."""
+def _flat(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:
+    """`outputs` of version 8 and later in a .tflite: its boxes are in 0..1 of the picture."""
     outputs = []
     for name, sizes in facts.outputs.items():
-        kind, channel = ("boxes", "box_coords") if sizes[2] == 4 else ("scores", "num_classes")
-        dims = tuple(zip(("batch", "num_boxes", channel), sizes, strict=True))
-        encoding = "direct" if kind == "boxes" else None
-        outputs.append(
-            DetectorOutput(name, sizes, kind, dims, decoder=SSD, encoding=encoding, dtype="float32")
-        )
-    document = base_metadata(facts, (), "detect")
-    return {**document, "outputs": [output_document(output) for output in outputs]}
+        if name != head.name:
+            outputs.append(_beside(facts, name, sizes))
+            continue
+        dims = tuple(zip(("batch", "num_features", "num_boxes"), sizes, strict=True))
+        head_output = DetectorOutput(name, sizes, "detection", dims, decoder="ultralytics")
+        outputs.append(replace(head_output, encoding="direct", normalized=True, dtype="float32"))
+    return outputs
 
 
 def _anchored(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:
     """`outputs` of a YOLOv5: rows of boxes in pixels, objectness, scores and coefficients."""
     outputs = []
-    coefficients = _coefficients(facts)
     for name, sizes in facts.outputs.items():
         if name == head.name:
             dims = tuple(zip(("batch", "num_boxes", "num_features"), sizes, strict=True))
@@ -250,30 +253,24 @@ def _anchored(facts: ModelFacts, head: DetectorHead) -> list[DetectorOutput]:
                     decoder="ultralytics",
                     encoding="direct",
                     score_format="obj_x_class",
-                    normalized=False,
+                    normalized=facts.suffix == ".tflite",
                     dtype="float32",
                 )
             )
-        elif coefficients and len(sizes) == 4:
-            dims = tuple(zip(("batch", "num_protos", "height", "width"), sizes, strict=True))
-            stride = facts.image.size[0] // sizes[2]
-            outputs.append(
-                DetectorOutput(name, sizes, "protos", dims, (stride, stride), dtype="float32")
-            )
         else:
-            outputs.append(DetectorOutput(name, sizes, dtype="float32"))
+            outputs.append(_beside(facts, name, sizes))
     return outputs
 
 
-def zipped_notes(text: bytes) -> dict[str, str]:
-    """The metadata of an exported .tflite, as `notes` of an ONNX file: JSON, or a printed dict."""
-    try:
-        value = ast.literal_eval(text.decode("utf-8", "replace"))
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return {}
-    if not isinstance(value, dict):
-        return {}
-    return {str(key): str(item) for key, item in value.items()}
+def _beside(facts: ModelFacts, name: str, sizes: tuple[int, ...]) -> DetectorOutput:
+    """An output beside the head: prototypes of masks, or one without a known meaning."""
+    if len(sizes) != 4 or not _coefficients(facts):
+        return DetectorOutput(name, sizes, dtype="float32")
+    order = ("height", "width", "num_protos") if _is_nhwc(facts) else PROTOS
+    dims = tuple(zip(("batch", *order), sizes, strict=True))
+    stride = facts.image.size[0] // dict(dims)["height"]
+    return DetectorOutput(name, sizes, "protos", dims, (stride, stride), dtype="float32")
+
+
+def _is_nhwc(facts: ModelFacts) -> bool:
+    return facts.suffix == ".tflite" and facts.image.is_nhwc

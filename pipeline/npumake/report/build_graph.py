@@ -8,23 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from npumake.report.layout import GraphDrawing, laid_out
+from npumake.report.markup import text_of
 
 BOX_WIDTH, BOX_HEIGHT = 184, 40  # in pixels, as all below
 COLUMN, LAYER, MARGIN, TITLE_HEIGHT = 200, 70, 16, 30
 MAX_CHARACTERS = 27  # of a line in a box
-INK, LINE = "#1c2430", "#8a94a0"
-# By state; `made` is that of a page, where everything is current.
-FILLS: Mapping[str, str] = {
+# By state the class that STYLE colours; `made` is that of a page, where everything is current.
+CLASSES: Mapping[str, str] = {
+    "current": "current",
+    "made": "current",
+    "cached": "cached",
+    "would run": "waiting",
+    "failed": "failed",
+}
+# (ink, line, paper) and the colours of boxes; no CSS variables: converters of SVG lack them.
+_LIGHT = ("#1c2430", "#8a94a0", "#ffffff")
+_DARK = ("#e6e9ee", "#7d8794", "#12161c")
+_LIGHT_BOXES = {
     "current": "#d8f0dd",
-    "made": "#d8f0dd",
     "cached": "#d6ebf5",
-    "would run": "#fbe9c6",
+    "waiting": "#fbe9c6",
     "failed": "#f8d3d0",
 }
+_DARK_BOXES = {"current": "#1d4429", "cached": "#1b3f52", "waiting": "#574118", "failed": "#602722"}
+
+
+def _style(page: tuple[str, str, str], boxes: Mapping[str, str]) -> str:
+    ink, line, paper = page
+    rules = [f"text{{fill:{ink}}}", f"rect,.builds polyline{{stroke:{line}}}"]
+    rules += [f".paper{{fill:{paper};stroke:none}}"]
+    rules += [f".{name}{{fill:{color}}}" for name, color in boxes.items()]
+    return "".join(f".builds {rule}" for rule in rules)
+
+
+# It follows the reader's scheme, in a file of its own as in a page.
+STYLE = (
+    f"{_style(_LIGHT, _LIGHT_BOXES)}"
+    f"@media screen and (prefers-color-scheme:dark){{{_style(_DARK, _DARK_BOXES)}}}"
+)
 
 
 @dataclass(frozen=True)
@@ -121,18 +145,17 @@ def svg(projects: Mapping[str, Sequence[BuildNode]]) -> str:
         layers = 1 + max((layer for _, layer in drawing.places), default=0)
         reach = max((x for x, _ in drawing.places), default=0.0)
         parts += [f'<g transform="translate({MARGIN},{top + MARGIN:g})">']
-        parts += [f'<text y="14" font-size="15" font-weight="bold">{_text(project)}</text>']
+        parts += [f'<text y="14" font-size="15" font-weight="bold">{text_of(project)}</text>']
         parts += [*map(_edge, _lines(drawing)), *_boxes(ordered, drawing), "</g>"]
         top += TITLE_HEIGHT + layers * LAYER
         right = max(right, reach * COLUMN + BOX_WIDTH)
     width, height = f"{right + 2 * MARGIN:g}", f"{top + MARGIN:g}"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">'
+        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" class="builds">'
     )
-    return "\n".join(
-        [head, '<rect width="100%" height="100%" fill="#ffffff"/>', *parts, "</svg>\n"]
-    )
+    paper = '<rect width="100%" height="100%" class="paper"/>'
+    return "\n".join([head, f"<style>{STYLE}</style>", paper, *parts, "</svg>\n"])
 
 
 def _lines(drawing: GraphDrawing) -> Iterator[list[tuple[float, float]]]:
@@ -149,20 +172,20 @@ def _lines(drawing: GraphDrawing) -> Iterator[list[tuple[float, float]]]:
 
 def _edge(points: Sequence[tuple[float, float]]) -> str:
     path = " ".join(f"{x:g},{y:g}" for x, y in points)
-    return f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="1.5"/>'
+    return f'<polyline points="{path}" fill="none" stroke-width="1.5"/>'
 
 
 def _boxes(nodes: Sequence[BuildNode], drawing: GraphDrawing) -> Iterator[str]:
     for node, (column, layer) in zip(nodes, drawing.places, strict=True):
         x, y = column * COLUMN, TITLE_HEIGHT + layer * LAYER
         details = "\n".join([f"{node.name}: {node.status}", *node.details])
-        yield f'<g transform="translate({x:g},{y:g})"><title>{_text(details)}</title>'
+        yield f'<g transform="translate({x:g},{y:g})"><title>{text_of(details)}</title>'
         yield (
             f'<rect width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4" '
-            f'fill="{FILLS[node.status]}" stroke="{LINE}"/>'
+            f'class="{CLASSES[node.status]}"/>'
         )
-        yield f'<text x="8" y="16" font-weight="bold">{_text(_cut(node.short))}</text>'
-        yield f'<text x="8" y="32">{_text(_cut(node.note))}</text></g>'
+        yield f'<text x="8" y="16" font-weight="bold">{text_of(_cut(node.short))}</text>'
+        yield f'<text x="8" y="32">{text_of(_cut(node.note))}</text></g>'
 
 
 def _cut(text: str) -> str:
@@ -171,8 +194,3 @@ def _cut(text: str) -> str:
         return text
     head = MAX_CHARACTERS // 3
     return f"{text[:head]}…{text[head + 1 - MAX_CHARACTERS :]}"
-
-
-def _text(text: str) -> str:
-    """Text of XML: escaped, without characters that XML forbids."""
-    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))

@@ -78,7 +78,7 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
         "int16": comparison.int16,
         "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
-        "notes": (*comparison.notes, *(check.lines if check else ())),
+        "notes": (*_coverage(comparison), *comparison.notes, *(check.lines if check else ())),
         "recipe": {
             "method": recipe.method,
             "switches": recipe.switches,
@@ -98,6 +98,12 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
         "estimate": artifacts.estimate,
     }
     return Findings(digest.plain(document))
+
+
+def _coverage(comparison: Comparison) -> tuple[str, ...]:
+    """What the figures come from, where that is not every sample."""
+    is_part = comparison.samples < comparison.available
+    return (f"nodes are compared on {comparison.coverage}",) if is_part else ()
 
 
 def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:

@@ -1,4 +1,4 @@
-"""The figures of one model on one target: what a pull request's summary compares."""
+"""The figures of one model on one target: for the summary of a pull request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """None where a figure was not measured.
+    """None if a figure was not measured.
 
     `accuracy` is that of the last evaluated artifact, in the unit of `metric`; larger is better.
     `cosine` is the smallest of the outputs, quantized against float. `size` is that of the compiled
@@ -36,7 +36,7 @@ class ModelFigures:
 
 
 def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigures:
-    """`file` finds the artifact of a stage; None where there is none. Raises PipelineError for a
+    """`file` finds the artifact of a stage; None if there is none. Raises PipelineError for a
     damaged artifact."""
     figures = ModelFigures()
     if scores := file("evaluation"):
@@ -46,7 +46,7 @@ def model_figures(target: str, file: Callable[[str], Path | None]) -> ModelFigur
         figures = _with_closeness(figures, Comparison.load(compared))
     if compiled := file("compiled"):
         figures = replace(figures, size=compiled.stat().st_size)
-        if file("handover") is None:  # else the vendor's file, of which nothing is estimated
+        if file("handover") is None:  # else the vendor's file, without an estimate
             figures = _with_latency(figures, compiled, read_target(target))
     return figures
 

@@ -4,8 +4,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const BOX = { width: 132, height: 26, column: 148, layer: 46 };
 const find = (selector) => document.querySelector(selector);
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const color = (name) => `var(--${name})`; // charts follow the scheme, and a printer, as CSS does
+const AXIS_LABEL = { color: color("quiet"), fontSize: 12, hideOverlap: true };
 const plots = new Map();
 let build = data.builds[0];
 let chosen = null;
@@ -38,8 +38,8 @@ const figure = (value) => {
 
 // -- tables ---------------------------------------------------------------------------------
 
-// columns: [title, row => value]; with `open`, rows can be opened.
-function table(into, columns, rows, { open, key, search = rows.length > 8, name = "rows" } = {}) {
+// columns: [title, row => value]; with `open`, rows can be opened; `address` is the link of a row.
+function table(into, columns, rows, { open, key, address, search = rows.length > 8, name = "rows" } = {}) {
   const body = element("tbody");
   const heads = columns.map(([title], index) => {
     const button = element("button", { type: "button" }, title);
@@ -74,9 +74,11 @@ function table(into, columns, rows, { open, key, search = rows.length > 8, name 
     });
     body.replaceChildren(...hit.map(({ row, cells }) => {
       const tr = element("tr", { ...(open ? { tabindex: "0" } : {}), ...(key ? { "data-key": key(row) } : {}) });
-      tr.append(...cells.map((cell) => {
+      tr.append(...cells.map((cell, index) => {
         const text = figure(cell);
-        return element("td", { title: text, class: isNumber(cell) ? "number" : cell?.kind ?? "" }, text);
+        const label = columns[index][0];
+        return element("td", { title: text, class: isNumber(cell) ? "number" : cell?.kind ?? "", "data-label": label },
+          address && index === 0 ? element("a", { href: address(row), tabindex: "-1" }, text) : text);
       }));
       if (open) {
         tr.addEventListener("click", () => open(row));
@@ -92,7 +94,7 @@ function table(into, columns, rows, { open, key, search = rows.length > 8, name 
   fill();
   const whole = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body);
   into.replaceChildren(...(search ? [element("div", { class: "search" }, input, count)] : []),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, whole));
+    element("div", { class: rows.length > 12 ? "scroll long" : "scroll", tabindex: "0", role: "region", "aria-label": name }, whole));
 }
 
 // The rows of the selected build and node.
@@ -100,6 +102,31 @@ function mark() {
   for (const tr of document.querySelectorAll("tr[data-key]")) {
     tr.setAttribute("aria-current", String([build.name, chosen].includes(tr.dataset.key)));
   }
+}
+
+// -- links to nodes -------------------------------------------------------------------------
+
+const addressOf = (node) => `#${new URLSearchParams({ build: build.name, node })}`;
+const nodeLink = (name) => element("a", { href: addressOf(name) }, name);
+
+// The text with a link where it names a node of the build. The longest name wins.
+function linked(text) {
+  const names = build.graph.nodes.map((node) => node.name).filter((name) => text.includes(name));
+  if (!names.length) return [text];
+  const escaped = names.sort((a, b) => b.length - a.length).map((name) => name.replace(/[^\p{L}\p{N}_ ]/gu, "\\$&"));
+  const parts = text.split(new RegExp(`(?<![\\w./-])(${escaped.join("|")})(?![\\w/-]|\\.\\w)`));
+  return parts.map((part, index) => (index % 2 ? nodeLink(part) : part));
+}
+
+// Opens the build and the node that the address of the page names.
+function follow() {
+  const named = new URLSearchParams(location.hash.slice(1));
+  const target = data.builds.find((each) => each.name === named.get("build"));
+  if (!target) return;
+  if (target !== build) { find("#build").value = target.name; show(target); }
+  if (!build.graph.nodes.some((node) => node.name === named.get("node"))) return;
+  select(named.get("node"));
+  find("#tensor").scrollIntoView();
 }
 
 // -- charts ---------------------------------------------------------------------------------
@@ -110,28 +137,34 @@ function chart(id, none, option) {
   plots.delete(id);
   into.toggleAttribute("data-none", Boolean(none));
   if (none) { into.setAttribute("data-none", none); return; }
-  const plot = echarts.init(into, null, { renderer: "svg", height: into.clientHeight || 300 });
+  const { height = 300, ...shown } = option;
+  into.style.height = `${height}px`;
+  const plot = echarts.init(into, null, { renderer: "svg", height });
   const axis = (given) => ({
-    axisLabel: { color: color("quiet"), hideOverlap: true }, axisLine: { lineStyle: { color: color("line") } },
+    axisLabel: AXIS_LABEL, axisLine: { lineStyle: { color: color("line") } },
     splitLine: { lineStyle: { color: color("line") } }, nameTextStyle: { color: color("quiet") }, ...given,
   });
   plot.setOption({
     animation: false, aria: { enabled: true, label: { data: { maxCount: 5 } } },
     color: [color("npu"), color("cpu"), color("other")],
     textStyle: { fontFamily: "system-ui, sans-serif" },
-    grid: { left: 70, right: 30, top: 50, bottom: option.dataZoom ? 70 : 40 },
-    legend: { show: option.series.length > 1, top: 22, textStyle: { color: color("ink") } },
-    ...option,
-    title: { textStyle: { color: color("ink"), fontSize: 13 }, ...option.title },
-    tooltip: { trigger: "axis", renderMode: "richText", confine: true, ...option.tooltip },
-    xAxis: axis(option.xAxis), yAxis: axis(option.yAxis),
+    grid: { left: 70, right: 20, top: 50, bottom: shown.dataZoom ? 70 : 40 },
+    legend: { show: shown.series.length > 1, top: 22, textStyle: { color: color("ink") } },
+    ...shown,
+    series: shown.series.map((each) => ({ ...each, emphasis: { disabled: true } })),
+    title: { ...shown.title, textStyle: { color: color("ink"), fontSize: 13, width: into.clientWidth - 20, overflow: "truncate" } },
+    tooltip: { trigger: "axis", renderMode: "richText", confine: true, backgroundColor: color("paper"),
+      borderColor: color("line"), textStyle: { color: color("ink") }, ...shown.tooltip },
+    xAxis: axis(shown.xAxis), yAxis: axis(shown.yAxis),
   });
   plots.set(id, plot);
   return plot;
 }
 
 const figured = () => build.graph.nodes.filter((node) => typeof node.quantized === "number");
-const short = (name) => (name.length > 28 ? `…${name.slice(-27)}` : name);
+// The head of a long name and more of its tail, which tells nodes apart.
+const short = (name, most = 28) => (name.length <= most ? name
+  : `${name.slice(0, Math.floor(most / 3))}…${name.slice(Math.floor(most / 3) + 1 - most)}`);
 const zoom = (count) => (count > 60
   ? [{ type: "slider", height: 18, bottom: 8, textStyle: { color: color("quiet") } }, { type: "inside", zoomOnMouseWheel: "ctrl" }]
   : undefined);
@@ -140,24 +173,29 @@ const loss = (cosine) => Number((1 - cosine).toPrecision(4));
 function errors() {
   const nodes = figured();
   const names = nodes.map((node) => node.name);
-  const xAxis = { type: "category", data: names, axisLabel: { color: color("quiet"), formatter: short, hideOverlap: true } };
+  const width = find("#own").clientWidth;
+  const most = Math.min(24, Math.floor(width / 24)); // characters: two names stand side by side on a phone
+  const xAxis = { type: "category", data: names, axisLabel: { ...AXIS_LABEL, padding: [0, 6], alignMinLabel: "left",
+    alignMaxLabel: "right", formatter: (name) => short(name, most) } };
   const none = nodes.length && build.compared ? null : "no samples were compared";
-  const line = (name, of) => ({ name, type: "line", symbolSize: 4, data: nodes.map(of), connectNulls: true });
-  const select = (plot) => plot?.on("click", ({ dataIndex }) => choose(nodes[dataIndex].name));
-  select(chart("accumulated", none, {
+  const line = (name, of) => ({ name, type: "line", symbol: "circle", symbolSize: 4, data: nodes.map(of), connectNulls: true });
+  const clickable = (plot) => plot?.on("click", ({ dataIndex }) => choose(nodes[dataIndex].name));
+  clickable(chart("accumulated", none, {
     title: { text: "Accumulated error, 1 - cosine" }, xAxis, yAxis: { type: "value" }, dataZoom: zoom(nodes.length),
     series: [line("calibrated", (n) => loss(n.calibrated)), line("quantized", (n) => loss(n.quantized))],
   }));
   const lost = nodes.some((node) => typeof node.lost === "number");
-  select(chart("own", lost ? none : "there are no figures per node", {
+  clickable(chart("own", lost ? none : "there are no figures per node", {
     title: { text: "Error added by each node" }, xAxis, yAxis: { type: "value" }, dataZoom: zoom(nodes.length),
     series: [{ name: "own", type: "bar", data: nodes.map((n) => n.lost) }],
   }));
   const worst = build.losses.filter((each) => each.lost > 0).slice(0, 20).reverse();
+  const room = Math.min(230, width / 2);
   chart("ranking", worst.length ? null : "no node adds an error", {
-    title: { text: "Most sensitive nodes" }, grid: { left: 230, right: 30, top: 50, bottom: 40 },
+    title: { text: "Most sensitive nodes" }, height: 80 + 22 * worst.length,
+    grid: { left: room, right: 20, top: 36, bottom: 40 },
     xAxis: { type: "value" },
-    yAxis: { type: "category", data: worst.map((each) => each.node), axisLabel: { color: color("quiet"), formatter: short } },
+    yAxis: { type: "category", data: worst.map((each) => each.node), axisLabel: { ...AXIS_LABEL, interval: 0, formatter: (name) => short(name, Math.floor(room / 7.5)) } },
     series: [{ name: "own error", type: "bar", data: worst.map((each) => each.lost) }],
   })?.on("click", ({ dataIndex }) => choose(worst[dataIndex].node));
 }
@@ -170,11 +208,15 @@ function tensor() {
     chart("distribution", node ? "there are no statistics for this node: it only moves data" : "no node");
   } else {
     const width = (found.high - found.low) / found.counts.length;
-    const limits = found.range === null ? [] : found.range.map((x) => ({ xAxis: x }));
     const span = [Math.min(found.low, ...(found.range ?? [])), Math.max(found.high, ...(found.range ?? []))];
+    // A label at the border of the chart stays inside; of two that are close one stands higher.
+    const share = (x) => (x - span[0]) / (span[1] - span[0]);
+    const limits = (found.range ?? []).map((x, i, [low, high]) => ({ xAxis: x, label: {
+      align: share(x) < 0.15 ? "left" : share(x) > 0.85 ? "right" : "center",
+      distance: i && share(high) - share(low) < 0.4 ? 18 : 4 } }));
     chart("distribution", null, {
-      title: { text: `${short(node.name)}: values and calibrated range` },
-      xAxis: { type: "value", min: span[0], max: span[1] }, yAxis: { type: "log", name: "values", min: 1 },
+      title: { text: `${short(node.name)}: number of values, calibrated range` },
+      xAxis: { type: "value", min: span[0], max: span[1] }, yAxis: { type: "log", min: 1 },
       tooltip: { trigger: "item" },
       series: [{
         name: "values", type: "bar", barWidth: "98%", barGap: "-100%",
@@ -301,6 +343,11 @@ function steer(svg, all, nodes) {
 }
 
 function choose(name) {
+  select(name);
+  history.replaceState(null, "", addressOf(name));
+}
+
+function select(name) {
   chosen = name;
   find("#node").value = name;
   tensor();
@@ -393,15 +440,15 @@ function evaluation() {
   find("#evaluation .table").hidden = !scores.length;
   const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
     const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
-    if (gate.blamed.length) {
-      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
-        link(each.node, () => { choose(each.node); find("#tensor").scrollIntoView(); }),
+    if (gate.nodes.length) {
+      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.nodes.map((each) => element("li", {},
+        nodeLink(each.node),
         each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
     }
-    if (gate.mending) {
-      const { before, after, suffices } = gate.mending;
+    if (gate.suggestion) {
+      const { before, after, suffices } = gate.suggestion;
       made.append(element("p", {}, `Replace the quantization section with (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
-        element("pre", {}, gate.mending.yaml));
+        element("pre", {}, gate.suggestion.yaml));
     }
     return made;
   });
@@ -412,13 +459,14 @@ function evaluation() {
 }
 
 function nodes() {
-  table(find("#nodes .outputs"), [["Output", (o) => o.name], ["Calibrated cosine", (o) => (build.compared ? o.calibrated_cosine : null)],
+  table(find("#outputs .table"), [["Output", (o) => o.name], ["Calibrated cosine", (o) => (build.compared ? o.calibrated_cosine : null)],
     ["Quantized cosine", (o) => (build.compared ? o.cosine : null)], ["Compiled cosine", (o) => o.compiled?.cosine ?? null],
     ["Difference to the integer engine (quantized values)", (o) => o.compiled?.codes ?? null]], build.outputs, { name: "outputs" });
   table(find("#nodes .table"), [["Node", (n) => n.name], ["On", (n) => n.on], ["Subgraph", (n) => n.subgraph], ["Type", (n) => n.type],
     ["Shape", (n) => n.shape], ["Calibrated cosine", (n) => n.calibrated], ["Quantized cosine", (n) => n.quantized],
     ["Own error", (n) => n.lost], ["Threshold", (n) => n.threshold], ["Types", (n) => n.dtype],
-    ["Trained nodes", (n) => n.origin?.join(", ") || null]], figured(), { name: "nodes", search: true, key: (n) => n.name, open: (n) => choose(n.name) });
+    ["Trained nodes", (n) => n.origin?.join(", ") || null]], figured(), { name: "nodes", search: true, key: (n) => n.name, open: (n) => choose(n.name),
+    address: (n) => addressOf(n.name) });
 }
 
 // The colour of a class follows from its name, so it is the same everywhere.
@@ -474,14 +522,14 @@ function provenance() {
     ...(recipe.front.length ? ["", "int16   closeness"] : []),
     ...recipe.front.map((trial) => `${(100 * trial.int16).toFixed(1).padStart(5)}%  ${trial.closeness.toFixed(6)}  ${trial.what}`)];
   const said = data.provenance.filter((made) => made.node.startsWith(`${build.name}/`) && Object.keys(made.params).length);
-  find("#provenance .recipe").replaceChildren(element("pre", {}, lines.join("\n")),
+  find("#provenance .recipe").replaceChildren(element("pre", {}, ...linked(lines.join("\n"))),
     ...said.map((made) => element("details", {}, element("summary", {}, `project settings of ${made.stage}`),
       element("pre", {}, JSON.stringify(made.params, null, 1)))));
 }
 
 function show(which) {
   build = which;
-  find("#summary .notes").replaceChildren(...build.notes.map((note) => element("li", {}, note)));
+  find("#summary .notes").replaceChildren(...build.notes.map((note) => element("li", {}, ...linked(note))));
   evaluation();
   graph();
   nodes();
@@ -490,7 +538,7 @@ function show(which) {
   find("#node").replaceChildren(...build.graph.nodes.filter((node) => build.distributions[node.tensor] || build.weights[node.name])
     .map((node) => element("option", { value: node.name }, node.name)));
   errors();
-  choose(build.losses[0]?.node ?? build.graph.nodes[0]?.name);
+  select(build.losses[0]?.node ?? build.graph.nodes[0]?.name);
   mark();
   document.body.dataset.ready = build.name;
 }
@@ -504,9 +552,19 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   find("#nodes input").focus();
 });
-const resize = () => plots.forEach((plot) => plot.resize());
-addEventListener("resize", resize);
-addEventListener("beforeprint", resize);
-dark.addEventListener("change", () => { errors(); tensor(); });
+// Titles and margins of charts depend on the width.
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === width) return;
+  width = innerWidth;
+  errors();
+  tensor();
+});
+addEventListener("beforeprint", () => {
+  plots.forEach((plot) => plot.resize());
+  document.querySelectorAll("details").forEach((each) => { each.open = true; });
+});
+addEventListener("hashchange", follow);
 summary();
 show(build);
+follow();

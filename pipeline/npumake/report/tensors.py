@@ -58,14 +58,14 @@ def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribut
 
 def bars(histogram: Histogram) -> tuple[int, ...]:
     """Counts of bars between the extremes; a bin counts for the bar of its centre."""
-    rows, bins = np.nonzero(histogram.counts)
-    middle = np.where(rows == 0, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
+    bins, found = histogram.bins, histogram.bin_counts
+    middle = np.where(bins < BINS, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
     width = (histogram.high - histogram.low) / BARS
     if not width > 0:
-        return (int(histogram.counts.sum()), *[0] * (BARS - 1))
+        return (int(found.sum()), *[0] * (BARS - 1))
     places = np.clip((middle - histogram.low) / width, 0, BARS - 1).astype(np.int64)
     counts = np.zeros(BARS, np.int64)
-    np.add.at(counts, places, histogram.counts[rows, bins])
+    np.add.at(counts, places, found)
     return tuple(int(count) for count in counts)
 
 

@@ -40,7 +40,7 @@ BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
     8 << 30,
     16,
 )  # bytes, and so many more for each of the file
-MAX_LINES = 6  # lines of what the process wrote last
+MAX_LINES = 6  # last lines of the process's output
 MAX_LINE_LENGTH = 300  # characters of such a line
 OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to allocate")
 

@@ -75,7 +75,7 @@ class LiteRtSession:
 def _refuse_endless(interpreter: Any, name: str) -> None:
     """Raises GraphError for a WHILE: nothing can stop LiteRT in an endless loop."""
     if any(operator["op_name"] == "WHILE" for operator in interpreter._get_ops_details()):
-        message = "a WHILE, of which nothing says that it ends, runs in no process of ours"
+        message = "a WHILE may never end, so npumake does not run it"
         raise GraphError(message, name, "write its turns out before it is converted")
 
 
@@ -86,9 +86,11 @@ def _refused(message: str, name: str) -> GraphError:
         return GraphError(f"LiteRT refuses the model: {message}", name)
     if match[1] == ETHOS_U:
         reason = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
-        hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
-        return GraphError(reason, name, hint + "estimate of this one")
-    return GraphError(f"it has an operator that LiteRT has not: {match[1]}", name)
+        hint = (
+            "target `tflite` makes the file before Vela; `npumake perf FILE` prints Vela's estimate"
+        )
+        return GraphError(reason, name, hint)
+    return GraphError(f"it has an operator that LiteRT lacks: {match[1]}", name)
 
 
 def _port(tensor: Mapping[str, Any]) -> CodePort:

@@ -65,7 +65,7 @@ def is_nhwc(shape: Sequence[int], name: str) -> bool:
     """Whether the last axis holds the one or three channels; False if axis 1 fits too. Raises
     ProjectError if neither does."""
     if len(shape) != 4 or not {shape[1], shape[3]} & {1, 3}:
-        raise ProjectError(f"an input of {list(shape)} is no picture", name, "feed a .npy file")
+        raise ProjectError(f"an input of {list(shape)} is not a picture", name, "feed a .npy file")
     return shape[1] not in (1, 3)
 
 

@@ -29,7 +29,7 @@ with when_used("npumake.bundle.secure"):  # it brings the cryptography along
     from npumake.bundle import secure
 
 
-TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
+TRUSTING = "if you trust its author: --allow-code, Session(path, allow_code=True)"
 Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession | OpenVinoSession
 
 
@@ -75,7 +75,7 @@ def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Ope
     if own.by_type or not bundle.code:
         return own
     if not allow_code:
-        message = f"the bundle brings Python to run: {', '.join(bundle.code)}"
+        message = f"the bundle contains Python to run: {', '.join(bundle.code)}"
         raise GraphError(message, name, TRUSTING)
     return operators_in(bundle.code)
 

@@ -4,7 +4,8 @@ As in the vendors' tools, removal follows quantization and repeats until no sele
 border. Nodes that cannot be removed stay, and a note names them. Only the kinds of
 npumake.runtime.border are removable; none of them has weights.
 
-A node has several names: its own, as `npumake modify` lists it, and names of what it converts.
+A node has several names: its own, as `npumake modify` lists it, and those of the tensors it
+converts.
 
     conv_dequantized                 the Dequantize of that name
     conv, X, X_HzCalibration         the Dequantize behind that node or tensor
@@ -104,7 +105,7 @@ def alike(program: Program, bundle: Bundle) -> Program:
 
 def _no_such(name: str) -> GraphError:
     message = f"the graph has no `{name}` at its border, which was deleted from the bundle"
-    return GraphError(message, hint="is this the graph that the bundle was made of?")
+    return GraphError(message, hint="is this the graph of the bundle?")
 
 
 def _selected(
@@ -185,4 +186,4 @@ def _no_node(program: Program, name: str) -> str:
     why = "it computes" if matches else "the compiled model has no node of that name"
     if matches and kind_of(matches[0]) in AT_INPUTS | AT_OUTPUTS:
         why = "it is not at the border, or not on a single path"
-    return f"`{name}` is not removed: {why}; what can be removed now: {listed}"
+    return f"`{name}` is not removed: {why}; removable now: {listed}"

@@ -39,10 +39,22 @@ STAGES = (
 COMPUTED = {
     "compiled_model": "npumake.stages.compiled_model.compiled_model",
     "dataset": "npumake.evaluate.artifact_scores.dataset_for",
+    "evaluator": "npumake.quant.search.figures.evaluator_of",
     "graphs": "npumake.quant.search.model_graphs.model_graphs",
     "handover_sections": "npumake.stages.handover.handover_sections",
     "operators": "npumake.custom.operators.declared",
     "own_file": "npumake.stages.compiled.own_file",
     "scores": "npumake.evaluate.figures.scores_of",
     "task_results": "npumake.stages.findings.task_results_of",
+    "type_judge": "npumake.quant.search.type_judge.judge_of",
 }
+
+# What a stage distributes (npumake.distribution): functions of an `item` and inputs of the stage.
+PARTS = (
+    "npumake.evaluate.batches.batch",
+    "npumake.quant.calibration.shards.shard",
+    "npumake.quant.search.figures.figure",
+    "npumake.quant.search.sensitive_tensors.probe",
+    "npumake.quant.search.trials.switch_trial",
+    "npumake.quant.search.type_judge.trial",
+)

@@ -1,7 +1,7 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
-recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases corrected method
-`load`: the Q/DQ of the model, completed
+    recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases corrected
+    method `load`: the Q/DQ of the model, completed
 
 Weights stay float. Samples are read only for rounding and bias correction.
 """

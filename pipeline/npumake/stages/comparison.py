@@ -1,9 +1,10 @@
-"""comparison: the error of every node against the float model, over all samples.
+"""comparison: the error of every node against the float model.
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
-For a large output error the causing node is diagnosed over the first DIAGNOSIS_SAMPLES samples.
-Every suggestion has been tried.
+Computed from evenly spaced samples, all of them for a report or gates (`comparison.samples`). For a
+large output error the causing node is diagnosed over the first DIAGNOSIS_SAMPLES of these. Every
+suggestion has been tried.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.data.samples import Samples
+from npumake.data.samples import Samples, evenly_spaced
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
@@ -20,7 +21,7 @@ from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import wording_of
 from npumake.progress import track
-from npumake.project.sections import Calibration, Quantization
+from npumake.project.sections import Calibration, ComparisonSettings, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
@@ -29,6 +30,8 @@ from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
 DIAGNOSIS_SAMPLES = 4
+COMPARED_SAMPLES = 16  # by default: their figures are close, and a person waits for them
+PLAIN = ComparisonSettings()
 
 
 def comparison(
@@ -41,16 +44,19 @@ def comparison(
     vendor_dialect: str | None,
     operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
+    comparison: ComparisonSettings = PLAIN,
 ) -> Comparison:
-    feeds = track(samples, "comparison", len(samples))
+    count = COMPARED_SAMPLES if comparison.samples is None else comparison.samples
+    compared = samples if count == "all" else evenly_spaced(samples, count)
+    feeds = track(compared, "comparison", len(compared))
     statistics = statistics.of(observed_tensors(graphs.trained))
     calibrated, quantized = graphs.calibrated, graphs.quantized
     result = compare(graphs.real, calibrated, quantized, feeds, target, operators)
-    patient = ModelUnderTest(calibrated, samples, operators, data_num=DIAGNOSIS_SAMPLES)
+    model = ModelUnderTest(calibrated, compared, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (graphs.trained, statistics, recipe, samples, target, operators)
     words = wording_of(vendor_dialect)
-    making = CalibrationInputs(*made_of, calibration, quantization, words)
+    inputs = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    worst = worst_node(result, patient, making)
+    worst = worst_node(result, model, inputs)
     texts = tuple(map(words.text, (*result.notes, *notes)))
-    return replace(result, worst_node=worst, notes=texts)
+    return replace(result, worst_node=worst, notes=texts, available=len(samples))

@@ -6,7 +6,7 @@ hybrid   Q/DQ graph → integer program (npumake.engine.lower), its CPU nodes as
 others   the same program → .tflite → Vela's, or IREE's (npumake.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
-Every file tells the digests that it was made from, down to the trained model: a bundle in its
+Every file has the digests of its models, down to the trained one: a bundle in its
 provenance, an `.onnx` in its metadata, others in an appended ZIP, where their format allows it.
 
 With `compile: {vendor_tool: true}` the vendor's own tool compiles the hand-over package. Its
@@ -108,7 +108,7 @@ def compiled(
 
 
 def _settings(compile: Compile, cost: BoardCost | None) -> dict[str, digest.Json]:
-    """What the file tells of its compilation, and of the board's memory."""
+    """The settings of the compilation and of the board's memory, for the file."""
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OWN_KEYS}
     return settings if cost is None or cost.ddr is None else {**settings, DDR: cost.ddr}
 
@@ -122,7 +122,7 @@ def _with_planned_widths(bundle: Bundle, program: Program) -> Compiled:
 
 
 def own_file(compiled: Compiled, handover: Handover | None = None) -> bytes | None:
-    """The compiled file; None where the vendor's tool made it."""
+    """The compiled file; None if the vendor's tool made it."""
     return None if handover else compiled.data
 
 

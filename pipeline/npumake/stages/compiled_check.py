@@ -16,7 +16,7 @@ from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.data.samples import Samples, made_up
+from npumake.data.samples import Samples, evenly_spaced, made_up
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.file_check import NamedSample, check_file
 from npumake.debug.file_runs import CompiledPart, why_not_run
@@ -70,7 +70,7 @@ def _reason(comparison: ComparisonSettings, target: Target, handover: Handover |
     if comparison.compiled == "off":
         return "`comparison.compiled` is off"
     if handover is not None:
-        return "the vendor's tool made it, for its chip alone"
+        return "it is from the vendor's tool, for its chip only"
     return why_not_run(target)
 
 
@@ -79,9 +79,9 @@ def _named_samples(
 ) -> Iterator[NamedSample]:
     """Evenly spaced samples; noise without samples."""
     requested = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
-    count = min(requested, len(samples))
-    for index in (at * len(samples) // count for at in range(count)):
-        yield NamedSample(samples.names[index], samples.read(index))
+    chosen = evenly_spaced(samples, requested)
+    for name, feed in zip(chosen.names, chosen, strict=True):
+        yield NamedSample(name, feed)
     if not samples.names:
         for seed in range(8 if comparison.compiled == "all" else requested):
             yield NamedSample(f"noise {seed}", _noise(graph, seed))

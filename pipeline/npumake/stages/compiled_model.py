@@ -32,8 +32,8 @@ def compiled_model(
 ) -> ScoredModel:
     """Raises ProjectError for a file that only its chip runs."""
     if handover is not None:
-        message = f"a file that the vendor's tool made for {target.name} is not run here"
-        hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
+        message = f"a file from the vendor's tool for {target.name} does not run here"
+        hint = "leave `compiled` out of the artifacts: `quantized` is npumake's own result"
         raise ProjectError(message, Route("evaluation.artifacts"), hint)
     session = _session(compiled, quantized, target, operators)
     return ScoredModel(session, metadata_of(quantized))
@@ -54,6 +54,6 @@ def _session(
             {str(v.name): shape(v) for v in vs} for vs in (graph.inputs, graph.outputs)
         )
         return Planar(file, inputs, outputs)
-    message = f"a file for {target.name} is not run here"
+    message = f"a file for {target.name} does not run here"
     hint = "leave `compiled` out of the artifacts: `quantized` has the same integers"
     raise ProjectError(message, Route("evaluation.artifacts"), hint)

@@ -1,6 +1,6 @@
 """gates: stops the build where a gate fails.
 
-The verdict is already stored, so a failing build is not measured again, and all artifacts lie in
+The verdict is already stored, so a failing build is not measured again, and all artifacts are in
 `out/`.
 """
 

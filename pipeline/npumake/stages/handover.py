@@ -59,7 +59,7 @@ def handover(
         tool, handover_sections, target, graphs, sources, PREFIX, vendor_document, recipe
     )
     for message in complete_document(tool, request).omissions:
-        tell(f"{tool.config} does not say `{message}`")
+        tell(f"{tool.config} cannot express `{message}`")
     return Handover(partial(files, tool, request, sources, sets))
 
 
@@ -74,7 +74,7 @@ def handover_sections(
     target: Target,
     custom_operators: Sequence[CodeFiles] = (),
 ) -> Sections:
-    """The sections that the vendor's tool is told of. The parameters are inputs of the stage."""
+    """The sections that go to the vendor's tool. The parameters are inputs of the stage."""
     return Sections(
         model=model,
         targets=(target.name,),
@@ -107,7 +107,7 @@ def request_of(
 ) -> tuple[HandoverRequest, Sequence[InputSamples]]:
     """The request to the tool, and the samples of its package.
 
-    `vendor_document` counts where it has the tool's dialect, `recipe` after a search. Raises
+    `vendor_document` counts if it has the tool's dialect, `recipe` after a search. Raises
     ProjectError.
     """
     inputs = model_inputs(graphs.trained, sections.inputs)

@@ -55,7 +55,7 @@ class Listings:
             with ZipFile(path) as archive:
                 return cls({name: archive.read(name).decode() for name in archive.namelist()})
         except (BadZipFile, UnicodeDecodeError) as error:
-            raise CacheError(f"these are no listings: {error}", str(path)) from error
+            raise CacheError(f"not listings: {error}", str(path)) from error
 
 
 def listings(

@@ -1,7 +1,7 @@
 """optimized_float: the same numbers with fewer nodes.
 
 Constants are folded, BatchNormalization and biases absorbed, no-ops and dead code removed. The
-result is what a chip would compute, still in float. npumake.passes.PASSES has the order.
+result is the computation of a chip, still in float. npumake.passes.PASSES has the order.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                → per input the nodes from the fed form to the trained form
 
 The chip reads x (of a picture: code - 128); the model was trained on (code - mean) * scale, in its
-own colours and layout. `npumake.borders.preprocess` has the mathematics.
+own colors and layout. `npumake.borders.preprocess` has the mathematics.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _read(
     them apart."""
     weights = sources.get("model.weights", ())
     if weights and suffix_of(file.name) not in WITH_WEIGHTS:
-        hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
+        hint = f"remove the key; separate weights are for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
     ends = Ends(model.inputs, model.outputs)
     graph = read_model(file.read(), file.name, weights, shapes, ends)

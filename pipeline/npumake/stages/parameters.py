@@ -1,4 +1,4 @@
-"""Parameters of a stage: what each of them names, and how a stage is called.
+"""Parameters of a stage: the meaning of each name, and how a stage is called.
 
 A parameter that COMPUTED lists is computed by a function. The parameters of that function are then
 inputs of the stage, so that keys and plans know them.
@@ -12,10 +12,11 @@ from importlib import import_module
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from npumake.stages import COMPUTED, SCORES, STAGES
+from npumake.stages import COMPUTED, PARTS, SCORES, STAGES
 
 Function = Callable[..., Any]
 ARTIFACT = "artifact"  # a parameter of `score`
+ITEM = "item"  # of a part
 SCORE = "score"
 
 
@@ -45,7 +46,7 @@ def function_of(name: str) -> Function:
 def inputs_of(name: str) -> dict[str, Parameter]:
     """The parameters of a stage by input, in order; in place of a computed input, its own.
 
-    An input is optional where all its readers do without it.
+    An input is optional if all its readers do without it.
     """
     return _merged(_flat(function_of(name), SCORES.get(name, "")))
 
@@ -62,10 +63,10 @@ def called(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def input_types(name: str) -> Mapping[str, type[Any]]:
-    """The type of each stage that is an input, of one member where the stage joins many."""
+    """The type of each stage that is an input, of one member if the stage joins many."""
     parameters = inputs_of(name)
     return {
-        source: _artifact_type(parameter.hint)
+        source: artifact_type(parameter.hint)
         for source, parameter in parameters.items()
         if source in STAGES
     }
@@ -111,7 +112,30 @@ def _computed(function: Function, artifact: str = "") -> Iterator[str]:
 
 
 def computing(name: str) -> Function:
-    module, _, function = COMPUTED[name].rpartition(".")
+    return _imported(COMPUTED[name])
+
+
+def part_named(name: str) -> Function:
+    """The function of PARTS. Raises ValueError for another one."""
+    if name not in PARTS:
+        raise ValueError(f"`{name}` is no part of a stage")
+    return _imported(name)
+
+
+def part_inputs(part: Function, stage: str) -> list[Parameter]:
+    """The inputs of the stage that the calls of a part share."""
+    inputs = _flat(part, SCORES.get(stage, ""))
+    return [parameter for parameter in inputs if parameter.input != ITEM]
+
+
+def part_called(part: Function, stage: str, values: dict[str, Any], item: bytes) -> bytes:
+    """Calls a part on `values` of the stage's inputs, which gain those that are computed for it."""
+    values[ITEM] = item
+    return bytes(_called(part, SCORES.get(stage, ""), values))
+
+
+def _imported(name: str) -> Function:
+    module, _, function = name.rpartition(".")
     return getattr(import_module(module), function)
 
 
@@ -135,7 +159,7 @@ def _is_computable(name: str, values: Mapping[str, Any]) -> bool:
     )
 
 
-def _artifact_type(hint: Any) -> type[Any]:
+def artifact_type(hint: Any) -> type[Any]:
     """T of `T | None` and of `Mapping[str, T]`."""
     members = [member for member in get_args(hint) if member not in (NoneType, str)]
     return members[0] if members else hint

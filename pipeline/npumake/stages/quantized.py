@@ -1,13 +1,13 @@
 """quantized: integer weights and biases in standard ONNX Q/DQ.
 
-fixed output grids → in their place, where the chip uses TensorFlow Lite's arithmetic
-Gemm → Conv, for a chip that only has the Conv; int16 GlobalAveragePool → ReduceMean likewise
-float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
-outputs of a detector → in its converter's form; their grids → `outputs` of its metadata
-rounding of real numbers on the chip's CPU → a mark for the integer program
+    fixed output grids → in their place, if the chip uses TensorFlow Lite's arithmetic
+    Gemm → Conv, for a chip that only has the Conv; int16 GlobalAveragePool → ReduceMean likewise
+    float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
+    outputs of a detector → in its converter's form; their grids → `outputs` of its metadata
+    rounding of real values on the chip's CPU → a mark for the integer program
 
-ONNX rounds a tie to the even code. Where a chip's CPU rounds it away from zero, so does the
-program; onnxruntime is then one code off for a number exactly between two codes.
+ONNX rounds a tie to the even code. If a chip's CPU rounds it away from zero, so does the program;
+onnxruntime is then one code off for a value exactly between two codes.
 """
 
 from __future__ import annotations

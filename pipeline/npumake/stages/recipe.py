@@ -15,7 +15,6 @@ Switches that rescale the float model change its ranges; then, and for trials, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples, made_up
@@ -30,9 +29,7 @@ from npumake.quant.correction.corrections import (
     left_open,
     switched_on,
 )
-from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import observed_tensors
-from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import (
     LOAD,
     carries_grids,
@@ -42,6 +39,7 @@ from npumake.quant.qdq.brought_grids import (
 )
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
+from npumake.quant.search.figures import evaluator_of
 from npumake.quant.search.methods import candidates, plain_recipe
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.recipe import Recipe
@@ -83,16 +81,13 @@ def recipe(
     _check_per_channel(calibration, target)
     if calibration.method == LOAD:
         check_float(optimized_float, quantization, target)
-        calibration = replace(calibration, method="skip")
+    evaluator = evaluator_of(optimized_float, samples, calibration, target, operators, quantization)
+    calibration = evaluator.calibration
     if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
-    target = with_scheme(target, quantization)
-    real = in_form(optimized_float, target)
-    evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
-    return _recipe_of(
-        evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target)
-    )
+    measured = statistics.of(observed_tensors(evaluator.graph))
+    return _recipe_of(evaluator, measured, _schemes(calibration, evaluator.target))
 
 
 def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:

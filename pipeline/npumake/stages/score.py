@@ -11,11 +11,10 @@ One stage, fanned out over the artifacts:
 from __future__ import annotations
 
 from npumake.evaluate.artifact_scores import EvaluationSet, ScoredModel
+from npumake.evaluate.batches import figures_of_batches
 from npumake.evaluate.figures import Figures
 from npumake.graph import Graph
 
 
 def score(artifact: Graph | ScoredModel, artifact_name: str, dataset: EvaluationSet) -> Figures:
-    if isinstance(artifact, Graph):
-        return dataset.of_graph(artifact_name, artifact)
-    return dataset.figures(artifact_name, artifact)
+    return figures_of_batches(artifact, artifact_name, dataset)

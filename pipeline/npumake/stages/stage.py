@@ -8,8 +8,8 @@ of all models that its inputs were made from, by stage. A stage is planned
 where all parameters without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
-build. Such a stage runs once for the whole project and may ask for the `provenance` of all earlier
-nodes.
+build. Such a stage runs once for the whole project and may have the parameter `provenance`, of all
+earlier nodes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from npumake.debug.finite import source_of_infinite
 from npumake.errors import StageError
 from npumake.graph import Graph
 from npumake.quant.calibration.minmax_observer import NotFiniteError
-from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.shards import observe_shards
 from npumake.quant.calibration.statistics import Statistics
 
 
@@ -22,7 +22,7 @@ def statistics(
     operators: Operators = NO_OPERATORS,
 ) -> Statistics:
     try:
-        return observe(optimized_float, samples, operators)
+        return observe_shards(optimized_float, samples, operators)
     except NotFiniteError as error:
         source = source_of_infinite(optimized_float, samples, operators)
         if source is None:  # not reproducible

@@ -1,7 +1,7 @@
 """verdict: every gate against its measurement; for an unmet gate, the causing nodes and a remedy.
 
 A blamed node has one of the largest errors of its own. A suggestion has been tried: the model was
-quantized that way and measured again, in float with Q/DQ. Where evaluation data is clipped, the
+quantized that way and measured again, in float with Q/DQ. If evaluation data is clipped, the
 calibration data differs from it, and no other type would help.
 """
 
@@ -60,21 +60,19 @@ def verdict(
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
-    is."""
+    """The clipping of evaluation data but not of calibration data; empty if nothing is."""
     calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
-    faulty = {suspect.node for suspect in rank_causes(calibrated) if suspect.is_fault}
+    faulty = {cause.node for cause in rank_causes(calibrated) if cause.is_fault}
     first = rank_causes(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
-        f"{suspect.node}: of what is evaluated {suspect.cause}, "
-        "of the calibration data they are not"
-        for suspect in first
-        if suspect.is_fault and suspect.is_clipped and suspect.node not in faulty
+        f"{cause.node}: in the evaluation data {cause.cause}, in the calibration data not"
+        for cause in first
+        if cause.is_fault and cause.is_clipped and cause.node not in faulty
     )
 
 
 def _latency(own_file: bytes | None, target: Target, gates: Sequence[Gate]) -> Latency | None:
-    """The latency of the file, only where a gate needs it."""
+    """The latency of the file, only if a gate needs it."""
     if own_file is None or all(gate.max_latency_ms is None for gate in gates):
         return None
     return file_latency(own_file, target)

@@ -35,7 +35,7 @@ def axes_of(node: Node) -> Fact:
 
 
 def reduced(node: Node) -> Fact:
-    """How many numbers one result is made of."""
+    """The number of elements that one result reduces."""
     dims, axes = dims_of(data(node)), axes_of(node)
     if node.op_type in ("ArgMax", "ArgMin"):
         axis = axis_of(node)

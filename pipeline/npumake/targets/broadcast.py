@@ -1,7 +1,8 @@
-"""How operands broadcast, and to how few axes the work can be written.
+"""The broadcast of operands, and the least number of axes for the work.
 
-Along an axis of the result longer than 1 an operand is either as long, or 1: it is repeated. Axes
-of length 1 are dropped, and neighbours along which the same operands are repeated merge:
+Along an axis of the result longer than 1, an operand is either as long, or has length 1 and is
+repeated. Axes of length 1 are dropped, and neighbours along which the same operands are repeated
+merge:
 
     (2,3,4,5,6) + (2,3,4,5,6) -> 1 axis        (2,3,4) + (2,1,4) -> 3        (2,3,4) + (1,1,4) -> 2
 
@@ -17,18 +18,18 @@ Shape = tuple[int, ...]
 
 
 def collapsed_rank(shapes: Sequence[Shape]) -> int:
-    """The axes that are left; 0 where every operand is one number."""
+    """The remaining axes; 0 if every operand is a scalar."""
     return len(list(groupby(_repeated(_aligned(shapes)))))
 
 
 def merged_rank(shapes: Sequence[Shape]) -> int:
-    """The same where a broadcast axis merges with none."""
+    """The same if a broadcast axis merges with none."""
     groups = groupby(_repeated(_aligned(shapes)))
     return sum(len(list(axes)) if any(repeated) else 1 for repeated, axes in groups)
 
 
 def repeated_operands(shapes: Sequence[Shape]) -> int:
-    """How many of the operands are repeated along some axis."""
+    """The number of operands that are repeated along some axis."""
     return sum(any(axes) for axes in zip(*_repeated(_aligned(shapes)), strict=True))
 
 
@@ -49,8 +50,8 @@ def _letters(dims: Shape, matrix: str) -> str:
 
 
 def pairing(shapes: Sequence[Shape]) -> str:
-    """What the smaller of two images is to the larger: the `same` shape, as a single one is to
-    itself, one number per `channel`, `one` number, or `other`."""
+    """The shape of the smaller of two images relative to the larger: the `same` shape, as a single
+    one is to itself, one number per `channel`, `one` number, or `other`."""
     if len(shapes) != 2:
         return "same" if len(shapes) == 1 else "other"
     small, large = sorted(_aligned(shapes), key=lambda dims: (sum(dims), dims))

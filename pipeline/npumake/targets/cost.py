@@ -1,4 +1,4 @@
-"""Cost: the figures of a chip that an estimate is made from, published or fitted."""
+"""Cost: the figures of a chip for estimates, published or fitted."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Fitted:
     on: Annotated[tuple[str, ...], Doc("The fitted models and their errors, as text.")]
 
     def extrapolates(self, latency: float) -> bool:
-        """Whether no model that it was fitted on takes so little or so much."""
+        """Whether the latency is outside those of the fitted models."""
         low, high = self.seconds
         return not low <= latency <= high
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Published figures of the unit. One that is absent is not published, and is not guessed."""
+    """Published figures of the unit. An absent one is not published, and is not guessed."""
 
     macs: Annotated[
         float | None,
@@ -83,5 +83,5 @@ class Cost:
 
     @property
     def on_chip_bytes(self) -> int | None:
-        """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
+        """Bytes of a map that stay on the chip. None: unknown, the whole map goes through DDR."""
         return self.on_chip if self.fitted is None else self.fitted.on_chip

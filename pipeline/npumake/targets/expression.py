@@ -5,9 +5,9 @@ never run. There are numbers, texts, lists, names of facts, comparisons, `and or
 b`, the arithmetic + - * // %, and the functions of FUNCTIONS; nothing else has a meaning. A text is
 at most MAX_CHARACTERS characters and MAX_DEPTH levels.
 
-A fact may be unknown, and what is computed from it is unknown then (Kleene's logic): false and
-unknown is false, true or unknown is true, everything else with an unknown in it is unknown. The
-same holds for what cannot be computed, such as a number compared with a text, or x % 0.
+A fact may be unknown, and then so is the result (Kleene's logic): false and unknown is false, true
+or unknown is true, everything else with an unknown in it is unknown. The same holds for an
+impossible operation, such as a number compared with a text, or x % 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Look: TypeAlias = Callable[[str], Fact]
 
 @dataclass(frozen=True)
 class Breach:
-    """A part of a condition that is false, and what the facts in it are."""
+    """A false part of a condition, and the facts in it."""
 
     limit: str
     facts: tuple[tuple[str, Fact], ...]
@@ -46,7 +46,7 @@ class Breach:
 def broken(text: str, look: Look) -> tuple[Breach, ...]:
     """The parts of the condition, joined by `and`, that are false of the facts that `look` finds.
 
-    Raises ProjectError for a text that is no condition.
+    Raises ProjectError for a text that is not a condition.
     """
     return tuple(
         Breach(ast.unparse(part), tuple((name, look(name)) for name in _names(part)))
@@ -56,13 +56,13 @@ def broken(text: str, look: Look) -> tuple[Breach, ...]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The facts that the condition asks for, sorted. Raises ProjectError."""
+    """The facts that the condition reads, sorted. Raises ProjectError."""
     return _names(parsed(text))
 
 
 @cache
 def parsed(text: str) -> ast.expr:
-    """Raises ProjectError for whatever has no meaning in a condition."""
+    """Raises ProjectError for an expression that conditions do not support."""
     if len(text) > MAX_CHARACTERS or not _ALPHABET.fullmatch(text):
         raise _error(text, f"at most {MAX_CHARACTERS} letters, digits, and signs of arithmetic")
     try:
@@ -95,7 +95,7 @@ def _refuse(text: str, node: ast.AST) -> None:
 
 
 def _error(text: str, hint: str) -> ProjectError:
-    return ProjectError(f"`{text[:60]}` is no condition", hint=hint)
+    return ProjectError(f"`{text[:60]}` is not a condition", hint=hint)
 
 
 def _parts(tree: ast.expr) -> tuple[ast.expr, ...]:
@@ -184,7 +184,7 @@ def _applied(function: Callable[..., Fact], *arguments: Fact) -> Fact:
 
 
 def _among(value: Fact, choices: Iterable[Fact]) -> bool | None:
-    """A text is no list of its letters."""
+    """A text is not a list of its letters."""
     return None if isinstance(choices, str) else value in choices
 
 

@@ -1,4 +1,4 @@
-"""What the conditions of a target's file may ask of a node: FACTS, one line each.
+"""The facts of a node for the conditions of a target's file: FACTS, one line each.
 
 An image is (N, C, H, W), or (N, C, D, H, W); a matrix (N, C) is an image of one pixel. `axis` and
 `axes` count from 0. Of begin and end pads the larger one counts. A fact that the operator does not
@@ -37,8 +37,8 @@ DEFAULT_MODE = {
 
 
 def facts_of(node: Node) -> Look:
-    """The facts of one node by name, each found when it is asked for and remembered; None for a
-    name nobody knows."""
+    """The facts of one node by name, each computed on first use and cached; None for an unknown
+    name."""
     facts: dict[str, Fact] = {}
 
     def look(name: str) -> Fact:
@@ -88,7 +88,7 @@ def _exponent_size(node: Node) -> Fact:
 
 
 def _is_output(node: Node) -> Fact:
-    """Whether the world reads it, as it is or through the clamp behind it, and nobody else."""
+    """Whether it is a model output, directly or through a clamp, without other readers."""
     output = node.outputs[0]
     reader = only_consumer(output)
     if reader is not None and reader.op_type in ("Clip", "Relu"):
@@ -97,7 +97,7 @@ def _is_output(node: Node) -> Fact:
 
 
 def _has_residual_add(node: Node) -> Fact:
-    """Whether what it makes is only added to another computed tensor."""
+    """Whether its output is only added to another computed tensor."""
     reader = only_consumer(node.outputs[0])
     if reader is None or reader.op_type != "Add":
         return False

@@ -1,4 +1,4 @@
-"""Form: how a vendor's own tool divides a model into operators, and what it calls them."""
+"""Form: how a vendor's own tool divides a model into operators, and names them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npumake.project.doc import Doc
 
 @dataclass(frozen=True)
 class Form:
-    """What published logs of the tool show. Where they and a document differ, the logs count."""
+    """The form in published logs of the tool. If a document differs, the logs count."""
 
     log: Annotated[str, Doc("Versions of the tool whose logs show this form.")]
     silu: Annotated[bool, Doc("Whether x * Sigmoid(x) is one table, named after the Mul.")] = False
@@ -20,7 +20,7 @@ class Form:
         Doc("Whether the inputs of a Concat without other readers use the grid of the Concat."),
     ] = False
     leaving: Annotated[
-        Literal["int8", "int16"], Doc("Type of outputs of the unit that are no int32 sums.")
+        Literal["int8", "int16"], Doc("Type of outputs of the unit, except int32 sums.")
     ] = "int8"
     types: Annotated[
         Mapping[str, str],
@@ -39,7 +39,7 @@ class Form:
     ] = ""
     sigmoid: Annotated[
         tuple[float, ...],
-        Doc("Thresholds of what an int8 Sigmoid reads and makes; empty: from the samples.", 0.0),
+        Doc("Input and output thresholds of an int8 Sigmoid; empty: from the samples.", 0.0),
     ] = ()
     caffe_reshape: Annotated[str, Doc("The same behind an InnerProduct of Caffe.")] = ""
     vector_gemm: Annotated[

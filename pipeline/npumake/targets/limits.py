@@ -22,8 +22,8 @@ class Beyond:
 
 
 def beyond(node: Node, target: Target) -> tuple[Beyond, ...]:
-    """Every documented limit that the node is beyond. A limit on what is not known before the
-    model runs counts as kept. Raises ProjectError for a limit that is no condition."""
+    """Every documented limit that the node is beyond. A limit on what is not known before the model
+    runs counts as kept. Raises ProjectError for a limit that is not a condition."""
     look = facts_of(node)
     return tuple(
         Beyond(breach, limit.change)

@@ -2,7 +2,7 @@
 
 Here every model is upgraded, so a file beyond the documented limits builds all the same. Whoever
 gives it to the vendor's tool meets an error there (`NOT_IMPLEMENTED`, `No Op registered`), and is
-told so before.
+reported before.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from npumake.targets.target import Target
 
 
 def target_names() -> tuple[str, ...]:
-    """Of our own chips, sorted."""
+    """The names of our own chips, sorted."""
     return tuple(sorted(OWN_TARGETS))
 
 
@@ -37,7 +37,7 @@ def target_file(name: str) -> Path:
 
 @cache
 def read_target(name: str) -> Target:
-    """Once in a process: it is part of the code.
+    """The target, read once per process: its file is part of the code.
 
     Raises ProjectError for an unknown name, or a file that does not fit the schema.
     """

@@ -1,4 +1,4 @@
-"""What the section `compile:` may ask of a chip and of a model."""
+"""Checks the section `compile:` against the chip and the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIN_CALL_MICROSECONDS = 1000  # microseconds (the same, `max_time_per_fc`)
 
 
 def check_settings(compile: Compile, graph: Graph, target: Target) -> None:
-    """Raises ProjectError for what the chip or the model cannot do."""
+    """Raises ProjectError for a setting that the chip or the model does not support."""
     max_cores, limit = target.cost.core_num, compile.max_time_per_fc
     if max_cores is not None and compile.core_num > max_cores:
         message = f"`{target.name}` runs a model on at most {max_cores} of its cores"
@@ -32,11 +32,11 @@ def check_settings(compile: Compile, graph: Graph, target: Target) -> None:
 
 
 def check_border_kept(compile: Compile, target: Target) -> None:
-    """Raises ProjectError for a wish about the border of a file that is no bundle."""
+    """Raises ProjectError for removals from a file other than a bundle."""
     for key in REMOVED:
         if getattr(compile, key):
             message = f"the border of a file for `{target.name}` is its compiler's"
-            hint = f"leave it out, or say `model.{key}` of the trained model"
+            hint = f"leave it out, or use `model.{key}` for the trained model"
             raise ProjectError(message, Route(f"compile.{key}"), hint)
 
 

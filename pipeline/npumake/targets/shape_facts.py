@@ -12,7 +12,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 def data(node: Node) -> Value | None:
-    """What the node computes on: the first of its inputs that is no constant."""
+    """The data input of a node: the first that is not a constant."""
     operands = [value for value in node.inputs if value is not None]
     computed = [value for value in operands if array(value) is None]
     return next(iter([*filter(is_float, computed), *computed, *operands]), None)

@@ -1,4 +1,4 @@
-"""Target: what a chip can hold, as the quantizer and the compiler need to know it."""
+"""Target: the facts of a chip for the quantizer and the compiler."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from npumake.targets.cost import Cost
 from npumake.targets.form import Form
 from npumake.targets.spelled_functions import SPELLED_OUT, with_spelled_out
 
-# One computation by two names, of which a list may say int16 of the second alone.
+# One computation with two names; a list may have int16 for the second only.
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
-# Of the compiled file, by what makes it.
+# The suffix of the compiled file, by backend.
 SUFFIXES = {
     "hybrid": ".hybrid",
     "tflite": ".tflite",
@@ -72,7 +72,7 @@ class Accepts:
 
 @dataclass(frozen=True)
 class Limit:
-    """A condition under which the unit runs an operator. Beyond it a node is the CPU's."""
+    """A condition under which the unit runs an operator. Beyond it a node runs on the CPU."""
 
     holds: Annotated[
         str,
@@ -86,7 +86,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Remark:
-    """What is documented of operators, and cannot be told from a node."""
+    """A documented condition that a node does not reveal."""
 
     operators: tuple[str, ...]
     text: str
@@ -103,7 +103,7 @@ class Converter:
 
 @dataclass(frozen=True)
 class Vela:
-    """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
+    """The configuration of Arm's compiler for an Ethos-U and its system (Arm/vela.ini)."""
 
     accelerator: Annotated[str, Doc("Name with the number of multipliers, such as ethos-u65-256.")]
     system_config: Annotated[str, Doc("Name of the clock and memory configuration.")]
@@ -114,7 +114,7 @@ class Vela:
 
 @dataclass(frozen=True)
 class Iree:
-    """The processor that IREE compiles for, in LLVM's words."""
+    """The processor that IREE compiles for, in LLVM's terms."""
 
     triple: Annotated[str, Doc("Architecture and system, such as aarch64-unknown-linux-gnu.")]
     cpu: Annotated[str, Doc("Processor, such as cortex-a55.")]
@@ -122,7 +122,7 @@ class Iree:
 
 @dataclass(frozen=True)
 class VendorTool:
-    """The vendor's own compiler, which `compile.vendor_tool` has run."""
+    """The vendor's own compiler, which `compile.vendor_tool` runs."""
 
     command: Annotated[str, Doc("Name of the command on PATH.")]
     version: Annotated[str, Doc("Argument that prints the version.")]
@@ -131,7 +131,7 @@ class VendorTool:
 
 @dataclass(frozen=True)
 class CompiledBound:
-    """How far the compiled file may be from the integer engine, both fed the same samples."""
+    """The maximum difference of the compiled file from the integer engine, on the same samples."""
 
     codes: Annotated[
         int, Doc("Maximum difference of a quantized output, in steps of its grid.", minimum=0)
@@ -235,11 +235,11 @@ class Target:
 
     @property
     def suffix(self) -> str:
-        """Of the compiled file, where it is made here."""
+        """The suffix of npumake's own compiled file."""
         return SUFFIXES[self.backend]
 
     def makes(self, with_tool: bool) -> str:
-        """The suffix of the compiled file, made by the vendor's own tool or here."""
+        """The suffix of the compiled file, from the vendor's own tool or npumake."""
         return self.tool.makes if with_tool and self.tool else self.suffix
 
     @property
@@ -249,22 +249,22 @@ class Target:
 
     @property
     def runnable(self) -> tuple[str, ...] | None:
-        """`operators` and `on_request`, and each function that a model may also spell out."""
+        """`operators` and `on_request`, and each function that a model may also have as parts."""
         if self.operators is None:
             return None
         return with_spelled_out(*self.operators, *self.on_request)
 
     def runs(self, op_type: str) -> bool:
-        """Whether the unit is known, or not known not, to run the operator by itself."""
+        """Whether the unit runs the operator by itself; undocumented operators count as running."""
         return self.operators is None or op_type in with_spelled_out(*self.operators)
 
     def runs_when_asked(self, op_type: str) -> bool:
-        """The same of an operator that the project asks it to run."""
+        """The same for an operator that the project requests."""
         runnable = self.runnable
         return runnable is None or op_type in runnable
 
     def limits_of(self, op_type: str) -> tuple[Limit, ...]:
-        """Those of the operator; of a function that it runs as its parts, those of the parts."""
+        """The limits of the operator; for a function that it runs as parts, those of the parts."""
         own = self.operators is None or op_type in (*self.operators, *self.on_request)
         names = {op_type, *(() if own else SPELLED_OUT.get(op_type, ()))}
         return tuple(
@@ -274,13 +274,13 @@ class Target:
         )
 
     def documents(self, op_type: str) -> bool:
-        """Whether something is known of the operator; else it counts as one the unit runs."""
+        """Whether the operator is documented; otherwise it counts as one the unit runs."""
         documented = [limit.operators for limit in self.limits]
         documented += [remark.operators for remark in self.remarks]
         return self.operators is not None or any(op_type in operators for operators in documented)
 
     def takes_int16(self, op_type: str) -> bool:
-        """Whether the unit is known, or not known not, to run the operator on int16."""
+        """Whether the unit runs the operator on int16; undocumented operators count as running."""
         if self.int16 is None:
             return True
         return op_type in with_spelled_out(*self.int16) or self.int16_as(op_type) is not None

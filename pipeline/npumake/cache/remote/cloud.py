@@ -5,7 +5,7 @@ package; fsspec would need a library per cloud, each with its own settings and a
 optional: `npumake[remote]`.
 
 The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) apply. Their credentials are only looked
-up where the user allows the bucket; otherwise requests are unsigned.
+up if the user allows the bucket; otherwise requests are unsigned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from npumake.extras import install_line
 
 PART_BYTES = 8 << 20  # of an upload; S3 takes 10,000 parts of at least 5 MiB
 MAX_PARALLEL_PARTS = 4
-WRITING_S = 60.0  # a cloud joins the parts before it answers
+WRITING_S = 60.0  # a cloud joins the parts before it responds
 STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
 

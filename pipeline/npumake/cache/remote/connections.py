@@ -39,7 +39,7 @@ class Connections:
         return self._opened(deadline), False
 
     def give(self, connection: Connection) -> None:
-        """Returns a connection whose last answer was read to its end."""
+        """Returns a connection whose last response was read to its end."""
         if connection.sock is not None:
             self._idle.append(connection)
 
@@ -79,7 +79,7 @@ def _close_all(connections: list[Connection]) -> None:
 def within(seconds: float, call: Callable[[], T]) -> T:
     """The result of `call`, within a time limit: a name lookup has no limit of its own.
 
-    Raises what it raises, and TimeoutError.
+    Raises its exceptions, and TimeoutError.
     """
     answer: Queue[tuple[T | None, Exception | None]] = Queue()
 
@@ -125,7 +125,7 @@ def plain_reason(error: BaseException) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, http.client.IncompleteRead):
-        return "the answer ended early"
+        return "the response ended early"
     if isinstance(error, socket.gaierror):
         return "no such host"
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

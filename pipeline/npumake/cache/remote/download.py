@@ -58,7 +58,7 @@ def into(
 
 @contextmanager
 def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Path | None]:
-    """The file for its bytes; None where the near store has the blob by now."""
+    """The file for its bytes; None if the near store has the blob by now."""
     path = near.root / "partial" / digest
     while not near.has(digest):
         try:
@@ -83,8 +83,8 @@ def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Pa
 
 
 class _Part:
-    """The start of a blob in a file, with its hash; `was_resumed` where an earlier attempt wrote
-    some of it."""
+    """The start of a blob in a file, with its hash; `was_resumed` if an earlier attempt wrote some
+    of it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -133,9 +133,9 @@ def _filled(
 
 
 def _verify(part: _Part, record: Record) -> None:
-    """Raises RemoteError, and WrongBytesError where all bytes are from this call."""
+    """Raises RemoteError, and WrongBytesError if all bytes are from this call."""
     if part.size < record.size:
-        raise RemoteError("the answer ended early")
+        raise RemoteError("the response ended early")
     if part.size == record.size and part.digest == record.digest:
         return
     was_resumed = part.was_resumed
@@ -161,7 +161,7 @@ def _receive(part: _Part, body: Body, record: Record, rates: Rates) -> None:
 
 
 def _refuse_slower(arrived: int, missing: int, spent: float, record: Record) -> None:
-    """Raises DearError where the rest takes longer than making the artifact."""
+    """Raises DearError if the rest takes longer than making the artifact."""
     if record.seconds is None or spent < MIN_PACE_S:
         return
     if missing * spent > arrived * (record.seconds + START_S):

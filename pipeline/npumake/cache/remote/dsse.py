@@ -33,7 +33,7 @@ class SignedDocument(NamedTuple):
 
 
 def signed(payload: bytes, type: str, key: SigningKey) -> bytes:
-    """The envelope, in canonical JSON. Raises ProjectError where the key cannot be read."""
+    """The envelope, in canonical JSON. Raises ProjectError if the key cannot be read."""
     signature = {
         "keyid": key_text(key.public),
         "sig": base64.b64encode(key.signature(pae(type, payload))).decode(),
@@ -54,9 +54,9 @@ def pae(type: str, payload: bytes) -> bytes:
 
 
 def opened(data: bytes, policy: Policy) -> SignedDocument | None:
-    """The document with the best verdict on its signatures; None for bytes that are no envelope.
+    """The document with the best verdict on its signatures; None for other bytes than an envelope.
 
-    A payload whose verdict is not `trusted` must not be believed.
+    Do not trust a payload whose verdict is not `trusted`.
     """
     try:
         envelope = json.loads(data)

@@ -34,7 +34,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 
 @dataclass(frozen=True)
 class Envelope:
-    """A record with the raw public key of its signer and the signature; None where unsigned."""
+    """A record with the raw public key of its signer and the signature; None if unsigned."""
 
     key: str
     record: Record
@@ -83,7 +83,7 @@ def unpacked(data: bytes) -> Envelope | None:
 
 
 def envelope_file(root: Path, key: str) -> Path:
-    """Where the store at `root` has the trusted envelope of a key."""
+    """The path of a key's trusted envelope in the store at `root`."""
     return root / "signed" / checked(key)[:2] / key[2:]
 
 
@@ -137,7 +137,7 @@ def _stdout(data: bytes) -> bytes:
         else:
             length = {FIXED64: 8, FIXED32: 4}.get(kind, -1)
         if length < 0 or at + length > len(data):
-            raise ValueError("no protobuf message")
+            raise ValueError("not a protobuf message")
         if tag >> 3 == STDOUT_RAW and kind == BYTES:
             content = data[at : at + length]
         at += length

@@ -74,7 +74,7 @@ class Far:
         return f"the remote cache {self.address} is not used: {self.ledger.reason}"
 
     def forgive(self, bound: float | None = None) -> None:
-        """Uses the remote again, whatever happened before. It may waste `bound` seconds."""
+        """Uses the remote again, regardless of earlier failures. It may waste `bound` seconds."""
         self.ledger = Ledger(self.patience.bound if bound is None else bound)
 
     # -- reading ---------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Far:
         if data is not None:
             self.rates.answered(time.monotonic() - began)
         elif not self.ledger.is_open and not self.ledger.failures:
-            self.ledger.waste(time.monotonic() - began, "it lacks records, and says so slowly")
+            self.ledger.waste(time.monotonic() - began, "it lacks records, and answers slowly")
         return data
 
     def bring(self, record: Record, near: LocalStore) -> bool:
@@ -151,7 +151,7 @@ class Far:
 
     @staticmethod
     def _is_down(failure: RemoteError, ledger: Ledger) -> bool:
-        """Whether to stop waiting: an outage of a remote that has never answered."""
+        """Whether to stop waiting: an outage of a remote that has never responded."""
         return failure.is_outage and not ledger.has_answered
 
     # -- between processes -----------------------------------------------------------------

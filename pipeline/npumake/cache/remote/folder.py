@@ -43,7 +43,7 @@ class FolderTransport:
             raise _failed(error) from None
 
     def _refuse_absence(self) -> None:
-        """Raises RemoteError where the folder itself is absent: a share that is not mounted."""
+        """Raises RemoteError if the folder itself is absent: a share that is not mounted."""
         if not self._root.is_dir():
             raise RemoteError("no such folder", lasting=True)
 

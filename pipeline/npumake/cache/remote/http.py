@@ -78,7 +78,7 @@ class HttpTransport:
         headers: Mapping[str, str],
         body: _Upload | None = None,
     ) -> _Answer:
-        """The answer to a request. Raises RemoteError for a status other than success or
+        """The response to a request. Raises RemoteError for a status other than success or
         absence."""
         path = quote(f"{self._path}/{name}", safe="/%")  # the URL is percent-encoded already
         while True:
@@ -130,7 +130,7 @@ class _Answer:
                 if chunk := self.response.read1(CHUNK_BYTES):
                     yield chunk
                 elif self.response.length:  # http.client does not report an early end
-                    raise RemoteError("the answer ended early")
+                    raise RemoteError("the response ended early")
                 else:
                     break
             self._give_back()
@@ -140,7 +140,7 @@ class _Answer:
             self.abandon()
 
     def end(self) -> None:
-        """Reads the end of a short answer; after a long one the connection is closed."""
+        """Reads the end of a short response; after a long one the connection is closed."""
         try:
             self.hurry()
             self.response.read(CHUNK_BYTES)
@@ -214,7 +214,7 @@ def _reason(status: int) -> str:
 
 
 def _whole(content_range: str, start: int) -> int | None:
-    """The size in `bytes 5-9/10`. Raises RemoteError where that starts elsewhere."""
+    """The size in `bytes 5-9/10`. Raises RemoteError if that starts elsewhere."""
     unit, _, rest = content_range.partition(" ")
     span, _, whole = rest.partition("/")
     if unit != "bytes" or span.partition("-")[0] != str(start):

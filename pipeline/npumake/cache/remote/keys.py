@@ -33,7 +33,7 @@ class Secret:
     command: tuple[str, ...] = ()
 
     def read(self, called: str) -> str:
-        """The text. Raises ProjectError where there is none."""
+        """The text. Raises ProjectError if there is none."""
         if self.env is not None:
             text = os.environ.get(self.env, "")
             if not text:
@@ -80,7 +80,7 @@ class SigningKey:
         return Envelope(key, record, self.public, self.signature(payload(key, record)))
 
     def signature(self, content: bytes) -> bytes:
-        """Of `content`, which begins with what it is for. Raises ProjectError."""
+        """The signature of `content`, which begins with its purpose. Raises ProjectError."""
         return bytes(self._private.sign(content))
 
 
@@ -105,9 +105,9 @@ def _private(text: str, called: str) -> Any:
 
 
 def generate(file: Path) -> bytes:
-    """Writes a new private key to `file`, readable by its owner alone; returns the raw public key.
+    """Writes a new private key to `file`, readable only by its owner; returns the raw public key.
 
-    Raises ProjectError where the file exists or cannot be written.
+    Raises ProjectError if the file exists or cannot be written.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
         Ed25519PrivateKey,

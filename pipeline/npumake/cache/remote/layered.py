@@ -41,7 +41,7 @@ class LayeredStore:
     policy: Policy
     outbox: Outbox | None = None
     signing: SigningKey | None = None
-    fetches_all: bool = False  # even what is faster to make
+    fetches_all: bool = False  # even artifacts that are faster to build
     _ahead: Ahead = field(init=False)
     _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
     # Trusted envelopes by digest and key, until the artifact has arrived.
@@ -107,7 +107,7 @@ class LayeredStore:
             self._ahead.begin(digest)
 
     def uploader(self) -> Uploader | None:
-        """The uploader of pending records, of this and earlier builds; None where nothing is
+        """The uploader of pending records, of this and earlier builds; None if nothing is
         uploaded."""
         if self.far is None or self.outbox is None or self.signing is None:
             return None
@@ -119,7 +119,7 @@ class LayeredStore:
         return self.far.note if self.far else ""
 
     def opinion(self, key: str) -> tuple[str, Record | None]:
-        """What the remote has for a key, as a sentence, and the record if it would be used."""
+        """The remote's answer for a key, as a sentence, and the record if it would be used."""
         if self.far is None:
             return "the remote cache is off", None
         verdict = self.verdict(key)
@@ -129,14 +129,14 @@ class LayeredStore:
         sentence = f"{self.far.address}: {verdict}, {record.size:,} bytes"
         if record.seconds is not None:
             predicted = self.far.rates.predicted(record.size)
-            sentence += f", {predicted:.1f} s to fetch and {record.seconds:.1f} s to make"
+            sentence += f", {predicted:.1f} s to fetch and {record.seconds:.1f} s to build"
         return sentence, record if self.is_cheaper(record) else None
 
     # -- what the remote has ---------------------------------------------------------------
 
     def verdict(self, key: str) -> TrustVerdict:
-        """The verdict on the envelope of a key: the stored one where it is trusted, else the far
-        one. The near store's own records are not consulted."""
+        """The verdict on the envelope of a key: the stored one if it is trusted, else the far one.
+        The near store's own records are not consulted."""
         saved = self.policy.judge(key, self._stored_envelope(key))
         if saved.record is not None or self.far is None:
             return saved

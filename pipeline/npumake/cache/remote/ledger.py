@@ -7,7 +7,7 @@ time saved by fetches. The breaker opens, and the remote is no longer used, as s
     w > B + WASTE_SHARE · m
 
 An operation is stopped when w would exceed that, and a fetch when it takes longer than making. So a
-remote delays a build by at most B (Patience.bound), or the time to make one artifact if that is
+remote delays a build by at most B (Patience.bound), or the time to build one artifact if that is
 longer, and a tenth of the build's own time.
 
 A fetch of n bytes is predicted to take l + n / b, with the latency l and the bandwidth b measured
@@ -59,7 +59,7 @@ def pays(predicted: float, making: float) -> bool:
 
 @dataclass
 class Ledger:
-    """The breaker of one process. `reason` tells why it is open; empty while it is closed.
+    """The breaker of one process. `reason` is why it is open; empty while it is closed.
 
     `last_failure` is the reason of the last failed operation, if any.
     """

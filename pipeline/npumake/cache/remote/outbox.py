@@ -62,7 +62,7 @@ class Outbox:
 
 @dataclass
 class Uploader:
-    """Uploads marked records while the build goes on. `ledger` tells why it stopped, if it did."""
+    """Uploads marked records while the build runs. `ledger` has the reason if it stopped."""
 
     near: LocalStore
     far: Far
@@ -77,7 +77,7 @@ class Uploader:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Starts threads for the present marks; none where reading has shown an outage."""
+        """Starts threads for the present marks; none if reading has shown an outage."""
         if self.far.ledger.is_open:
             self.ledger.reason = self.ledger.reason or self.far.ledger.reason
             return
@@ -133,7 +133,7 @@ class Uploader:
                 self._given_up |= set() if is_done else {key}
 
     def _upload(self, key: str) -> bool:
-        """Whether the record is done with. Raises ProjectError where the key cannot be read."""
+        """Whether the record is done with. Raises ProjectError if the key cannot be read."""
         signed = self._signed(key)
         if signed is None:
             self.outbox.remove(key)
@@ -153,7 +153,7 @@ class Uploader:
         return True
 
     def _signed(self, key: str) -> tuple[Record, bytes] | None:
-        """The record and its envelope, that of another machine as it came; None where the near
+        """The record and its envelope, that of another machine as it came; None if the near
         store has lost it, or its artifact."""
         try:
             record = self.near.recall(key)

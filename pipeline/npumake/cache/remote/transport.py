@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from npumake.cache.remote.address import Address, Credentials
-
 CHUNK_BYTES = 1 << 20  # in memory at a time
 
 
@@ -29,7 +27,7 @@ class RemoteError(Exception):
     """An operation failed.
 
     A `lasting` reason persists during this build; `is_final` forbids a retry; an outage means that
-    the remote does not answer.
+    the remote does not respond.
     """
 
     is_final = False
@@ -52,7 +50,7 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def left(self, max_seconds: float) -> float:
-        """The remaining seconds, at most `most`. Raises RemoteError when none are left."""
+        """The remaining seconds, at most `max_seconds`. Raises RemoteError when none are left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise RemoteError("too slow", is_outage=True)
@@ -88,7 +86,7 @@ class Transport(Protocol):
     Thread-safe."""
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
-        """The bytes from `start` on, or from 0 where the server cannot skip."""
+        """The bytes from `start` on, or from 0 if the server cannot skip."""
         ...
 
     def size(self, name: str, deadline: Deadline) -> int | None:
@@ -98,20 +96,3 @@ class Transport(Protocol):
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         """Stores `size` bytes of `file` under `name`, whole or not at all."""
         ...
-
-
-def transport_to(
-    address: Address, credentials: Credentials, patience: Patience = PATIENCE
-) -> Transport:
-    """The transport of the scheme. Raises ProjectError where its package is not installed."""
-    if address.scheme == "file":
-        from npumake.cache.remote.folder import FolderTransport  # noqa: PLC0415
-
-        return FolderTransport(address)
-    if address.scheme in ("http", "https"):
-        from npumake.cache.remote.http import HttpTransport  # noqa: PLC0415
-
-        return HttpTransport(address, credentials, patience)
-    from npumake.cache.remote.cloud import CloudTransport  # noqa: PLC0415
-
-    return CloudTransport(address, credentials, patience)

@@ -21,7 +21,7 @@ SENTENCES: Mapping[Standing, str] = {
     "damaged": "its record is damaged",
     "unsigned": "its record is not signed",
     "replayed": "its record was signed for another key",
-    "foreign": "its record is signed by {who}, whom trust.yaml does not name",
+    "foreign": "its record is signed by {who}, a key that trust.yaml lacks",
     "revoked": "its record is signed by {who}, whose key is revoked",
     "forged": "its record does not carry the signature of {who}",
 }
@@ -29,7 +29,7 @@ SENTENCES: Mapping[Standing, str] = {
 
 @dataclass(frozen=True)
 class TrustVerdict:
-    """The verdict on an envelope; `record` only where it is trusted."""
+    """The verdict on an envelope; `record` only if it is trusted."""
 
     standing: Standing
     signer_name: str = ""
@@ -42,7 +42,7 @@ class TrustVerdict:
 @dataclass(frozen=True)
 class Policy:
     """`named` returns names by raw public key, and is called for each verdict. A revoked key is
-    refused, whoever else names it."""
+    refused, even if another file names it."""
 
     named: Callable[[], Mapping[bytes, str]] = dict
     revoked: frozenset[bytes] = frozenset()

@@ -1,5 +1,5 @@
 """The files that `npumake ci` writes for others: JUnit, SARIF and a summary in Markdown.
 
 Each module turns results into the text of one format and reads nothing itself. Names in them come
-from projects, which may be a stranger's: every format escapes them.
+from untrusted projects: every format escapes them.
 """

@@ -1,4 +1,4 @@
-"""Run: what a build has made, collected for the files of `npumake ci`."""
+"""Run: the results of a build, collected for the files of `npumake ci`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npumake.cli.ci_files.sarif import SarifResult, sarif_text
 from npumake.cli.ci_files.summary import ModelRow, Summary, summary_text
 from npumake.cli.projects import NamedBuild
 from npumake.cli.reporter import NodeOutcome
-from npumake.cli.tables import guilty_lines
+from npumake.cli.tables import worst_node_lines
 from npumake.debug.compared import Comparison
 from npumake.digest import of_document
 from npumake.errors import PipelineError
@@ -25,7 +25,7 @@ from npumake.make.node import Node
 from npumake.report.model_figures import ModelFigures, model_figures
 
 FIGURED = "compiled"  # a row of the summary has a node of this stage
-FIGURE_STAGES = ("evaluation", "comparison", FIGURED)  # what its figures are read from
+FIGURE_STAGES = ("evaluation", "comparison", FIGURED)  # the source of its figures
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Run:
         return summary_text(Summary(rows, self.results, saved, base, self.untouched, notes))
 
     def with_rebuilt_base(self) -> Run:
-        """With the locks of builds of the base, where the base has the project."""
+        """With the locks of builds of the base, if the base has the project."""
         bases = dict(self.bases)
         by_commit = {base.commit: base for base in self.bases.values()}
         for commit in by_commit:
@@ -80,7 +80,7 @@ class Run:
     # -- the table -------------------------------------------------------------------------
 
     def _rows(self, build: Build, folder: Path) -> Iterator[ModelRow]:
-        """A row for each variant and target, and for those of the base that are no more."""
+        """A row for each variant and target, and for those of the base that are removed."""
         base = self.bases.get(build.plan.project)
         lock = base.lock if base else None
         places = {}
@@ -101,7 +101,7 @@ class Run:
                 yield ModelRow(model, target, None, before, "removed", is_stored)
 
     def _after(self, build: Build, compiled: Node) -> ModelFigures | None:
-        """None where the file was not built."""
+        """None if the file was not built."""
         if not self._is_valid(compiled):
             return None
         branch = compiled.name.rpartition("/")[0]
@@ -115,8 +115,8 @@ class Run:
     def _before(
         self, build: Build, lock: Lock | None, place: str, folder: Path
     ) -> tuple[ModelFigures | None, bool]:
-        """The figures of the base, None where it has no such target; and whether the cache has its
-        artifacts. A lock tells the size of a file that the cache lacks."""
+        """The figures of the base, None if it has no such target; and whether the cache has its
+        artifacts. The lock has the size of a file that the cache lacks."""
         compiled = lock.artifacts.get(f"{place}/{FIGURED}") if lock else None
         if lock is None or compiled is None:
             return None, True
@@ -127,7 +127,7 @@ class Run:
         stages = [stage for stage in FIGURE_STAGES if f"{place}/{stage}" in lock.artifacts]
         try:
             figures = model_figures(place.rpartition(":")[2], file)
-        except PipelineError:  # of another version, or of a chip that is no more
+        except PipelineError:  # of another version, or of a removed chip
             return ModelFigures(size=compiled.size), False
         return replace(figures, size=compiled.size), all(map(file, stages))
 
@@ -143,12 +143,12 @@ class Run:
     # -- the cache -------------------------------------------------------------------------
 
     def _saved(self, build: Build) -> float:
-        """The recorded seconds of the nodes that were not made, where a record has them."""
+        """The recorded seconds of the nodes that were not built, if a record has them."""
         seconds = 0.0
         for node in build.plan.nodes:
             stamp, status = build.stamp(node), self._statuses[node.name]
             if stamp is not None and status in HITS:
-                # The remote is not asked: what was recalled from it is known here.
+                # Only the near store: artifacts recalled from the remote are here already.
                 store = build.memory.near if status == CURRENT else build.memory.store
                 record = store.recall(of_document(stamp.document))
                 seconds += (record.seconds or 0.0) if record else 0.0
@@ -170,7 +170,7 @@ class Run:
                 if node.stage == "comparison" and self._is_valid(node):
                     comparison = Comparison.load(build.artifact(node))
                     name = node.name.rpartition("/")[0]
-                    if lines := guilty_lines(comparison, node.group):
+                    if lines := worst_node_lines(comparison, node.group):
                         yield SarifResult("LargestError", name, "\n".join(lines), file)
                     for note in comparison.notes:
                         yield SarifResult("Note", name, note, file)

@@ -56,7 +56,7 @@ def _add_case(suite: ElementTree.Element, result: ReportedNode) -> None:
     case = ElementTree.SubElement(suite, "testcase", {**names, "time": f"{result.seconds:.3f}"})
     kind = _kind(result)
     if kind == "skipped":
-        ElementTree.SubElement(case, kind, {"message": "an input of it was not made"})
+        ElementTree.SubElement(case, kind, {"message": "an input of it was not built"})
     elif kind:
         error = result.error
         message, name = (error.what, type(error).__name__) if error else (BUG, "Bug")

@@ -1,4 +1,4 @@
-"""ReportedNode: what became of one node in a run of `npumake ci`."""
+"""ReportedNode: the result of one node in a run of `npumake ci`."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ from npumake.errors import PipelineError, Place
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 NOTE = "Note"
-# id: its level, and what it means; an error's id is its class
+# id: its level and meaning; an error's id is its class
 RULES: Mapping[str, tuple[str, str]] = {
     "ProjectError": ("error", "The project's YAML, or a file it names, is invalid."),
     "GraphError": ("error", "The model cannot be built."),
-    "StageError": ("error", "A stage could not make its artifact."),
+    "StageError": ("error", "A stage failed to build its artifact."),
     "CacheError": ("error", "The cache or the disk failed."),
     "GateError": ("error", "A gate of the project is not met."),
     "LockError": ("error", "An artifact is not the one of the lock file."),
@@ -36,7 +36,7 @@ RULES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class SarifResult:
-    """A finding that is no error: `rule` is one of RULES; `file` is what it is shown at."""
+    """A finding other than an error: `rule` is one of RULES; `file` is where it is shown."""
 
     rule: str
     node: str
@@ -100,8 +100,8 @@ def _entry(rule: str, node: str, text: str, location: dict[str, Any]) -> dict[st
 
 
 def _fingerprint(rule: str, node: str, text: str) -> str:
-    """Names a finding in every run, whatever its line. A node has many notes, and one error, whose
-    figures change."""
+    """Identifies a finding across runs, independent of its line. A node has many notes, and one
+    error, whose figures change."""
     return digest.of_document([rule, node, text if rule == NOTE else ""])
 
 

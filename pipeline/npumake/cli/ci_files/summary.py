@@ -20,9 +20,9 @@ MAX_FAILURES = 20
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One model on one target. `state` is what became of it since the base: there is no base, the
-    base has no such target, or this change removes it. `is_stored`: the cache has the base's
-    artifacts. `after` is None where it was not built."""
+    """One model on one target. `state` is its change since the base: there is no base, the base has
+    no such target, or this change removes it. `is_stored`: the cache has the base's artifacts.
+    `after` is None if it was not built."""
 
     model: str
     target: str
@@ -45,7 +45,7 @@ class Summary:
 
 
 class SummaryColumn(NamedTuple):
-    """`better` is the sign of a difference that is an improvement, 0 where none is."""
+    """`better` is the sign of a difference that is an improvement, 0 if none is."""
 
     head: str
     figure: Callable[[ModelFigures], float | None]
@@ -212,7 +212,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """A name as code: no markup of it counts, and `digits@kl` calls nobody."""
+    """A name as code: its markup has no effect, and `digits@kl` mentions no user."""
     name = printable(text, allowed="").replace("`", "'").replace("|", r"\|")
     return f"`{name}`"
 

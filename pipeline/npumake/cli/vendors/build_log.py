@@ -60,7 +60,7 @@ def method_lines(build: VendorBuild) -> Iterator[str]:
     if is_search:
         yield _parameters(calibration)
     if build.comparison is not None:
-        yield f"There are {build.comparison.samples} samples in the data set."
+        yield f"There are {build.comparison.available} samples in the data set."
     name = MODELWISE + " search" if is_search else recipe.method
     yield f"Run calibration model with {name} method."
     yield from recipe.lines

@@ -183,13 +183,13 @@ def _report(tool: ToolOutput, result: VendorBuild, folder: Path, log: Path) -> N
 
 def _notes_below(result: VendorBuild) -> list[str]:
     """The lines that the screen shows below the tables, for the log."""
-    from npumake.cli.tables import guilty_lines
+    from npumake.cli.tables import worst_node_lines
 
     if result.comparison is None:
         return []
     check_lines = result.check.lines if result.check else ()
     notes = (f"note: {note}" for note in (*result.comparison.notes, *check_lines))
-    return [*guilty_lines(result.comparison), *notes]
+    return [*worst_node_lines(result.comparison), *notes]
 
 
 def vendor_build(

@@ -88,37 +88,16 @@ def _note(text: str) -> None:
 
 def _convert(arguments: argparse.Namespace) -> int:
     """Builds a project in this dialect in `<working_dir>/<prefix>`."""
-    from npumake.cli.vendors.log import append_log, config_text, worded_as
-    from npumake.cli.vendors.project import (
-        allowed_findings,
-        copied_operators,
-        relative_path,
-        write_project,
-    )
-    from npumake.dialects.horizon.config_file import read_config
-    from npumake.dialects.horizon.dialect import translate
+    from npumake.cli.vendors.log import append_log, worded_as
+    from npumake.cli.vendors.vendor_file import read_vendor_file
+    from npumake.dialects.horizon.dialect import HB_COMPILE
     from npumake.dialects.horizon.keys import KEYS
-    from npumake.dialects.horizon.notes import notes
-    from npumake.dialects.vendor_yaml import VendorYaml
-    from npumake.project.vendor import repeat_notes
 
-    document = read_config(arguments.config).document
-    native = translate(document)  # its errors come before anything is written
-    vendor = VendorYaml(document, KEYS)
-    working = arguments.config.parent / vendor.text("model_parameters.working_dir")
-    prefix = vendor.text("model_parameters.output_model_file_prefix")
-    folder = working / prefix
-    project = {"dialect": "hb_compile", "config": relative_path(folder, arguments.config)}
-    extra_keys = {
-        **allowed_findings(native, arguments.allow),
-        **copied_operators(native, arguments.config, folder),
-    }
-    write_project(folder, {**project, **extra_keys})
-    dialect_notes = (*repeat_notes(document), *notes(document))
-    append_log(LOG, config_text(document))
-    append_log(LOG, *(f"note: {note.what} ({note.where})" for note in dialect_notes))
-    with worded_as(arguments.config, folder):
-        return _build(folder, working, prefix, arguments.skip, bool(vendor.text(DEBUG)))
+    file = read_vendor_file(arguments.config, HB_COMPILE, KEYS)
+    append_log(LOG, *file.write_project("hb_compile", arguments.allow))
+    with worded_as(arguments.config, file.folder):
+        dumps = bool(file.vendor.text(DEBUG))
+        return _build(file.folder, file.working, file.prefix, arguments.skip, dumps)
 
 
 def _check(arguments: argparse.Namespace) -> int:

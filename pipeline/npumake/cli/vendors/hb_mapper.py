@@ -13,12 +13,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from npumake.errors import ProjectError
-
-if TYPE_CHECKING:
-    from npumake.dialects.vendor_yaml import VendorYaml
 
 LOGS = {name: Path(f"hb_mapper_{name}.log") for name in ("checker", "makertbin")}
 TYPES = ("onnx", "caffe")
@@ -80,43 +76,17 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _convert(arguments: argparse.Namespace) -> int:
     """Builds a project in this dialect in `<working_dir>/<prefix>`."""
-    from npumake.cli.vendors.log import append_log, config_text, worded_as
-    from npumake.cli.vendors.project import (
-        allowed_findings,
-        copied_operators,
-        relative_path,
-        write_project,
-    )
-    from npumake.dialects.drobotics.dialect import translate
+    from npumake.cli.vendors.log import append_log, worded_as
+    from npumake.cli.vendors.vendor_file import read_vendor_file
+    from npumake.dialects.drobotics.dialect import HB_MAPPER
     from npumake.dialects.drobotics.keys import KEYS
-    from npumake.dialects.drobotics.notes import notes
     from npumake.dialects.openexplorer.translation import refuse_missing_model
-    from npumake.dialects.vendor_yaml import VendorYaml
-    from npumake.project.vendor import lenient_config, repeat_notes
 
-    document = lenient_config(arguments.config).document
-    native = translate(document)  # its errors come before anything is written
-    vendor = VendorYaml(document, KEYS)
-    refuse_missing_model(vendor, arguments.model_type)
-    working, prefix = _output(arguments.config, vendor)
-    folder = working / prefix
-    project = {"dialect": "hb_mapper", "config": relative_path(folder, arguments.config)}
-    extra_keys = {
-        **allowed_findings(native, arguments.allow),
-        **copied_operators(native, arguments.config, folder),
-    }
-    write_project(folder, {**project, **extra_keys})
-    dialect_notes = (*repeat_notes(document), *notes(document))
-    append_log(LOGS["makertbin"], config_text(document))
-    append_log(LOGS["makertbin"], *(f"note: {note.what} ({note.where})" for note in dialect_notes))
-    with worded_as(arguments.config, folder):
-        return _build(folder, working, prefix, bool(vendor.text(DEBUG)))
-
-
-def _output(config: Path, vendor: VendorYaml) -> tuple[Path, str]:
-    """working_dir, relative to the folder of the YAML file, and the prefix."""
-    working = config.parent / vendor.text("model_parameters.working_dir")
-    return working, vendor.text("model_parameters.output_model_file_prefix")
+    file = read_vendor_file(arguments.config, HB_MAPPER, KEYS)
+    refuse_missing_model(file.vendor, arguments.model_type)
+    append_log(LOGS["makertbin"], *file.write_project("hb_mapper", arguments.allow))
+    with worded_as(arguments.config, file.folder):
+        return _build(file.folder, file.working, file.prefix, bool(file.vendor.text(DEBUG)))
 
 
 def _convert_fast(arguments: argparse.Namespace) -> int:

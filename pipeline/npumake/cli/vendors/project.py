@@ -57,7 +57,7 @@ def allow_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def allowed_findings(native: Document, allow: Sequence[str]) -> dict[str, Json]:
-    """`data:` with the allowed findings, for which a vendor's file has no key."""
+    """`data:` with the allowed findings; a vendor's file has no key for them."""
     samples: dict[str, dict[str, Json]] = native.data.get("data", {})
     kinds_by_input = {
         name: list(dict.fromkeys([*entry.get("allow", []), *allow]))
@@ -95,7 +95,9 @@ def shapes(pairs: Sequence[Sequence[str]]) -> dict[str, Json]:
     """`inputs:` of a project from NAME SHAPE pairs. Raises ProjectError."""
     for _, text in pairs:
         if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
-            raise ProjectError(f"`{text}` is no shape", "--input-shape", "write it as 1x3x224x224")
+            raise ProjectError(
+                f"`{text}` is not a shape", "--input-shape", "write it as 1x3x224x224"
+            )
     return {name: {"shape": [int(side) for side in text.split("x")]} for name, text in pairs}
 
 

@@ -52,7 +52,7 @@ def compile_form(project_build: Build) -> Form:
 
 def dump_calibration(project_build: Build, working: Path) -> None:
     """Writes `calibration_data/<input>/<number>.npy`, the inputs of the float stage files. Raises
-    ProjectError for an input whose name is no valid folder name."""
+    ProjectError for an input whose name is not a valid folder name."""
     import numpy as np
 
     from npumake.borders.documented import ORDERS
@@ -65,7 +65,7 @@ def dump_calibration(project_build: Build, working: Path) -> None:
         for name, x in feed.items():
             if name in (".", "..") or PurePath(name).name != name:
                 message = (
-                    f"`{name}` is no valid folder name, so `debug_mode` cannot dump its samples"
+                    f"`{name}` is not a valid folder name, so `debug_mode` cannot dump its samples"
                 )
                 raise ProjectError(message, str(working), "leave `debug_mode` out")
             folder = working / DUMP_FOLDER / name

@@ -132,7 +132,7 @@ def _refuse_pointer(model: Path) -> None:
     except OSError as error:
         raise ProjectError(f"cannot read the model: {error.strerror}", str(model)) from None
     if start == POINTER:
-        hint = "fetch the file it stands for"
+        hint = "fetch the file that it links to"
         raise ProjectError("this is a Git LFS pointer, not a model", str(model), hint)
 
 

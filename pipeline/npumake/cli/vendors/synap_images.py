@@ -125,7 +125,7 @@ def _size(text: str) -> tuple[int, int]:
     """(height, width) of WxH."""
     match = SIZE.fullmatch(text)
     if match is None:
-        raise ProjectError(f"`{text}` is no size", "--size", "write it as WxH: 640x480")
+        raise ProjectError(f"`{text}` is not a size", "--size", "write it as WxH: 640x480")
     return int(match[2]), int(match[1])
 
 
@@ -170,7 +170,9 @@ def save_picture(file: Path, picture: Image.Image) -> None:
     options = SAVE_OPTIONS.get(file.suffix.lower())
     if options is None:
         raise ProjectError(
-            f"`{file.suffix}` is no image", str(file), f"known: {', '.join(SAVE_OPTIONS)}"
+            f"`{file.suffix}` is not an image format",
+            str(file),
+            f"known: {', '.join(SAVE_OPTIONS)}",
         )
     with replacing(file) as temporary:
         picture.save(temporary, **options)

@@ -2,5 +2,5 @@
 
 An environment variable names the interpreter, which runs a script of `scripts/`. The script reads
 the model and `options.json` in its working directory, writes files there, and imports nothing of
-npumake. This room does not know how the model was made.
+npumake. This room does not know the origin of the model.
 """

@@ -87,7 +87,7 @@ def absent(adapter: Adapter) -> StageError:
 def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:
     """The compiled files by name.
 
-    Raises StageError where the compiler is not installed, fails, or omits a file.
+    Raises StageError if the compiler is not installed, fails, or omits a file.
     """
     if not versions(adapter):
         raise absent(adapter)

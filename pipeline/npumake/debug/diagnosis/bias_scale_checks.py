@@ -36,7 +36,7 @@ def bias_scale_contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) ->
 
 
 def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
-    """scale_b / (scale_x * scale_w), per channel, of every node where all three are known."""
+    """scale_b / (scale_x * scale_w), per channel, of every node whose three scales are known."""
     for node in graph.nodes():
         if node.domain or node.op_type not in RULES or 2 not in RULES[node.op_type].weights:
             continue

@@ -96,7 +96,7 @@ class Fit(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What is wrong; empty if the grid fits."""
+        """The kind of misfit; empty if the grid fits."""
         if self.is_wide:
             return "wide"
         if self.odd:

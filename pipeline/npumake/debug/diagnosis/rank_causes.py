@@ -1,4 +1,4 @@
-"""Ranks the causes of an output error: which nodes, and what is wrong with their scales.
+"""Ranks the causes of an output error: which nodes, and the faults of their scales.
 
 Every rule is applied (diagnosis.rules). Faults come first: scales that contradict each other, then
 misfitting grids by the loss that they cause (diagnosis.examination). A fault counts from
@@ -10,7 +10,7 @@ without a fault; they need more bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from npumake.debug.calibration_nodes import without
@@ -30,7 +30,8 @@ from npumake.quant.qdq.brought_grids import LOAD
 
 VISIBLE_SHARE = 1e-6
 NEARLY_AS_CLIPPED = 1.25  # above it, clipping is not inherited: every range may be too small
-ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may save by chance
+ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may gain by chance
+COSTLY_SHARE = 0.01  # of the largest loss: a range of ours that costs less breaks no output
 BROKEN_COSINE = 0.99  # below it for an output, a build is broken
 
 
@@ -159,7 +160,8 @@ def worst_node(
     Raises GraphError."""
     if not comparison.samples or not _is_broken(comparison, model, inputs):
         return None
-    first = next(iter(rank_causes(model)), None)
+    causes = rank_causes(model)
+    first = next(iter(causes if inputs.recipe.method == LOAD else costly(causes)), None)
     if first is None:
         return None
     (node,) = (n for n in model.calibrated.nodes() if n.name == first.node)
@@ -173,6 +175,13 @@ def worst_node(
     search = "" if remedy.after >= BROKEN_COSINE else inputs.search
     tried = (remedy.before, remedy.after)
     return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.input_settings)
+
+
+def costly(causes: Sequence[RankedCause]) -> list[RankedCause]:
+    """The causes that cost enough to explain a broken output, in their order. In a model calibrated
+    here no scale is a typing error: an odd range that costs nothing is no cause."""
+    threshold = COSTLY_SHARE * max((cause.lost for cause in causes), default=0.0)
+    return [cause for cause in causes if cause.lost >= threshold]
 
 
 def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:

@@ -16,7 +16,7 @@ from npumake.debug.diagnosis.scale_consistency import scale_checks, unused_negat
 
 class Finding(NamedTuple):
     """A remark on the grids of a node. `misfit` is the grid that does not fit its values; None
-    where scales contradict each other."""
+    if scales contradict each other."""
 
     node: str
     cause: str

@@ -93,7 +93,7 @@ def _bias(node: Node, factor: float) -> ScaleCheck:
 
 
 def unused_negative_codes(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
-    """Node -> remark, for nodes whose clamp makes no negative values but whose asymmetric grid
+    """Node -> remark, for nodes whose clamp outputs no negative values but whose asymmetric grid
     has quantized values for them."""
     values, remarks = graph.values(), dict[str, str]()
     for node in nodes:

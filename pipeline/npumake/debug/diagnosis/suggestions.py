@@ -131,8 +131,7 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
 def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
     """The worst output's cosine; -1 if the chip refuses the change."""
     numbers = holdout_samples(len(inputs.samples))[: MIN_HOLDOUT_SPLIT - 1]
-    names = tuple(inputs.samples.names[number] for number in numbers)
-    few = Samples(names, lambda index: inputs.samples.read(numbers[index]))
+    few = inputs.samples.subset(numbers)
     plainly = replace(recipe, switches=())
     try:
         score = judge(inputs.graph, plainly, few, inputs.target, inputs.operators)

@@ -1,6 +1,6 @@
 """Lists and reads the files of a dump.
 
-Files are untrusted: their size is bounded, they lie inside the folder, and a header cannot request
+Files are untrusted: their size is bounded, they are inside the folder, and a header cannot request
 more memory than the file has bytes.
 """
 

@@ -59,7 +59,7 @@ class DumpFeeds:
                     if _agrees(entry, {**feeds, source: feed}, [name], dump):
                         feeds[source] = feed
         is_new = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
-        name = "the dump's own input, which is no sample of the project"
+        name = "the dump's own input, which is not a sample of the project"
         return replace(self, name=name, feeds=feeds) if tensors and is_new else None
 
 
@@ -141,7 +141,7 @@ INPUT_CHANGES = (
     ("scale", "scale: the board was fed the sample divided by 255", lambda x: x / 255.0),
     ("scale", "scale: the board was fed the sample times 255", lambda x: x * 255.0),
     ("zero_point", "zero point: the board was fed the sample plus 128", lambda x: x + 128.0),
-    ("zero_point", "zero point: the board was fed the sample less 128", lambda x: x - 128.0),
+    ("zero_point", "zero point: the board was fed the sample minus 128", lambda x: x - 128.0),
 )
 
 

@@ -16,7 +16,7 @@ def is_x3(vendor: VendorYaml) -> bool:
 
 
 def check_rules(vendor: VendorYaml) -> None:
-    """Raises the first ProjectError for what the board of `march` cannot do."""
+    """Raises the first ProjectError for a setting that the board of `march` does not support."""
     (_check_x3 if is_x3(vendor) else _check_later)(vendor)
     input_sources(vendor)
     check_balance(vendor)

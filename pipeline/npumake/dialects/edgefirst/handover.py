@@ -1,8 +1,8 @@
 """The native document → the Ara2 Converter's form.
 
 The converter runs in EdgeFirst Studio, so there is no command to call. Its samples are one
-snapshot: the project's own, or one made of its samples if these are pixels. Without one, Studio
-uses its own.
+snapshot: the project's own, or one from its samples if these are pixels. Without one, Studio uses
+its own.
 """
 
 from __future__ import annotations

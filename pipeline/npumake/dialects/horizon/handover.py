@@ -81,7 +81,7 @@ def _norm(model_input: ModelInput, key: str, neutral: float) -> str:
         return "None"
     if types(model_input)[0] == "featuremap":
         message = f"`{key}` of a feature map: hb_compile has none"
-        hint = "leave it out, and feed what the model computes with"
+        hint = "leave it out, and feed the values that the model computes with"
         raise ProjectError(message, Route(f"inputs.{model_input.name}.{key}"), hint)
     return numbers(value)
 

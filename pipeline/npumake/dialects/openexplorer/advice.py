@@ -33,7 +33,7 @@ PHRASES: Phrases = (
     (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`run_on_cpu: \1`"),
     (r"see `layout` and `type` under `inputs:`", "see `input_layout_train`, `input_type_train`"),
     (r"see `transforms` and `normalized` under `data:`", "see `scale_value`"),
-    (r"`dtype` under `data:` tells", "`cal_data_type` tells"),
+    (r"set `dtype` under `data:`", "set `cal_data_type`"),
     (
         r"`offset: 128` under `inputs:` if these are 8-bit images",
         "`input_type_train` is rgb, bgr or gray for pictures of 8 bits",

@@ -75,14 +75,16 @@ def types(model_input: ModelInput) -> tuple[str, str]:
     """(input_type_train, input_type_rt) of an input. Raises ProjectError."""
     section, route = model_input.section, f"inputs.{model_input.name}"
     if section.preprocess is not None:
-        message = "a picture in planes: this vendor's tool has no word for it"
-        raise ProjectError(message, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
+        message = "a picture in planes: this vendor's tool has no key for it"
+        raise ProjectError(message, Route(f"{route}.preprocess"), "write `fed_type: nv12`")
     trained: str = section.type or "featuremap"
     if trained == "featuremap" and model_input.form.offset:
         sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
         if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
-            message = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
-            raise ProjectError(message, Route(f"{route}.offset"), "say `offset: 0`")
+            message = (
+                "8-bit values that are not a picture: this vendor's tool feeds those as floats"
+            )
+            raise ProjectError(message, Route(f"{route}.offset"), "write `offset: 0`")
         trained = PLAIN[sizes["C"]]
     elif trained != "featuremap" and not model_input.form.offset:
         message = (
@@ -171,7 +173,7 @@ def omissions(request: HandoverRequest) -> list[str]:
         names = (*quantization.cpu, *quantization.npu)
         patterns = [f"the pattern `{name}`" for name in names if is_pattern(name)]
         return [*unknown, *patterns, *model]
-    nameless = [f"what is asked of `{name}`: no node of the model" for name in decisions.nameless]
+    nameless = [f"settings of `{name}`: no node of the model" for name in decisions.nameless]
     switches = [
         f"quantization.{name}: the search has found it to help" for name in decisions.extra_switches
     ]

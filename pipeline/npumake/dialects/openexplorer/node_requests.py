@@ -5,8 +5,8 @@
     set_node_data_type   conv1:int16, the type of the output
     optimization         set_model_output_int8, set_Softmax_input_int16, run_fast
 
-Wishes come in from the weakest to the strongest. Public files name nodes that the tool inserts, and
-nodes of other models: a name that the model lacks is told, and has no effect. Source: the
+Requests come in order, the weakest first. Public files name nodes that the tool inserts, and
+nodes of other models: a name that the model lacks is a note without effect. Source: the
 D-Robotics PTQ guide, and the tables of OpenExplorer 3.x.
 """
 

@@ -118,7 +118,7 @@ def dimensions(vendor: VendorYaml, key: str, text: str) -> list[int]:
     """`1x3x224x224`, or `1 X 3 X 224 X 224`, → [1, 3, 224, 224]. Raises ProjectError."""
     sides = re.split(r"\s*[xX]\s*", text)
     if not all(re.fullmatch(r"[1-9][0-9]{0,8}", side) for side in sides):
-        raise vendor.error(key, f"`{text}` is no shape", "write it as 1x3x224x224")
+        raise vendor.error(key, f"`{text}` is not a shape", "write it as 1x3x224x224")
     return [int(side) for side in sides]
 
 
@@ -130,7 +130,7 @@ def numbers(vendor: VendorYaml, key: str, text: str) -> Json:
         values = [math.nan]
     if not all(map(math.isfinite, values)):
         hint = "one number, or one per channel, divided by spaces"
-        raise vendor.error(key, f"`{text}` is no list of numbers", hint)
+        raise vendor.error(key, f"`{text}` is not a list of numbers", hint)
     return values[0] if len(values) == 1 else values
 
 

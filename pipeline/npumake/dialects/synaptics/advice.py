@@ -36,8 +36,8 @@ PHRASES: Phrases = (
     (r"`mean: 127\.5` and `scale: 0\.00784314`", "`means: 127.5`, `scale: 127.5`"),
     (r"the other `layout` fits", "save it in the order of the model's axes"),
     (r"see `normalized`", "see `scale`"),
-    (r"`dtype` under `data:` tells the type of bare numbers", "a dataset is .npy or pictures"),
-    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note where it is meant so"),
+    (r"set `dtype` under `data:` to the type of raw numbers", "a dataset is .npy or pictures"),
+    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note if it is meant so"),
     (
         r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
         r"write, for example  inputs: [{name: \1, shape: \2}]",

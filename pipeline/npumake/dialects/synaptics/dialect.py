@@ -4,7 +4,7 @@
 
 The metafile names neither model nor chip: project.yaml has `model:` and `targets:`. An input takes
 pixel values, 0..255. Images of a dataset are resized and padded with gray; .npy files hold
-normalised values. Layer names are those of the model file. Source: the SyNAP guide, "Working With
+normalized values. Layer names are those of the model file. Source: the SyNAP guide, "Working With
 Models".
 """
 
@@ -171,7 +171,7 @@ def _put_preprocess(site: _Site) -> None:
 
 
 def _put_samples(site: _Site, base: str) -> None:
-    """Sets `data:` from the dataset: noise, normalised arrays, or images."""
+    """Sets `data:` from the dataset: noise, normalized arrays, or images."""
     meta, entry, pattern = site.meta, site.entry, site.meta.datasets[site.index]
     at = ("quantization", "dataset", site.index)
     if pattern == "random":
@@ -181,7 +181,7 @@ def _put_samples(site: _Site, base: str) -> None:
     kinds = {kind for file_suffix, kind in KINDS.items() if fnmatchcase(file_suffix, suffix)}
     if len(kinds) != 1:
         hint = "end it in .npy, .jpg or .png; a dataset cannot mix them"
-        raise meta.error(at, f"`{pattern}` does not say whether it is pictures", hint)
+        raise meta.error(at, f"`{pattern}` may be pictures or arrays", hint)
     site.put(("data", "files"), PurePosixPath(base, pattern).as_posix(), *at)
     site.put(("data", "warn"), list(get_args(FINDING)), *at)
     if kinds == {"array"}:
@@ -244,8 +244,8 @@ def _put_quantization(meta: Meta, native: Native) -> None:
 
 
 def _put_delegates(meta: Meta, native: Native) -> None:
-    """Sets the unit of each layer. In a native document the more specific name wins, whatever its
-    position; so a rule for all layers behind one must not follow a rule for that layer."""
+    """Sets the unit of each layer. In a native document the more specific name wins, regardless of
+    its position; so a rule for all layers behind one must not follow a rule for that layer."""
     units = {layer_name(name): _unit(value) for name, value in delegates_of(meta).items()}
     if "cpu" not in units.values():
         return

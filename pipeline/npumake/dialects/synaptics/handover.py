@@ -29,7 +29,7 @@ from npumake.project.sections import Calibration, Modelwise, PerChannel
 
 MODELS = (".onnx", ".tflite", ".pb", ".prototxt")
 ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
-SOCS = {chip: soc for soc, chip in reversed(TARGETS.items())}  # the first name of each chip chip
+SOCS = {chip: soc for soc, chip in reversed(TARGETS.items())}  # the first name of each chip
 CONFIG = "meta.yaml"
 CARRIED_KEYS = ("types", "scheme", "mode", "cpu", "npu")
 SECRETS = "security: keys are left out; name your security file in the metafile"
@@ -85,7 +85,7 @@ def _calibration(request: HandoverRequest) -> list[str]:
     switches = request.decisions.extra_switches if request.decisions else ()
     return [
         *omissions,
-        *(f"quantization.{name}: the search has found it to help" for name in switches),
+        *(f"quantization.{name}: selected by the search" for name in switches),
     ]
 
 
@@ -122,12 +122,12 @@ def _has_scale(scale: PerChannel) -> bool:
 
 
 def _single_scale(scale: PerChannel, name: str) -> float:
-    """The scale of all channels, of which SyNAP has one. Raises ProjectError if they differ."""
+    """The scale of all channels: SyNAP has a single one. Raises ProjectError if they differ."""
     scales = set(np.atleast_1d(scale).tolist())
     if len(scales) != 1:
         message = "a scale per channel: SyNAP has one for all"
         raise ProjectError(
-            message, Route(f"inputs.{name}.scale"), "work it into the model's weights"
+            message, Route(f"inputs.{name}.scale"), "multiply the model's weights by it"
         )
     return float(scales.pop())
 

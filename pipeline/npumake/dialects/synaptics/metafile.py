@@ -50,7 +50,9 @@ def _with_values(source: bytes, path: str) -> bytes:
     values = [os.environ.get(name.decode("utf-8", "replace"), "").encode("utf-8", "replace")
               for name in _VARIABLE.findall(source)]  # fmt: skip
     if sum(map(len, values)) > MAX_FILE_BYTES:
-        raise ProjectError("environment variables make the file too large", Place(path))
+        raise ProjectError(
+            "with environment variables replaced, the file is too large", Place(path)
+        )
     replacements = iter(values)
     return _VARIABLE.sub(lambda _: next(replacements), source)
 
@@ -80,7 +82,7 @@ def _with_files(document: Document, folder: Path) -> tuple[Document, tuple[Path,
 def _beside(folder: Path, name: str, place: Place) -> Path:
     file = folder / name
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise ProjectError(f"`{name}` lies outside the metafile's folder", place, "copy it there")
+        raise ProjectError(f"`{name}` is outside the metafile's folder", place, "copy it there")
     return file
 
 

@@ -119,7 +119,7 @@ def _layout(meta: Meta) -> None:
         message = f"`data_layout` cannot be `{meta.metafile.data_layout}`"
         raise meta.error(key, message, "allowed: default, nchw, nhwc")
     if layout == "nhwc" and meta.layout == "NCHW":
-        message = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
+        message = f"a model in {meta.suffix or 'ONNX'} cannot become nhwc"
         raise meta.error(key, message, "leave `data_layout` out, or write default")
 
 
@@ -138,7 +138,7 @@ def _names(meta: Meta) -> None:
             message = f"some of the {key} have a name and others have none"
             raise meta.error((key, names.index(None)), message, "name all of them, or none")
         if meta.suffix == ".pb" and not any(names):
-            message = f"a .pb model does not tell its {key}"
+            message = f"a .pb model does not state its {key}"
             raise meta.error((key,), message, f"write `name` of each under `{key}:`")
 
 
@@ -241,7 +241,7 @@ def layer_delegates(document: Document) -> dict[str, str]:
 
 
 def layer_name(name: str) -> str:
-    """The name of a layer. `@id` refers to quantization_info.yaml, where our ids are names."""
+    """The name of a layer. `@id` refers to quantization_info.yaml, whose ids are names here."""
     return name.removeprefix("@")
 
 

@@ -1,7 +1,7 @@
 """Re-runs only the nodes downstream of a changed tensor.
 
     behind[t]   the nodes that depend on tensor t, as a model
-    cut[t]      the inputs of this model, t included: computed once, and kept
+    cut[t]      the inputs of this model, t included: computed once, and stored
 
 Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
 group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory
@@ -46,6 +46,15 @@ def changed(
             _outputs, written, change=change, samples=values_of_samples, operators=operators
         )
         yield from zip((part.name for part in group), side_by_side(outputs_of, group), strict=True)
+
+
+def change_groups(
+    graph: Graph, names: Sequence[str], samples: int, budget: int = BUDGET_BYTES
+) -> list[list[str]]:
+    """The names in the groups of `changed`; of one group it makes one again."""
+    written = SerializedGraph(graph)
+    groups = _together(written, downstream_parts(written, names), samples, budget)
+    return [[part.name for part in group] for group in groups]
 
 
 def _together(

@@ -32,7 +32,7 @@ class Part(NamedTuple):
     compute: Callable[[Values], Values]
 
     def run(self, values: Values, changed: Values = NO_VALUES) -> Values:
-        """The outputs for `values`, where those of `changed` take precedence."""
+        """The outputs for `values`; those of `changed` take precedence."""
         return self.compute({n: changed[n] if n in changed else values[n] for n in self.reads})
 
 

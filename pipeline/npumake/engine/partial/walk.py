@@ -96,7 +96,7 @@ class LayerWalk:
                 tensors[index] = _own(sample)
 
     def join(self, at: int) -> None:
-        """Carries the tensors of step `at` alone, and adds samples where there is room."""
+        """Carries only the tensors of step `at`, and adds samples while there is room."""
         for tensors, route in zip(self.samples, self._routes, strict=True):
             names = [str(value.name) for value in route.cut[at].carried]
             tensors[:] = [{name: values[name] for name in names} for values in tensors]

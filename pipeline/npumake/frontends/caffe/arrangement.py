@@ -97,7 +97,7 @@ def reshape(site: LayerSite) -> Value:
     dims, new_dims = shape(x), tuple(param.shape.dim)
     rank = len(dims)
     if len(new_dims) > MAX_AXES:
-        raise site.error(f"makes a blob of {len(new_dims)} dimensions, more than Caffe supports")
+        raise site.error(f"gives a blob of {len(new_dims)} dimensions, more than Caffe supports")
     start = param.axis if param.axis >= 0 else rank + param.axis + 1
     end = rank if param.num_axes == -1 else start + param.num_axes
     if not 0 <= start <= end <= rank or min(new_dims, default=0) < -1 or new_dims.count(-1) > 1:

@@ -1,7 +1,10 @@
 """Elementwise layers and normalizations.
 
-Power  (shift + scale x)^power      Exp  base^(shift + scale x) Log    log_base(shift + scale x)
-BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob MVN    (x - mean) / (sqrt(var) + eps)
+Power      (shift + scale x)^power
+Exp        base^(shift + scale x)
+Log        log_base(shift + scale x)
+BatchNorm  (x - m/f) / sqrt(v/f + eps), f its third blob
+MVN        (x - mean) / (sqrt(var) + eps)
 Normalize  scale x / sqrt(sum x² + eps)
 """
 
@@ -128,7 +131,7 @@ def batch_norm(site: LayerSite) -> Value:
     x, param = site.bottom(), site.parameters("batch_norm_param")
     if not param.use_global_stats:
         hint = "remove `use_global_stats: false`: the test phase uses the trained statistics"
-        raise site.error("normalises by the statistics of its batch", hint)
+        raise site.error("normalizes by the statistics of its batch", hint)
     dims = shape(x)
     if len(dims) < 2:
         raise site.error(f"has an input of shape {list(dims)}, which has no channels")

@@ -86,7 +86,7 @@ Version = tuple[str, int]  # a blob, and how many layers wrote it before
 
 
 class LayerInNetwork(NamedTuple):
-    """A layer with the blob versions it reads and makes; `names` are the tensor names of the
+    """A layer with the blob versions it reads and writes; `names` are the tensor names of the
     latter."""
 
     layer: CaffeLayer
@@ -105,8 +105,8 @@ def read_caffe(
     shapes, as when Caffe reshapes a network.
 
     Raises GraphError for a damaged file, unknown layer types (all in one error), a blob that no
-    layer or several layers make, shapes that do not fit, and weights that are missing or belong to
-    another network.
+    layer or several layers output, shapes that do not fit, and weights that are missing or belong
+    to another network.
     """
     net = parse_net(data, name)
     layers = layers_of(net, name)
@@ -147,7 +147,7 @@ def _layer_outputs(site: LayerSite) -> tuple[Value, ...]:
     result = LAYERS[site.layer.type](site)
     values = result if isinstance(result, tuple) else (result,)
     if len(values) != site.tops:
-        raise site.error(f"makes {len(values)} blobs for {site.tops} tops")
+        raise site.error(f"has {len(values)} results for {site.tops} tops")
     return values
 
 
@@ -231,22 +231,22 @@ def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str
     for layer in layers:
         for top in layer.tops:
             if top in writers and top not in layer.bottoms:
-                raise GraphError(f"blob `{top}` is made twice, again by `{layer.name}`", file)
+                raise GraphError(f"blob `{top}` is written twice, again by `{layer.name}`", file)
             writers.setdefault(top, []).append(layer.name)
         if len(set(layer.tops)) < len(layer.tops):
-            raise GraphError(f"layer `{layer.name}` makes one blob twice", file)
+            raise GraphError(f"layer `{layer.name}` writes one blob twice", file)
     return writers
 
 
 def _refuse_unmade(layer: CaffeLayer, versions: Mapping[str, int], file: str) -> None:
     for bottom in layer.bottoms:
         if bottom not in versions:
-            message = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
+            message = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it writes"
             raise GraphError(message, file, did_you_mean(bottom, versions) if versions else "")
 
 
 def _name(blob: str, version: int, writers: list[str | None]) -> str:
-    """What a version of a blob is called, after the layers that write it."""
+    """The name of a version of a blob, after the layers that write it."""
     if writers[0] is None:
         return f"{blob}_after_{writers[version]}"
     if version == len(writers) - 1:

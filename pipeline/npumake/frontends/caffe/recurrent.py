@@ -4,7 +4,7 @@
     c_t = f (k_t c_{t-1}) + i g        h_t = o tanh(c_t)
 
 The second blob k (T, N) marks continued sequences: 0 resets the state. Since k scales the state
-before each step, the loop unrolls into T one-step nodes where k exists, and is one node otherwise.
+before each step, the loop unrolls into T one-step nodes if k exists, and is one node otherwise.
 ONNX orders the gates i, o, f, g.
 """
 

@@ -38,7 +38,7 @@ def position_sensitive_pooling(site: LayerSite) -> Value:
     if n != 1:
         raise site.error(f"pools regions of {n} images; only one is supported")
     if not p or not d or c != d * p * p:
-        raise site.error(f"makes {d} channels of {p} x {p} bins from {c}")
+        raise site.error(f"gives {d} channels of {p} x {p} bins from {c}")
     site.check_count((d, p, p, h, w))
     out_dims = (shape(rows)[0], d, p, p)
     columns = _masks(site, rows, (1, 3), w)

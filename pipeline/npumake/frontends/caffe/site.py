@@ -112,9 +112,9 @@ class LayerSite:
 
     def check_count(self, dims: Shape) -> None:
         if min(dims, default=1) < 1:
-            raise self.error(f"makes a blob of shape {list(dims)}: its input is too small")
+            raise self.error(f"gives a blob of shape {list(dims)}: its input is too small")
         if prod(dims) > MAX_COUNT:
-            raise self.error(f"makes a blob of shape {list(dims)}: more than Caffe supports")
+            raise self.error(f"gives a blob of shape {list(dims)}: more than Caffe supports")
 
     # -- shared by many layers ---------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ def _check_groups(site: LayerSite, param: Any, channels: int) -> None:
         raise site.error(f"has its channels on axis {param.axis}; only axis 1 is supported")
     group, outputs = param.group, param.num_output
     if not outputs or not group or channels % group or outputs % group:
-        raise site.error(f"makes {outputs} channels of {channels} in {group} groups")
+        raise site.error(f"gives {outputs} channels of {channels} in {group} groups")
 
 
 def _convolved(
@@ -223,7 +223,7 @@ def _reach(site: LayerSite, x: Value, sizes: tuple[Shape, ...]) -> tuple[Shape, 
         raise site.error(f"pads by {list(p)}, which is not less than its kernel {list(k)}")
     along = [_pool_axis(*four) for four in zip(size, k, s, p, strict=True)]
     if any((o - 1) * s >= i + p for (o, _), s, i, p in zip(along, s, size, p, strict=True)):
-        raise site.error(f"has a window that lies outside its input of {size}")
+        raise site.error(f"has a window outside its input of {size}")
     return (n, c, *(o for o, _ in along)), tuple(max(0, e) for _, e in along)
 
 

@@ -5,7 +5,7 @@
     data_movement  a MaxPool, Reshape or Gather of codes → DQ, the same operator, Q   MOVES
     dynamic        ConvInteger, MatMulInteger and their kin → floats with the same weights
 
-The float operator between Q/DQ computes what the integer one did: scales and zero points are the
+The float operator between Q/DQ computes the same as the integer one: scales and zero points are the
 model's own, and this room never chooses any.
 """
 

@@ -23,7 +23,7 @@ from npumake.graph import Graph, Node, Value, array, attribute, type_number
 from npumake.kernels.affine import per_axis
 
 DYNAMIC_QUANTIZER = "DynamicQuantizeLinear"
-HINT = "use the float model, or one that onnxruntime.quantization.quantize_static made"
+HINT = "use the float model, or one from onnxruntime.quantization.quantize_static"
 Read = Callable[[Graph, Node], None]
 
 
@@ -139,7 +139,9 @@ def _matmul_to_float(graph: Graph, node: Node) -> None:
         or maker.op_type != DYNAMIC_QUANTIZER
         or node.inputs[2] is not maker.outputs[1]
     ):
-        message = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
+        message = (
+            f"`{node.name}` ({node.op_type}) reads codes that are not from {DYNAMIC_QUANTIZER}"
+        )
         raise GraphError(message, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
     graph.set_inputs(node, {0: _quantizer_input(maker)})

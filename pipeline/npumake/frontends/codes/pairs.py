@@ -50,8 +50,8 @@ def _stands_before(graph: Graph, first: Node, second: Node) -> bool:
 def quantize_result(
     graph: Graph, node: Node, scale: Value, zero_point: Value | None, output: Value | None = None
 ) -> Value:
-    """Makes a node that returned codes return floats, with a Q behind it. The codes keep their name
-    and readers. `output` defaults to the node's first."""
+    """Changes a node from codes to floats, with a Q behind it. The codes keep their name and
+    readers. `output` defaults to the node's first."""
     output = node.outputs[0] if output is None else output
     readers, name = [use.node for use in tuple(output.uses())], str(output.name)
     parameters = [value for value in (scale, zero_point) if value is not None]

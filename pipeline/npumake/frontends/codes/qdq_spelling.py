@@ -1,9 +1,10 @@
 """Normalizes Q/DQ: ONNX's domain, explicit zero points, types that targets support.
 
-com.microsoft                    ONNX's own operator of that name no zero point
-0, of the type of the codes 4 bits behind a DQ, constant     the same codes in 8 bits blocks,
-float8, 4 bits computed  refused 16 bits                          opset 21, where they are ONNX's
-own
+com.microsoft                    ONNX's own operator of that name
+no zero point                    0, of the type of the codes
+4 bits behind a DQ, constant     the same codes in 8 bits
+blocks, float8, 4 bits computed  refused
+16 bits                          opset 21, where they are ONNX's own
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _complete(graph: Graph, node: Node) -> None:
     kind = _type(node)
     supported = NIBBLES.keys() | BYTES | WORDS | SUMS
     if kind not in supported:
-        message = f"`{node.name}` makes codes of {kind or 'no known type'}"
+        message = f"`{node.name}` outputs codes of {kind or 'no known type'}"
         raise GraphError(message, hint=HINT)
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         return
@@ -109,7 +110,7 @@ def _widen(graph: Graph, node: Node) -> None:
     if kind not in NIBBLES:
         return
     if not is_dequantize(node) or codes is None or zero_point is None or value is None:
-        raise GraphError(f"`{node.name}` makes codes of 4 bits", hint=HINT)
+        raise GraphError(f"`{node.name}` outputs codes of 4 bits", hint=HINT)
     wide = np.dtype(NIBBLES[kind])
     inputs = {
         0: graph.constant(f"{value.name}_of_8_bits", codes.astype(wide)),

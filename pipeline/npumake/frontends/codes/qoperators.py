@@ -1,7 +1,7 @@
 """Operators that compute on codes become DQ, the float operator and Q.
 
 An operand is three consecutive inputs: codes, scale, zero point; the output has the last two. An
-int32 bias lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
+int32 bias is on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
 onnxruntime's docs/ContribOperators.md.
 """
 

@@ -24,7 +24,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEE
 
 
 def converted(graph: GraphDef, name: str) -> bytes:
-    """The ONNX model. Raises GraphError without a converter, or where it fails."""
+    """The ONNX model. Raises GraphError without a converter, or if it fails."""
     if not (find_spec("tf2onnx") and find_spec("tensorflow")):
         raise GraphError(
             "reading TensorFlow needs its converter, which is not installed",

@@ -3,7 +3,7 @@
 Fields are those of tensorflow/core/framework/graph.proto and its imports; all others are preserved
 unread.
 
-Inputs are the placeholders. Where a model starts by decoding a file or computing a spectrogram, the
+Inputs are the placeholders. If a model starts by decoding a file or computing a spectrogram, the
 inputs are the results of these nodes instead: they run on a host, not on an NPU.
 """
 

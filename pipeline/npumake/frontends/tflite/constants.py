@@ -1,5 +1,5 @@
-"""Folds what a file computes from constants alone: half-precision, quantized or sparse weights, and
-shapes of tensors.
+"""Folds computations on constants: half-precision, quantized or sparse weights, and shapes of
+tensors.
 
     float16, codes → DEQUANTIZE → float32      sparse → DENSIFY → dense      any → SHAPE → integers
 """

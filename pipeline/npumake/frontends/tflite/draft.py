@@ -107,8 +107,8 @@ class GraphDraft:
         return self.node("Reshape", [value, dims], name)
 
     def finished(self, outputs: Sequence[TFLiteTensor]) -> Graph:
-        """The graph with these outputs and all shapes. Raises MalformedError where a shape
-        contradicts the file, GraphError where shapes do not fit."""
+        """The graph with these outputs and all shapes. Raises MalformedError if a shape
+        contradicts the file, GraphError if shapes do not fit."""
         if len(set(outputs)) < len(outputs):
             raise MalformedError("an output is listed twice")
         whole = self._building.finished({tensor.name: self.own(tensor) for tensor in outputs})

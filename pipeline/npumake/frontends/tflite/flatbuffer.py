@@ -89,5 +89,5 @@ def view(data: bytes, start: int, count: int, dtype: str) -> np.ndarray:
 
 def _number(kind: str, data: bytes, at: int) -> Any:
     if at < 0 or at + struct.calcsize(kind) > len(data):
-        raise MalformedError(f"a field at byte {at} lies beyond the end of the file")
+        raise MalformedError(f"a field at byte {at} is beyond the end of the file")
     return struct.unpack_from(kind, data, at)[0]

@@ -62,7 +62,7 @@ def real(tensor: TFLiteTensor) -> TFLiteTensor:
 
 
 def bias_on(bias: TFLiteTensor, x: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
-    """A bias without a scale lies on the accumulator's grid: s_x * s_w."""
+    """A bias without a scale is on the accumulator's grid: s_x * s_w."""
     if bias.grid is not None:
         return bias
     scale = x.scale * weight.scale

@@ -2,7 +2,7 @@
 
     observe                  the pass over the samples
     statistics               histograms and extremes, as an artifact
-    buffer_layout            how the tensors of a sample lie in one array
+    buffer_layout            the order of a sample's tensors in one array
     minmax_observer          exact extremes of channels and tensors
     histogram_observer       histograms, of a subsample (subsampling)
     derived_statistics       statistics that follow from another tensor's

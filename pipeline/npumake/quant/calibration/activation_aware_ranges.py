@@ -3,7 +3,7 @@
     SiLU      x * sigmoid(x) is 0 for all x below -8 or so, HardSwish for all below -3
     Sigmoid   is 0 and 1 outside -9 .. 9
 
-A convolution in front of one may reach -170. Most codes would then stand for values that become 0.
+A convolution in front of one may reach -170. Most codes would then represent values that become 0.
 Let g_1, g_2 ... be the tensors computed from x, and s_i the 8-bit step of g_i. The range of x
 becomes the smallest [l, h] with
 

@@ -1,6 +1,6 @@
-"""Buffer layout: how the observed tensors of one sample lie in one array.
+"""Buffer layout: the order of the observed tensors of one sample in one array.
 
-One array makes NumPy calls few: each call handles all tensors of a sample.
+One array keeps the number of NumPy calls small: each call handles all tensors of a sample.
 """
 
 from __future__ import annotations

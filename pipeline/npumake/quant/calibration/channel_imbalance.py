@@ -5,13 +5,13 @@ The grid of a tensor has the step s = (h - l) / 255. A channel c with extremes l
 channel adds little to the sum. They do harm where each channel is read by itself, by a depthwise
 convolution or a function such as Sigmoid:
 
-    starved   n_c < MIN_CODES, though such a reader makes 2 * MIN_CODES codes or more of it, or the
+    starved   n_c < MIN_CODES, though such a reader outputs 2 * MIN_CODES codes or more, or the
               reader's own output is starved: the Conv in front of SiLU, for readers of the product
     uneven    MAX_STARVED_SHARE of the channels or more are starved
 
 MIN_CODES = 8: with 3 bits the rounding error s / sqrt(12) of a uniform channel is 1/8 of its
 standard deviation, 18 dB. A dead channel needs no codes, so it is not starved. Every channel counts
-as one, whatever its size. In YOLOX-nano, whose stem has channels of 0.2 to 150, 31 and 38 % of the
+as one, of any size. In YOLOX-nano, whose stem has channels of 0.2 to 150, 31 and 38 % of the
 channels of the first two tensors have less than 8 codes; of all others, 8 % at most. FastestDet,
 YuNet and MobileNet have no tensor with a quarter of such channels. UltraFace has many before and
 behind its depthwise convolutions alike: they stay small, so they are not starved.

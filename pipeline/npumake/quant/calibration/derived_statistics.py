@@ -1,9 +1,9 @@
-"""Derived statistics: of tensors whose values follow from a observed tensor.
+"""Derived statistics: those of tensors whose values follow from an observed tensor.
 
     Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A observed tensor keeps
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. An observed tensor keeps
 onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
 tensors are not observed. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 
@@ -30,6 +30,7 @@ from npumake.kernels.histogram import (
     codes,
     exponents,
     merged,
+    non_empty,
     scale_of,
 )
 from npumake.quant.calibration.statistics import Extremes, Statistics
@@ -52,8 +53,8 @@ SAME_VALUES = frozenset(
 class ConcatStatistics:
     """Concat of `parts`, by name.
 
-    `channels` is true where their channels lie in a row and are known, false for images that are
-    joined below each other.
+    `channels` is true if their channels are contiguous and known, false for images that are joined
+    below each other.
     """
 
     parts: tuple[str, ...]
@@ -62,7 +63,7 @@ class ConcatStatistics:
 
 @dataclass(frozen=True)
 class FunctionStatistics:
-    """f of every value of `source`; x * f(x) where it is `gated`."""
+    """f of every value of `source`; x * f(x) if it is `gated`."""
 
     source: str
     f: Callable[[Floats], Floats]
@@ -167,19 +168,17 @@ def _join(how: ConcatStatistics, parts: Sequence[DerivedStatistics]) -> DerivedS
 def centres(h: Histogram) -> Floats:
     """The observed values, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
-    below = np.count_nonzero(h.counts[0])
+    below = int(np.searchsorted(h.bins, BINS))
     return np.concatenate([x[:below][::-1], x[below:]])
 
 
 def _middles(h: Histogram) -> tuple[Floats, Int64]:
     """The middles of the non-empty bins, clipped to the extremes, and their counts: (n,), negative
     ones first."""
-    flat = h.counts.reshape(-1)
-    at = np.flatnonzero(flat)
-    below = int(np.searchsorted(at, BINS))
-    x = ((at & BINS - 1) + 0.5) * 2.0**h.exponent
+    below = int(np.searchsorted(h.bins, BINS))
+    x = ((h.bins & BINS - 1) + 0.5) * 2.0**h.exponent
     np.negative(x[:below], out=x[:below])
-    return np.clip(x, h.low, h.high, out=x), flat[at]
+    return np.clip(x, h.low, h.high, out=x), h.bin_counts
 
 
 def _of_function(how: FunctionStatistics, source: DerivedStatistics) -> DerivedStatistics:
@@ -211,7 +210,7 @@ def _image(h: Histogram, x: Floats, y: Floats, often: Int64) -> tuple[Histogram,
     counts = np.zeros((2, BINS), np.int64)
     np.add.at(counts.reshape(-1), codes(y.astype(np.float32), scale_of(exponent)), often)
     turns = [(x[end], y[end]) for end in ends if h.low < x[end] < h.high]
-    return Histogram(exponent, counts, low, high, h.count), turns
+    return Histogram(exponent, *non_empty(counts), low, high, h.count), turns
 
 
 def _extremes(intervals: Extremes, images: Sequence[Floats], turns: Turns) -> Extremes:

@@ -3,8 +3,8 @@
     y = x + ..., x - ..., Concat        the range of y
     y = x * c + b                       T = max|y| / max|c|, so that b has codes
 
-The reader decides; where its range is empty as well, the producer's inputs do. An arbitrary scale
-of 1 has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
+The reader decides; if its range is empty as well, the producer's inputs do. An arbitrary scale of 1
+has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
 s_out, and a bias on the grid s_x * s_w is rounded away.
 """
 

@@ -1,13 +1,13 @@
 """The loss of a grid as a Kullback-Leibler divergence, in nats.
 
 h is the histogram of the tensor, each bin by its middle, and N its sum. P is h / N, with the mass
-beyond the grid added to the last bins within it. Q has the mass of each code, from values within
-the grid alone, spread evenly over the non-empty bins that become this code:
+beyond the grid added to the last bins within it. Q has the mass of each code, only from values
+within the grid, spread evenly over the non-empty bins that become this code:
 
     KL(P || Q) = sum P log(P / Q)
 
-It is 0 where every bin has a code of its own. Bin 0 takes the count of bin 1, as in the `kl`
-thresholds: zero is a code exactly.
+It is 0 if every bin has its own code. Bin 0 takes the count of bin 1, as in the `kl` thresholds:
+zero is a code exactly.
 """
 
 from __future__ import annotations

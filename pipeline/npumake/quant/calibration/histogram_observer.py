@@ -2,8 +2,8 @@
 
     extremes    of every channel and tensor: exact (calibration.minmax_observer)
     histogram   of one element out of k (calibration.subsampling), so that MIN_COUNTED or more are
-                counted, and MIN_COUNTED / LATE_THINNING from sample EARLY_SAMPLES on;
-                each counts for the elements it stands for
+                counted, and MIN_COUNTED / LATE_THINNING from sample EARLY_SAMPLES on; each counts
+                for the elements it represents
 
 The sample's number decides which elements are counted, so shards agree. Values of many samples are
 counted together, tensor by tensor: a tensor's bins stay in the cache. The bins follow the largest
@@ -20,10 +20,12 @@ import numpy.typing as npt
 from npumake.kernels.histogram import (
     BINS,
     MIN_EXPONENT,
+    NO_BINS,
     Histogram,
     coarse,
     codes,
     exponents,
+    non_empty,
     scale_of,
 )
 from npumake.quant.calibration.buffer_layout import Buffer, BufferLayout
@@ -50,7 +52,7 @@ class CountedElements:
             [start + element for start, element in zip(layout.starts, elements, strict=False)]
         )
         self.tensors = [slice(*ends[row : row + 2]) for row in range(len(elements))]
-        # Each element counts for as many as it stands for.
+        # Each element counts for as many as it represents.
         self.weights = [
             round(tensor.elements / len(element))
             for tensor, element in zip(layout.tensors, elements, strict=True)
@@ -69,7 +71,7 @@ class HistogramObserver:
         self.late = CountedElements(layout, MIN_COUNTED // LATE_THINNING, threads)
         self._lock = threading.Lock()
         self._exponents = np.full(count, MIN_EXPONENT, np.int32)
-        self._counts = np.zeros((count, 2, BINS), np.int64)
+        self._bins = [NO_BINS] * count  # non-empty ones of each tensor, and their counts
 
     def count(self, rows: Rows, counted: CountedElements, largest: Buffer) -> None:
         """Counts sampled values, (samples, values); `largest` is the largest magnitude of each
@@ -80,8 +82,11 @@ class HistogramObserver:
             for row, (place, weight) in enumerate(
                 zip(counted.tensors, counted.weights, strict=True)
             ):
-                increments = np.bincount(codes(rows[:, place], scales[row]).ravel())
-                self._counts[row].reshape(-1)[: len(increments)] += weight * increments
+                found = codes(rows[:, place], scales[row]).ravel()
+                table = weight * np.bincount(found, minlength=2 * BINS)
+                bins, counts = self._bins[row]
+                table[bins] += counts
+                self._bins[row] = non_empty(table)
 
     def histograms(self, extremes: MinMaxObserver) -> dict[str, Histogram]:
         """The histogram of each tensor, with the extremes over the same samples."""
@@ -89,7 +94,7 @@ class HistogramObserver:
         return {
             tensor.name: Histogram(
                 int(self._exponents[row]),
-                self._counts[row],
+                *self._bins[row],
                 float(low[row]),
                 float(high[row]),
                 tensor.elements * len(extremes.samples),
@@ -100,7 +105,7 @@ class HistogramObserver:
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
         for row in np.flatnonzero(needed > self._exponents):
             k = int(needed[row] - self._exponents[row])
-            self._counts[row] = coarse(self._counts[row], k)
+            self._bins[row] = coarse(*self._bins[row], k)
         self._exponents = np.maximum(self._exponents, needed)
 
 

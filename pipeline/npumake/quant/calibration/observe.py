@@ -50,6 +50,19 @@ def observe(
 
     Raises StageError for NaN or infinity in a tensor, and for a tensor without elements.
     """
+    return complete(graph, observe_mergeable(graph, feeds, operators, first=first, ceiling=ceiling))
+
+
+def observe_mergeable(
+    graph: Graph,
+    feeds: Series,
+    operators: Operators = NO_OPERATORS,
+    *,
+    first: int = 0,
+    ceiling: int = MAX_OBSERVED_BYTES,
+) -> Statistics:
+    """The statistics of what onnxruntime computes, without those that follow from them: those of
+    shards merge exactly. Raises StageError as `observe`."""
     names = observed_tensors(graph)
     derived = derivations(graph, names)
     probes = with_peak_probes(graph)
@@ -67,15 +80,22 @@ def observe(
         _observed(probes.graph, BufferLayout(group), feeds, operators, first, ceiling)
         for group in _groups(tensors, ceiling)
     ]
-    statistics = Statistics(
+    return Statistics(
         {name: entry for part in parts for name, entry in part.tensors.items()},
         {name: entry for part in parts for name, entry in part.channels.items()},
         {name: entry for part in parts for name, entry in part.samples.items()},
         parts[0].numbers if parts else (),
     )
-    if not statistics.numbers:
-        return statistics
-    return with_derived(_with_peaks(statistics, probes.peaks), derived, names)
+
+
+def complete(graph: Graph, mergeable: Statistics) -> Statistics:
+    """The statistics of every observed tensor, from those of `observe_mergeable` over all
+    samples."""
+    if not mergeable.numbers:
+        return mergeable
+    names = observed_tensors(graph)
+    peaks = with_peak_probes(graph).peaks
+    return with_derived(_with_peaks(mergeable, peaks), derivations(graph, names), names)
 
 
 def _with_peaks(statistics: Statistics, probes: Mapping[str, str]) -> Statistics:

@@ -13,12 +13,12 @@ FLAT_SIGMOID_INPUT, from where y is 1 within a part of a step (calibration.activ
 A symmetric grid has these codes for x anyway.
 
 The outputs of a Softmax over n values have the mean 1 / n. Its grid holds SOFTMAX_HEADROOM times
-that, or 1, whatever the samples show:
+that, or 1, independent of the samples:
 
     range of y    l .. max(h, min(1, SOFTMAX_HEADROOM / n))
 
-onnxruntime's integer Softmax relies on it: where its grid ends below 1.72 / n, 32-bit values
-overflow in it, and the largest code becomes 0.
+onnxruntime's integer Softmax relies on it: if its grid ends below 1.72 / n, 32-bit values overflow
+in it, and the largest code becomes 0.
 """
 
 from __future__ import annotations

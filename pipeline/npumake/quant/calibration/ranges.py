@@ -7,7 +7,7 @@ neighbours' (calibration.empty_ranges).
 moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, from those of
 the first sample on. All other methods choose a threshold (calibration.thresholds).
 
-Model outputs are never cut. A threshold weighs values by how often they occur, and in an output the
+Model outputs are never cut. A threshold weighs values by how often they occur, and in an output,
 rare large values matter: one probability among a thousand, a few boxes among thousands. (The
 inventors of kl do the same: their outputs are float.)
 """
@@ -36,7 +36,7 @@ MOVING_AVERAGE = "moving_average"
 # Later inputs may exceed all samples, and int16 has a bit to spare. Of 400 pictures two have
 # SqueezeNet logits a fifth above those of 100 others; clipping them would tie the top classes.
 INT16_HEADROOM = 2.0
-# No headroom where it would leave a quarter of the channels fewer codes than 8 bits have. In
+# No headroom if it would leave a quarter of the channels fewer codes than 8 bits have. In
 # YOLOX-nano's stem, with channels from 0.1 to 150, one bit is half of the error.
 CODES16, CODES8 = 32767, 256
 SMALL_CHANNEL_QUANTILE = 0.25
@@ -51,7 +51,7 @@ def ranges(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool = False
 ) -> dict[str, Range]:
     """The range of every tensor in `statistics`, which are of the float `graph`; for `symmetric`
-    grids where that is set."""
+    grids if that is set."""
     whole = output_tensors(graph)
     by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():

@@ -1,4 +1,4 @@
-"""Saturation points: where a range may end because its readers no longer tell values apart.
+"""Saturation points: where a range may end because its readers saturate.
 
     Softmax along n   x may end at  peak - D,  D = ln(2 * LEVELS * n): all n lower values together
                       weigh less than half a code, even in the row with the least maximum
@@ -7,9 +7,9 @@
     Where, Concat     inputs may end where the output does
 
 A tensor with several readers ends at the furthest point. A mask of -1e9, the lowest float32 or
--infinity thus ends a few units below the scores, and leaves them their codes.
+-infinity thus ends a few units below the scores, and leaves the codes to them.
 
-A range is cut only where more is removed than remains: values that far away come from a mask.
+A range is cut only if more is removed than remains: values that far away come from a mask.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _span(interval: Interval) -> float:
 def _ends(
     graph: Graph, peaks: Mapping[str, float], ranges: Mapping[str, Interval], levels: int
 ) -> Ends:
-    """By tensor, the interval in which its readers tell values apart."""
+    """By tensor, the interval in which its readers do not saturate."""
     softmaxes = set(masked_softmaxes(graph))
     ends: Ends = {}
     for value in graph.outputs:

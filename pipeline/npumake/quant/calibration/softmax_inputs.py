@@ -2,12 +2,13 @@
 
     scores + mask -> Softmax        Where(mask, scores, -1e9) -> Softmax
 
-Only the distance to the largest value of a row counts, so the largest value of each row is watched:
+Only the distance to the largest value of a row counts, so the largest value of each row is
+observed:
 
     peak = the least row maximum, over all rows
 
 Rows whose maximum is below -MAX_PEAK_DISTANCE are masked as a whole and are skipped. Tensors that
-lead to such a Softmax alone are watched clipped to MAX_WATCHED_VALUE: -infinity has no bin.
+only lead to such a Softmax are clipped to MAX_WATCHED_VALUE when observed: -infinity has no bin.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ REDUCE_AXES_OPSET = 18  # from here on the axes of ReduceMax are an input
 
 
 class ProbedGraph(NamedTuple):
-    """A copy of a graph with probes: by tensor name, the clipped tensor to watch and the peak
+    """A copy of a graph with probes: by tensor name, the clipped tensor to observe and the peak
     probe."""
 
     graph: Graph
@@ -44,7 +45,7 @@ class ProbedGraph(NamedTuple):
 
 
 def with_peak_probes(graph: Graph) -> ProbedGraph:
-    """The graph with its probes; the graph itself where no Softmax reads a mask."""
+    """The graph with its probes; the graph itself if no Softmax reads a mask."""
     nodes = masked_softmaxes(graph)
     if not nodes:
         return ProbedGraph(graph, {}, {})
@@ -85,7 +86,7 @@ def _is_joined(value: Value | None) -> bool:
 
 
 def values_leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
-    """The float tensors whose readers all are operators of `ends`, or lead to them alone."""
+    """The float tensors whose readers all are operators of `ends`, or only lead to them."""
     inner: set[Value] = set()
     for node in reversed(graph.nodes()):
         for value in node.outputs:

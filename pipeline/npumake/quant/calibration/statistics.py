@@ -64,18 +64,15 @@ class Statistics:
         """Writes an .npz: by tensor name, exponent, low, high, count and peak; the non-empty bins
         as `bin` and `bin_count`; extremes of channels and samples, one tensor after another."""
         histograms = list(self.tensors.values())
-        bins = [np.flatnonzero(h.counts != 0) for h in histograms]
         columns: dict[str, Any] = {
             "tensor": np.array(list(self.tensors), str),
             "exponent": np.array([h.exponent for h in histograms], np.int32),
             "low": np.array([h.low for h in histograms], np.float32),
             "high": np.array([h.high for h in histograms], np.float32),
             "count": np.array([h.count for h in histograms], np.int64),
-            "bins": np.array([len(b) for b in bins], np.int64),
-            "bin": _joined(bins, np.int32),
-            "bin_count": _joined(
-                [h.counts.flat[b] for h, b in zip(histograms, bins, strict=True)], "q"
-            ),
+            "bins": np.array([len(h.bins) for h in histograms], np.int64),
+            "bin": _joined([h.bins for h in histograms], np.int32),
+            "bin_count": _joined([h.bin_counts for h in histograms], np.int64),
             "number": np.array(self.numbers, np.int64),
             "peak": np.array([self.peaks.get(name, np.nan) for name in self.tensors], np.float32),
             "channels": np.array([_size(self.channels, name) for name in self.tensors], np.int64),
@@ -107,7 +104,7 @@ class Statistics:
 
 
 def merged_statistics(a: Statistics, b: Statistics) -> Statistics:
-    """The statistics of the samples of both, to the byte.
+    """The mergeable statistics (calibration.observe) of the samples of both, to the byte.
 
     Raises ValueError for different tensors or a shared sample.
     """
@@ -140,14 +137,19 @@ def _histograms(columns: Mapping[str, np.ndarray]) -> list[Histogram]:
     ends = np.cumsum(columns["bins"])
     histograms = []
     for row, (end, size) in enumerate(zip(ends, columns["bins"], strict=True)):
-        counts = np.zeros((2, BINS), np.int64)
-        own = slice(end - size, end)
-        counts.reshape(-1)[columns["bin"][own]] = columns["bin_count"][own]
+        bins, counts = (columns[name][end - size : end] for name in ("bin", "bin_count"))
+        _refuse_disorder(bins, counts)
         exponent, low, high, count = (
             columns[name][row].item() for name in ("exponent", "low", "high", "count")
         )
-        histograms.append(Histogram(exponent, counts, low, high, count))
+        histograms.append(Histogram(exponent, bins, counts, low, high, count))
     return histograms
+
+
+def _refuse_disorder(bins: np.ndarray, counts: np.ndarray) -> None:
+    limits = np.concatenate([[-1], bins, [2 * BINS]])
+    if len(bins) != len(counts) or (np.diff(limits) <= 0).any():
+        raise ValueError("bins that are not in order")
 
 
 def _parted(

@@ -1,9 +1,9 @@
 """Subsampling: which elements of a tensor its histogram counts.
 
-One element out of k, so that `enough` or somewhat more are counted. Which of its k elements a cell
-gives is spread evenly over the cells (multiples of the golden ratio): no row or column of an image
-is always or never counted. Single elements are counted, not stretches: neighbours are alike and
-tell less about the tails.
+One element out of k, so that `enough` or somewhat more are counted. The counted element of a cell
+is spread evenly over the cells (multiples of the golden ratio): no row or column of an image is
+always or never counted. Single elements are counted, not stretches: neighbours are alike and show
+less of the tails.
 
 A large image behind a clamp at zero is counted on a grid of every s-th element of every s-th row.
 Such a grid takes the first row, and sometimes the last, s times too often, and rows next to padding
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def spread(cells: int, k: int) -> Int64:
-    """Which of its k elements each cell gives, 0 .. k - 1, (cells,)."""
+    """The counted element of each cell, 0 .. k - 1, (cells,)."""
     return (np.arange(cells) * GOLDEN_RATIO_32 & 2**32 - 1) * k >> 32
 
 

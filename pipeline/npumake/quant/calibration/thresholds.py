@@ -15,9 +15,9 @@ minimises
 
     KL(P || Q) = sum P log(P / Q)
 
-which is infinite where outliers were added to an empty bin. A candidate also loses where the
-outliers exceed the share of one level, N / INT8_LEVELS: KL ignores the size of values, and would
-cut the large fifth off a sparse tensor deep in a network.
+which is infinite if outliers were added to an empty bin. A candidate also loses if the outliers
+exceed the share of one level, N / INT8_LEVELS: KL ignores the size of values, and would cut the
+large fifth off a sparse tensor deep in a network.
 
 Bin 0 takes the count of bin 1, as in NVIDIA's own calibrators: after a ReLU half of all values are
 zero, which every T represents exactly. Their count would outweigh all others and make T several
@@ -49,7 +49,7 @@ Method = Callable[[Histogram, Calibration, bool], float]
 
 
 def threshold(statistics: Histogram, calibration: Calibration, symmetric: bool = False) -> float:
-    """The threshold by the calibration's method; 0 for all zeros. `symmetric` tells whether the
+    """The threshold by the calibration's method; 0 for all zeros. `symmetric`: the
     grid will be."""
     largest = max(-statistics.low, statistics.high, 0.0)
     return min(METHODS[calibration.method](statistics, calibration, symmetric), largest)

@@ -17,10 +17,10 @@ stretched with its range. With few weights, all smaller SCALE_RATIOS of it are t
 limit of the bias, and the one of least loss wins.
 
 X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
-order, whatever the number of threads.
+order, for any number of threads.
 
 Memory: BUDGET_BYTES for carried tensors (engine.partial.walk), as much for the positions that are
-multiplied at once (MAX_POSITIONS of each sample, or as many more where not all samples are on the
+multiplied at once (MAX_POSITIONS of each sample, or as many more if not all samples are on the
 way), and H of one layer, at most MAX_HESSIAN_BYTES. Larger layers keep the nearest codes.
 """
 
@@ -136,7 +136,7 @@ def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:
 
 
 def compensation(moments: Moments) -> np.ndarray:
-    """The change of the weights, (groups, rows, n), that makes of X what they made of F."""
+    """The change of the weights, (groups, rows, n), with which X gives the outputs of F."""
     if not moments.drift.any():
         return np.zeros_like(moments.drift)
     diagonal = np.diagonal(moments.h, axis1=1, axis2=2)

@@ -52,16 +52,44 @@ MIN_SLOPE = 0.05
 MAX_SHIFT = 1.0  # standard deviations of the output, that an activation may add to d
 
 
+class FloatMeans:
+    """E[y] and E[f(y)] per channel of a float graph's layers, by tensor and sample number. Each is
+    computed once, for all corrections over the same feeds."""
+
+    def __init__(self, graph: Graph, operators: Operators = NO_OPERATORS) -> None:
+        self._graph, self._operators = graph, operators
+        self._means: dict[str, dict[int, np.ndarray]] = {}
+
+    def of(
+        self, layers: Mapping[str, LinearLayer], walk: LayerWalk
+    ) -> dict[str, dict[int, np.ndarray]]:
+        """The means of these tensors, each the output of its layer: (2, channels)."""
+        new = {name: layer for name, layer in layers.items() if name not in self._means}
+        if new:
+            part = of_tensors(self._graph, new, self._operators)
+
+            def measured(feed: Feeds) -> list[np.ndarray]:
+                outputs = part.run(feed)
+                return [_both_means(layer, outputs[name]) for name, layer in new.items()]
+
+            every = zip(*side_by_side(measured, walk.feeds(walk.chosen)), strict=True)
+            for name, means in zip(new, every, strict=True):
+                self._means[name] = dict(zip(walk.chosen, means, strict=True))
+        return {name: self._means[name] for name in layers}
+
+
 def correct_biases(
     optimized_float: Graph,
     calibrated: Graph,
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
+    means: FloatMeans | None = None,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `means` are those
+    of `optimized_float` over the same feeds, where several corrections share them.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -75,12 +103,13 @@ def correct_biases(
     cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    meant = _means(optimized_float, named, walk, operators)
+    means = means or FloatMeans(optimized_float, operators)
+    meant = means.of({name: layer for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
         walk.advance(at, [layer.y for layer in corrected])
         for layer in corrected:
-            _correct(graph, layer, meant[layer], walk)
+            _correct(graph, layer, meant[named[layer]], walk)
         walk.join(at)
     graph.drop_unused()
     return graph.with_shapes()
@@ -129,24 +158,6 @@ def _both_means(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
     f = activation_behind(layer.node)
     mean = _over_positions(layer, y, np.mean)
     return np.stack([mean, mean if f is None else _over_positions(layer, f(y), np.mean)])
-
-
-def _means(
-    graph: Graph, named: Mapping[LinearLayer, str], walk: LayerWalk, operators: Operators
-) -> dict[LinearLayer, dict[int, np.ndarray]]:
-    """E[y] and E[f(y)] per channel by layer and sample number."""
-    part = of_tensors(graph, named.values(), operators)
-
-    def measured(feed: Feeds) -> list[np.ndarray]:
-        outputs = part.run(feed)
-        return [_both_means(layer, outputs[name]) for layer, name in named.items()]
-
-    means_of: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
-    means = side_by_side(measured, walk.feeds(walk.chosen))
-    for number, of_sample in zip(walk.chosen, means, strict=True):
-        for layer, mean in zip(named, of_sample, strict=True):
-            means_of[layer][number] = mean
-    return means_of
 
 
 def _over_positions(layer: LinearLayer, y: np.ndarray, figure: Callable[..., Any]) -> np.ndarray:

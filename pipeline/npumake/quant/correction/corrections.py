@@ -22,7 +22,7 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.adaptive_rounding import round_adaptively
-from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.bias_correction import FloatMeans, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.correction.smoothquant import NO_EXTREMES, STRENGTH, smoothquant_factors
@@ -51,7 +51,7 @@ def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[s
 
 
 def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
-    """Whether a recipe decides more than the project says: a method, or nodes for int16."""
+    """Whether a recipe has decisions beyond the project's: a method, or nodes for int16."""
     widens = {WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE}
     is_search = calibration.recipe == "best" or calibration.method == "default"
     return is_search or not widens.isdisjoint(switched_on(quantization, calibration))
@@ -90,13 +90,15 @@ def apply_corrections(
     feeds: Series,
     weights: WeightGrid,
     operators: Operators,
+    means: FloatMeans | None = None,
 ) -> Graph:
-    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ."""
+    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ.
+    `means` are those of `real` over the same feeds, if they are shared."""
     graph = calibrated
     if "clip_weights" in switches:
         graph = clip_weights(graph, weights)
     if "round_weights" in switches:
         graph = round_adaptively(real, graph, feeds, operators)
     if BIAS in switches:
-        graph = correct_biases(real, graph, feeds, operators)
+        graph = correct_biases(real, graph, feeds, operators, means=means)
     return graph

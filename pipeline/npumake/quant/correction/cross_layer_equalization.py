@@ -13,7 +13,7 @@ as one more weight of its channel: otherwise a channel that is mostly bias (a de
 BatchNormalization) would grow beyond all others, and its tensor's grid with it. This replaces the
 paper's absorption of high biases.
 
-ReLU6 and the tensors around it stay: the paper trains or replaces it, here the function of the
+ReLU6 and the tensors around it stay: the paper trains or replaces it. Here the function of the
 network does not change.
 """
 

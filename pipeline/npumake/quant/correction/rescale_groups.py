@@ -1,13 +1,13 @@
 """Rescale groups: channels rescaled between layers, without a change of the network's function.
 
 A channel-wise positively homogeneous function, f(x / s) = f(x) / s for s > 0, lets a factor
-through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. Where every
-maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
+through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. If every maker
+and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
 
     maker   w[c, :] / s[c]    b[c] / s[c]        reader   w[:, c] * s[c]
 
 Tensors with equal factors form a group. A Clip at 6 is not homogeneous: its input and output are in
-no group. (Factors s <= 1 where the samples stay below 6 s would work for these samples. Measured on
+no group. (Factors s <= 1 if the samples stay below 6 s would work for these samples. Measured on
 a MobileNet with ReLU6 it loses accuracy: nearly all channels reach 6, the others do on other
 images.)
 """
@@ -178,7 +178,7 @@ def _lets_through(group: RescaleGroup, node: Node, value: Value) -> bool:
 
 
 def _joined(node: Node, value: Value, axis: int) -> Axes:
-    """The tensors of a node that are divided like `value`; empty where it passes no factor."""
+    """The tensors of a node that are divided like `value`; empty if it passes no factor."""
     x, y = node.inputs[0], node.outputs[0]
     if node.domain or x is None or len(node.outputs) != 1:
         return {}

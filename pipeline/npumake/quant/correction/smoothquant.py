@@ -1,17 +1,17 @@
 """SmoothQuant: moves the quantization difficulty from activations to weights.
 
-A tensor has one scale, so a few large channels leave the others few codes; the weights that read it
-have room to spare. For a group (correction.rescale_groups), with a[c] = max |x| of channel c over
+A tensor has one scale, so a few large channels leave the others few codes. The weights that read it
+still have headroom. For a group (correction.rescale_groups), with a[c] = max |x| of channel c over
 the samples and w[c] the largest weight that reads it,
 
     s[c] = a[c]^p / w[c]^(1 - p)        x / s        w * s
 
-p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438).
-Where only depthwise layers with per-channel scales read, p = 1: the weights lose nothing. The maker
-of the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1
-throughout gives every channel a grid of its own, as a per-channel activation scale would; a chip
-also has to take that up in the weights. No node is added: behind a function such as Gelu, which
-would need one, nothing moves.
+p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438). If
+only depthwise layers with per-channel scales read it, p = 1: the weights lose nothing. The maker of
+the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1 throughout
+gives every channel a grid of its own, as a per-channel activation scale would; a chip also has to
+take that up in the weights. No node is added: behind a function such as Gelu, which would need one,
+nothing moves.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ saturates the few largest weights and rounds all others finer:
 
     r = argmin over r of  sum (w - r s clip(rint(w / (r s))))^2        r in 1, 0.99 ... 0.5
 
-per channel, or for all channels where the chip has one scale; r is 1 or 1/2 for power-of-two
-scales. The lower bound from the bias (precision.grids.MAX_BIAS) holds.
+per channel, or for all channels if the chip has one scale; r is 1 or 1/2 for power-of-two scales.
+The lower bound from the bias (precision.grids.MAX_BIAS) holds.
 """
 
 from __future__ import annotations

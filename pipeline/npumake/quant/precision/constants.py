@@ -7,9 +7,9 @@ A constant a of a sum is cut where the sum saturates for every value of the othe
     y = b - a      b_low - y_high  <= a <=  b_high - y_low
 
 A mask of -1e9 thus leaves its codes to the visible values. In a Concat the constant is cut to the
-range of y; as a factor of b, to where one code of b saturates, |a| <= max|y| / s_b. A constant of
-zeros has no scale of its own: it takes that of the sum, or in a product the scale that makes the
-factor s_a * s_b / s_y one.
+range of y; as a factor of b, to the value at which one code of b saturates, |a| <= max|y| / s_b. A
+constant of zeros has no scale of its own: it takes that of the sum, or in a product the scale that
+makes the factor s_a * s_b / s_y one.
 """
 
 from __future__ import annotations

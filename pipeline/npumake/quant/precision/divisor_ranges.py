@@ -2,14 +2,14 @@
 
     x / sqrt(mean(x * x) + eps)      x / max(norm(x), eps)      x * (var + eps) ** -0.5
 
-With 8 bits for mean + eps, an eps below half a step is code 0 wherever the mean is: a row of zeros
-gives 0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float.
-From the sum to the division each tensor has a known lower bound b:
+With 8 bits for mean + eps, an eps below half a step is code 0 if the mean is: a row of zeros gives
+0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float. From
+the sum to the division each tensor has a known lower bound b:
 
     y = x + c    b + c        y = max(x, c)    max(b, c)        y = sqrt(x)    sqrt(b)
 
-The division is in danger where b is less than half the step of such a tensor. The product with a
-quotient is safe, except for 1 / sqrt(eps): where the dividend is constant, the products stay float
+The division is fragile if b is less than half the step of such a tensor. The product with a
+quotient is safe, except for 1 / sqrt(eps): if the dividend is constant, the products stay float
 too.
 """
 
@@ -75,7 +75,7 @@ def _divisor(node: Node) -> Value | None:
 
 
 def unguarded_norm(divisor: Value) -> Value | None:
-    """The tensor whose norm the divisor is, where no epsilon is added; None otherwise."""
+    """The tensor whose norm the divisor is, without an epsilon; None otherwise."""
     value = divisor
     while (step := _step(value)) is not None:
         if step.added > 0 or step.raised > 0:
@@ -89,7 +89,7 @@ def unguarded_norm(divisor: Value) -> Value | None:
 
 
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
-    """The nodes to keep in float; empty where the division is safe."""
+    """The nodes to keep in float; empty if the division is safe."""
     way: list[_Step] = []
     value = divisor
     while (step := _step(value)) is not None:

@@ -1,6 +1,6 @@
-"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, whatever the samples show.
+"""Thresholds of an int8 Sigmoid that a vendor's tool fixes, independent of the samples.
 
-    reads x in [-T, T], where Sigmoids alone read x        makes y in [-t, t]
+    input x in [-T, T], if only Sigmoids read x        output y in [-t, t]
 
 Source: the form of the target, whose file names the log.
 """
@@ -38,7 +38,7 @@ def with_fixed_thresholds(
 
 
 def _feeds_gates(value: Value) -> bool:
-    """Whether Sigmoids alone read the tensor, moved or not."""
+    """Whether only Sigmoids read the tensor, also through data movement."""
     readers = [use.node for use in value.uses()]
     if not readers or value.is_graph_output():
         return False

@@ -42,7 +42,7 @@ def in_form(graph: Graph, target: Target) -> Graph:
 
 def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
     if unmeasured := sorted({*observed_tensors(own)} - {*observed_tensors(graph)}):
-        message = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
+        message = f"a pass of `{target.name}` adds `{unmeasured[0]}`, a tensor without statistics"
         raise ProjectError(
             message, hint="it may join nodes, but must keep the names of their outputs"
         )

@@ -94,7 +94,7 @@ def exact_int16_grid(narrow: Grid) -> Grid:
 
 
 def weight_grid(weight: np.ndarray, axis: int, scheme: WeightGrid, smallest: np.ndarray) -> Grid:
-    """The grid of a weight, per channel along `axis` where the scheme says so.
+    """The grid of a weight, per channel along `axis` if the scheme is per channel.
 
     `smallest` is a lower bound of each channel's scale, (channels,): below it the bias, whose scale
     is this one times the input's, would overflow. An asymmetric grid covers the whole tensor: scale

@@ -1,9 +1,9 @@
-"""Int32 outputs: layers that hand their accumulators to the CPU.
+"""Int32 outputs: layers that output their accumulators to the CPU.
 
-The sum of x * w + b lies on the grid s_x * s_w of each channel. Requantization to 8 bits would lose
-precision for nothing: where only the CPU reads a layer without a fused clamp, the CPU dequantizes
-the sums. Data movements behind it go to the CPU as well, unless the project asks for the chip, or
-they weave an image of channels.
+The sum of x * w + b is on the grid s_x * s_w of each channel. Requantization to 8 bits would lose
+precision for nothing: if only the CPU reads a layer without a fused clamp, the CPU dequantizes the
+sums. Data movements behind it go to the CPU as well, unless the project requests the chip, or they
+weave an image of channels.
 
 A dilated Conv outputs only 8 bits (operator lists of D-Robotics' Bayes chips). Int16 inputs are not
 documented and may overflow int32: such a layer outputs int16 instead.
@@ -29,7 +29,7 @@ from npumake.quant.precision.type_propagation import (
 from npumake.targets.target import Target
 
 # Data movements that stay on the chip: they weave an image of channels, or repeat it. All others
-# are views and copies that a host makes in passing.
+# are views and copies that a host makes at no cost.
 CHANNEL_TO_PIXEL_MOVES = frozenset(
     {"DepthToSpace", "Expand", "GatherElements", "GatherND", "SpaceToDepth", "Tile"}
 )

@@ -1,6 +1,6 @@
-"""Concat inputs take the Concat's grid where nothing else reads them.
+"""Concat inputs take the Concat's grid if nothing else reads them.
 
-Concat joins codes: each part lies on the grid of the result or is requantized. Where nothing else
+Concat joins codes: each part is on the grid of the result or is requantized. If nothing else
 computes with a part, its producer writes that grid at once, so values are rounded once. Pools and
 other data movements of it follow. Of several Concats that read a tensor, the last that reads it
 directly gives the grid. Parts from another subgraph keep their own.
@@ -40,7 +40,7 @@ def with_concat_grids(
 
 
 def _owner(part: Value, joins: Collection[Node]) -> Node | None:
-    """The Concat that gives a tensor its grid; None where something else computes with it."""
+    """The Concat that gives a tensor its grid; None if something else computes with it."""
     itself, moved = list[Node](), list[Node]()
     waiting = [(part, itself)]
     while waiting:

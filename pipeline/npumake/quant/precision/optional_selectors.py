@@ -17,7 +17,7 @@ from npumake.quant.precision.selectors import OF_OPERATOR, is_of_nodes, named_pa
 
 T = TypeVar("T")
 MAX_HINTS = 8  # names; similar ones take long to find
-CLOSE = 0.9  # similarity of names, of which those of one model have much in common
+CLOSE = 0.9  # similarity of names; those of one model resemble each other
 MISSING = "the rule for `{}` has no effect: the model has no such node"
 
 
@@ -41,7 +41,7 @@ def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantizat
 
 
 def _missing_note(graph: Graph, name: str, with_hint: bool) -> str:
-    """A note; of a single node with the name that may be meant."""
+    """A note; for a single node with a similar name."""
     if name.endswith(OF_OPERATOR) or not with_hint:
         return MISSING.format(name.removesuffix(OF_OPERATOR))
     names = [str(node.name) for node in graph.nodes()]

@@ -2,7 +2,7 @@
 
 An active node (one that computes) runs on the chip if it has an integer kernel, the target has the
 operator, and the node is within the documented limits. A data movement follows its producer: next
-to a float border it stays on the CPU, where quantization would only cost.
+to a float border it stays on the CPU: quantization would only add cost.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def is_data_movement(node: Node) -> bool:
 
 
 def concat_parts(value: Value) -> frozenset[Value]:
-    """The tensors that `value` is joined of, back through every Concat and data movement."""
+    """The tensors that `value` is joined from, back through every Concat and data movement."""
     parts: set[Value] = set()
     read = [value]
     while read:

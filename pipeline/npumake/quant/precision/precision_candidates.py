@@ -4,7 +4,7 @@
     float16   the node alone
     cpu       the node alone, in float32
 
-A data movement is no candidate: it takes the type of its input.
+A data movement is not a candidate: it takes the type of its input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def candidates(
 ) -> dict[str, int]:
     """The operation counts of every 8-bit chip node that may be promoted, by name, in order.
 
-    Raises ProjectError where there is none.
+    Raises ProjectError if there is none.
     """
     plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"

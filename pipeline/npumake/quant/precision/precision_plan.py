@@ -1,6 +1,6 @@
-"""The precision plan: where each node runs, and the type of each tensor at each use.
+"""The precision plan: the unit of each node, and the type of each tensor at each use.
 
-Types are int8, which stands for the target's 8 bits, and int16. Nodes in float16 or float32 use no
+Types are int8, which means the target's 8 bits, and int16. Nodes in float16 or float32 use no
 integers. Types that the target lacks are dropped with a note.
 """
 
@@ -87,7 +87,7 @@ def plan_precision(
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
         REASON_DIVISION: divisions,
-        "CPU, so that each part of an answer keeps its own 8 bits": concats,
+        "CPU, so that each part of an output keeps its own 8 bits": concats,
         **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
@@ -113,7 +113,7 @@ def _float16_nodes(nodes: Sequence[Node], requests: RequestedTypes, target: Targ
 def _required_nodes(
     graph: Graph, quantization: Quantization, requests: RequestedTypes, target: Target
 ) -> set[Node]:
-    """The nodes that the chip must run where it can. A type for an operator requests its unit."""
+    """The nodes that the chip must run if it can. A type for an operator requests its unit."""
     full = graph.nodes(*MOVE_OPERATORS) if quantization.mode == "full" else ()
     return {*requests.npu, *full, *(n for n in requests.typed if n.op_type in target.on_request)}
 
@@ -141,7 +141,7 @@ def _cpu_concats(
     target: Target,
     chip: Collection[Node],
 ) -> list[Node]:
-    """The Concats of outputs that go to the CPU, where no rule says otherwise."""
+    """The Concats of outputs that go to the CPU, unless a rule forbids it."""
     if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
     requested = {
@@ -153,7 +153,7 @@ def _cpu_concats(
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:
-    """Whether it joins mask coefficients alone, which the converters output as one tensor."""
+    """Whether it only joins mask coefficients, which the converters output as one tensor."""
     names = coefficient_outputs(graph)
     return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 

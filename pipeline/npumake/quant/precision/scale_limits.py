@@ -4,7 +4,7 @@ With R the largest real value that an accumulator may reach,
 
     Conv, Gemm, MatMul  R = max|x| * sum|w| + |b|
     Mul                 R = max|a| * max|b|
-    one that passes on  R = max|x|
+    data movement       R = max|x|
 
 the output scale s is at least
 
@@ -13,7 +13,7 @@ the output scale s is at least
     else        s >= R / 2**30
 
 A tensor that is only ever added has at least 2**-20 of every sum's scale: less vanishes. Each bound
-lies inside those of LiteRT (2 * s_a < 2**20 * s for ADD, 2**15 of int16; s_x <= 2**7 * s for
+is within those of LiteRT (2 * s_a < 2**20 * s for ADD, 2**15 of int16; s_x <= 2**7 * s for
 HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts are 2 .. 62. Ordinary
 scales are far from them. Constants are cut before (precision.constants).
 """
@@ -64,7 +64,7 @@ def limited_scales(
 ) -> dict[str, Grids]:
     """`grids`, by observed tensor of a float graph, with scales that its integer `nodes` can hold.
 
-    `nodes` are in order; `power` tells whether 8-bit and int16 scales are powers of two.
+    `nodes` are in order; `power`: whether 8-bit and int16 scales are powers of two.
     """
     limited = dict(grids)
     for node in nodes:

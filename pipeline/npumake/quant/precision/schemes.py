@@ -1,10 +1,10 @@
 """SCHEMES: how a vendor's scheme for the whole model changes the grids of a target.
 
-asymmetric_affine             a zero point for activations, and for weights where the chip has them
+asymmetric_affine             a zero point for activations, and for weights if the chip has them
 dynamic_fixed_point           q / 2**fl: int8, symmetric, every scale a power of two
 perchannel_symmetric_affine   activations with a zero point, a scale per output channel
 
-Where weights have the type of the activations, the project names the 8 bits. Int16 is dynamic fixed
+If weights have the type of the activations, the project names the 8 bits. Int16 is dynamic fixed
 point in every scheme (`Target.wide`, `weights_beside`).
 """
 
@@ -41,7 +41,7 @@ def with_scheme(target: Target, quantization: Quantization) -> Target:
 
 
 def _narrow(target: Target, quantization: Quantization) -> Literal["int8", "uint8"]:
-    """The 8-bit type of activations: the one that the project names, where the chip has both."""
+    """The 8-bit type of activations: the one that the project names, if the chip has both."""
     types = quantization.types
     rules = types if isinstance(types, tuple) else (types,)
     named = {type for rule in rules for type in rule.values()} & {"int8", "uint8"}

@@ -1,16 +1,16 @@
 """Selectors: names for parts of a model, resolved in the optimized graph.
 
 name      the nodes of that name, or that compute the trained node of that name; else the input
-          of the model or the node that makes the tensor of that name
+          of the model or the producer of the tensor of that name
 number    the nodes that compute the operator of that number in a TensorFlow Lite file
 layer id  the nodes of a fused layer of SyNAP's: Conv_a_200_Conv_b_185
-a, b -> c, d   every node on a way from a or b to c or d; the nodes named so belong to it, and so
-          does what makes the tensor c, but not what makes the tensor a
-name...   every node behind it on the way to an output, itself excluded
-Add(*)    every node of that operator; none where the model has no such node
+a, b -> c, d   every node on a path from a or b to c or d, these included; so is the producer of a
+          tensor c, but not that of a tensor a
+name...   every node between it and the outputs, itself excluded
+Add(*)    every node of that operator; none if the model has no such node
 INPUTS    the inputs of the model
-BOXES     the nodes that make a detector's boxes of distances; none in a model without
-MASKS     the producers of a detector's mask coefficients, their outputs alone
+BOXES     the nodes that compute a detector's boxes from distances; none in a model without
+MASKS     the producers of a detector's mask coefficients, only their outputs
 *         everything
 """
 
@@ -62,7 +62,7 @@ class TypeRule(NamedTuple):
 
 
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
+    """The parts of `graph` that `name` selects. Raises ProjectError at `route` if there are
     none."""
     if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
@@ -87,7 +87,7 @@ def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
 
 
 def is_of_nodes(name: str) -> bool:
-    """Whether the selector names one node or all of an operator, and no stretch of the model."""
+    """Whether the selector names one node or all of an operator, and no section of the model."""
     return name not in BROAD_SELECTORS and not name.endswith(BEHIND) and WAY not in name
 
 
@@ -131,7 +131,7 @@ def _mask_makers(graph: Graph) -> tuple[Node, ...]:
 
 
 def named_part(graph: Graph, name: str) -> SelectedNodes | None:
-    """What the name of a node, tensor, number or layer selects; None where that is nothing."""
+    """The nodes that a name of a node, tensor, number or layer selects; None if there are none."""
     if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
         return SelectedNodes(nodes)
     value = graph.values().get(name)

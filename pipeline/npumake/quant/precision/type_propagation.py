@@ -4,7 +4,7 @@
     one type  inputs and output have one type: of a data movement; with `target.same_types` of every
               operator but those that accumulate; with `target.one_type` of these too
     spreads   with `target.same_types`, producers of int16 inputs output int16 and readers of int16
-              outputs read int16, unless a rule says otherwise
+              outputs read int16, unless a rule forbids it
 
 An operator without int16 on the target keeps 8 bits. Each rule only ever widens, so the order of
 the nodes does not matter and the iteration ends.

@@ -92,10 +92,10 @@ def _ask_types(
         selected = select_nodes(graph, rule.name, rule.route)
         if rule.name == BOXES and not selected.nodes:
             requests.notes.append(
-                "BOXES has no effect: no node of the model makes boxes of distances"
+                "BOXES has no effect: no node of the model computes boxes from distances"
             )
         if rule.name == MASKS and joins_coefficients(graph):
-            requests.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
+            requests.notes.append("mask coefficients stay in 8 bits: they are part of an output")
         nodes, results = (
             tuple(dict.fromkeys(wholes.get(node, node) for node in names))
             for names in (selected.nodes, selected.results)
@@ -126,7 +126,7 @@ def _ask(requests: RequestedTypes, selected: SelectedNodes, type: str, firmly: b
 
 
 def _ask_layer(requests: RequestedTypes, node: Node, layer: LayerTypes, clamp: bool) -> None:
-    """Records a layer's types. A clamp's input is no tensor of the chip's."""
+    """Records a layer's types. A clamp's input is not a tensor of the chip."""
     if layer.output is not None:
         _request(requests.by_use, [(node, OUT)], layer.output, firmly=True)
     if clamp:

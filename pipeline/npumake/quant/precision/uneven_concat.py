@@ -1,4 +1,4 @@
-"""Outputs that are joined of parts with different ranges.
+"""Outputs joined from parts with different ranges.
 
 A detector's last Concat joins distances of -4 .. 6 with scores of 0 .. 1. In integers they share
 one 8-bit grid, and the widest part sets its step: a score keeps 25 of its 256 codes, and the
@@ -17,8 +17,8 @@ MAX_RESOLUTION_LOSS = 2.0  # one bit
 
 
 def uneven_joins(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
-    """The Concats before the outputs some part of which would alone have a grid at least
-    MAX_RESOLUTION_LOSS times as fine as another's.
+    """The Concats before the outputs with uneven parts: the grid of one part is at least
+    MAX_RESOLUTION_LOSS times as fine as that of another.
 
     `steps` are the 8-bit scales of the observed tensors by name.
     """

@@ -1,7 +1,7 @@
-"""Constants of a model that brings its own grids: which stay quantized, and which become float.
+"""Constants of a model with its own grids: which stay quantized, and which become float.
 
-weight      quantized, with a scale per output channel. Float on such a grid where its scales lie
-            along another axis, or where the kernels only take int8 with zero point 0
+weight      quantized, with a scale per output channel. Float on such a grid if its scales are
+            along another axis, or if the kernels only take int8 with zero point 0
 bias        quantized on the grid of the products, s_x * s_w; float from any other grid
 operand     of an Add, a Mul ...: quantized, with one scale
 all others  float, and so is every constant of a float node
@@ -32,7 +32,7 @@ BIAS_SCALE_RTOL = 1e-4  # relative error of a bias scale, a float32 product
 
 
 def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> bool:
-    """Keeps the quantized constants of an integer node whose activations lie on the grids `read`.
+    """Keeps the quantized constants of an integer node whose activations are on the grids `read`.
     Returns whether a weight moved to another grid."""
     weights, moved = RULES[node.op_type].weights, False
     for index, value in enumerate(tuple(node.inputs)):
@@ -60,7 +60,7 @@ def is_wide(read: Mapping[int, Grid]) -> bool:
 def _may_be_operand(
     node: Node, constant: StoredConstant, read: Mapping[int, Grid], target: Target
 ) -> bool:
-    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels want the type of the
+    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels need the type of the
     other operands."""
     if node.op_type not in CONSTANT_OPERANDS or constant.scale.size > 1:
         return False
@@ -92,8 +92,8 @@ def _may_stay(node: Node, constant: StoredConstant, target: Target) -> bool:
 
 
 def _regrid(graph: Graph, node: Node, index: int, constant: StoredConstant) -> bool:
-    """Moves a weight to int8 with zero point 0, per channel: its codes less the zero point where
-    they fit, else rounded to a coarser scale."""
+    """Moves a weight to int8 with zero point 0, per channel: its codes minus the zero point if they
+    fit, else rounded to a coarser scale."""
     axis = channel_axis(node) % constant.codes.ndim
     along = constant.scale.size > 1 and constant.axis % constant.codes.ndim != axis
     reach = np.abs(constant.real if along else constant.steps).max(
@@ -112,7 +112,7 @@ def _regrid(graph: Graph, node: Node, index: int, constant: StoredConstant) -> b
 
 
 def _is_on_products(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) -> bool:
-    """Whether a bias lies on the grid of the products."""
+    """Whether a bias is on the grid of the products."""
     factors = _bias_factors(node, bias, read)
     return factors is not None and bool(np.allclose(factors, 1.0, rtol=BIAS_SCALE_RTOL, atol=0))
 
@@ -120,7 +120,7 @@ def _is_on_products(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) 
 def bias_factor(node: Node, read: Mapping[int, Grid]) -> float:
     """The scale of a node's int32 bias over the product of input and weight scale.
 
-    It should be 1; the factor of the worst channel is returned, and 1 where there is no such bias.
+    It should be 1; the factor of the worst channel is returned, and 1 if there is no such bias.
     """
     places = RULES[node.op_type].weights if node.op_type in RULES else ()
     bias = stored_constant(node.inputs[2]) if 2 in places and len(node.inputs) > 2 else None

@@ -1,4 +1,4 @@
-"""Grids that a model brings along: Q/DQ of a quantized file, or of quantization-aware training.
+"""Grids of the model itself: Q/DQ of a quantized file, or of quantization-aware training.
 
 They stay as they are. Missing grids follow from them: a data movement outputs codes of its input's
 grid, an 8-bit image is a code already, and a float weight between two grids gets the target's.
@@ -47,28 +47,26 @@ from npumake.quant.qdq.uint8_to_int8 import to_signed
 from npumake.targets.target import Target
 
 NOTE_SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
-NOTE_BIAS_SCALE = (
-    "a bias is of another scale than the products it is added to, and is put on theirs"
-)
+NOTE_BIAS_SCALE = "a bias has another scale than the products it is added to, and gets theirs"
 NOTE_REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
 EXACT_MOVES = SAME_GRID_OPERATORS - {"Resize"}  # outputs are input codes
 LOAD = "load"
 
 
 def carries_grids(graph: Graph) -> bool:
-    """Whether a tensor that is computed or fed lies on a grid of the model's own."""
+    """Whether a computed tensor or an input is on a grid of the model's own."""
     return any(not is_constant(node.inputs[0]) for node in graph.nodes(*QDQ_OPERATORS))
 
 
 def check_method(graph: Graph, calibration: Calibration) -> None:
-    """Raises ProjectError where the model carries grids and `method` is not `load`."""
+    """Raises ProjectError if the model carries grids and `method` is not `load`."""
     if carries_grids(graph) and calibration.method != LOAD:
         message = f"the model carries its own scales, `{calibration.method}` would ignore them"
         raise ProjectError(message, Route("calibration.method"), f"write  method: {LOAD}")
 
 
 def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
-    """Raises ProjectError where a model without grids would run some node in integers."""
+    """Raises ProjectError if a model without grids would run some node in integers."""
     if plan_precision(graph, quantization, target).nodes:
         hint = "choose kl, max or max_percentile to find its thresholds"
         message = "the model is float: it has no Q/DQ to load scales from"
@@ -91,7 +89,7 @@ def check_only_defaults(quantization: Quantization) -> None:
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
     """A copy of a graph that carries grids, with the grids that follow from them.
 
-    Raises StageError for int16 where the target has none.
+    Raises StageError for int16 if the target has none.
     """
     graph, notes = graph.copy(), list[str]()
     merge_pairs(graph)

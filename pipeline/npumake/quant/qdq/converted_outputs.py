@@ -3,8 +3,8 @@
     scores behind a Sigmoid   uint8, 1/256, 0
     [1, channels, boxes]      a part of the head: [1, channels, boxes, 1], the last axis `padding`
 
-The codes are the same numbers in the same order. Source: outputs of the Ara2 Converter 1.2.4, as
-its authors published them (EdgeFirst's HAL, testdata/ara2_*_edgefirst.json).
+The codes are the same values in the same order. Source: outputs of the Ara2 Converter 1.2.4, as its
+authors published them (EdgeFirst's HAL, testdata/ara2_*_edgefirst.json).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ WHOLE_HEAD_TYPES = ("detection", "detections", None)
 
 
 def as_converted(graph: Graph, target: Target) -> None:
-    """Edits a quantized graph in place; a target without converter or a model without metadata is
-    left alone."""
+    """Edits a quantized graph in place; a target without converter or a model without metadata
+    stays."""
     metadata = metadata_of(graph)
     if target.converter is None or metadata is None or not metadata.outputs:
         return
@@ -64,7 +64,7 @@ def as_converted(graph: Graph, target: Target) -> None:
 
 
 def _as_probabilities(graph: Graph, value: Value) -> None:
-    """Moves the output of a Sigmoid to the grid of a probability, where nothing else reads it."""
+    """Moves the output of a Sigmoid to the grid of a probability, if nothing else reads it."""
     pair = pair_of(value)
     if pair is None or pair[0].inputs[0] is None:
         return

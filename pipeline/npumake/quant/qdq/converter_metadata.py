@@ -5,7 +5,7 @@
     compilation: {target, format, hw_metadata: {input_size, output_size}}
 
 The timestamp is always EPOCH, the date of every bundle member, so that builds are reproducible.
-Unknown values are left out: `task` where the project names none, the calibration where samples are
+Unknown values are left out: `task` if the project names none, the calibration if samples are
 separate files, and the measurements of the vendor's compiler (`ppa`, processors and scratch memory
 in `hw_metadata`).
 
@@ -104,7 +104,7 @@ def _converted(
 
 
 def _fed_bytes(value: Value) -> int:
-    """The size of an input in bytes, as codes where only a Q reads it."""
+    """The size of an input in bytes, as codes if only a Q reads it."""
     read = {use.node for use in value.uses()}
     codes = {dtype(node.outputs[0]) for node in read if is_quantize(node)}
     alone = len(codes) == 1 and all(map(is_quantize, read))

@@ -2,10 +2,10 @@
 
     y = a / b    becomes    y = a / (b + tiny)      tiny = s_b * 2**-40
 
-In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 lies beyond every grid with
+In float32 the sum is b for every code but zero. So 0 / 0 is 0 and a / 0 is beyond every grid with
 the sign of a, as in the integer kernel (npumake.kernels.divide). NaN would become different codes
-on different machines. An unguarded norm of quantized values is zero where all codes are: its guard
-is the least number that float32 divides by.
+on different machines. An unguarded norm of quantized values is zero if all codes are: its guard is
+the least number that float32 divides by.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _place(node: Node) -> int | None:
 
 
 def _tiny(value: Value) -> float | None:
-    """The guard of a divisor; None where rounding cannot make it zero."""
+    """The guard of a divisor; None if rounding cannot make it zero."""
     scale = _scale(value)
     if scale is not None:
         return scale * 2.0**-GUARD_BITS if scale >= MIN_GUARDED_SCALE else None

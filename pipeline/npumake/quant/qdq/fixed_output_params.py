@@ -1,11 +1,11 @@
-"""Output grids that the unit's kernels fix, whatever the calibration found.
+"""Output grids that the unit's kernels fix, independent of the calibration.
 
     SEATS        outputs on fixed grids: Softmax and Sigmoid 1/256, -128, and of int16 2**-15
     PRelu        slopes on an int8 grid
     ONE_GRID     input and output on one grid
     JOINING      all inputs on the grid of the output
 
-The grids move before weights and biases become integers: a bias lies on the grid of its layer's
+The grids move before weights and biases become integers: a bias is on the grid of its layer's
 input. Source: the checks in tensorflow/lite/kernels, `Prepare`.
 """
 

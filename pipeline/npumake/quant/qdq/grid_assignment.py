@@ -69,7 +69,7 @@ def assign_grids(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) 
 
 
 def retyped(value: Value, grid: Grid, type: str, grids: Mapping[str, Grids]) -> Grid:
-    """The grid of this type for a tensor on `grid`; `grid` itself where the type matches."""
+    """The grid of this type for a tensor on `grid`; `grid` itself if the type matches."""
     if type == type_of(grid):
         return grid
     return exact_int16_grid(grid) if type == WIDE else _own(value, type, grids)

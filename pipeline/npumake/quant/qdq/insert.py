@@ -121,7 +121,7 @@ def _quantize(
     """Inserts one Q/DQ for the tensor's grid, and one behind it for each other grid it is read on.
 
     All readers of a chip node's output, model outputs included, see the first. Outputs of the CPU
-    and model inputs are quantized for chip nodes alone.
+    and model inputs are quantized for chip nodes only.
     """
     uses = [(use.node, use.idx) for use in tuple(value.uses())]
     read: dict[str, list[tuple[Node, int]]] = {}

@@ -1,6 +1,6 @@
 """Integer weights and biases from Q/DQ on float weights.
 
-A bias is added to the accumulator of x * w, so it lies on the accumulator's grid:
+A bias is added to the accumulator of x * w, so it is on the accumulator's grid:
 
     scale_b = scale_x * scale_w (per channel)      b_q = rint(b / scale_b)      int32, zero point 0
 

@@ -1,7 +1,7 @@
-"""Merges equal Q/DQ pairs of a tensor, and refuses 16 bits where the target has none.
+"""Merges equal Q/DQ pairs of a tensor, and refuses 16 bits if the target has none.
 
-onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where a single
-Q reads its output.
+onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers if a single Q
+reads its output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def merge_pairs(graph: Graph) -> None:
 
 
 def _key(node: Node) -> Key | None:
-    """The operator, input and parameters of the node; None where its scale is computed."""
+    """The operator, input and parameters of the node; None if its scale is computed."""
     grid = grid_of(node)
     if grid is None:
         return None
@@ -38,7 +38,7 @@ def _key(node: Node) -> Key | None:
 
 
 def refuse_wide(graph: Graph, target: Target) -> None:
-    """Raises StageError for 16-bit codes where the target has none."""
+    """Raises StageError for 16-bit codes if the target has none."""
     if target.int16 != ():
         return
     for node in graph.nodes(QUANTIZE):

@@ -39,7 +39,7 @@ def quantize_outputs(graph: Graph, grids: Mapping[str, Grid]) -> None:
 
 
 def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:
-    """The codes that `maker` dequantizes, or codes on `grid` where the types differ."""
+    """The codes that `maker` dequantizes, or codes on `grid` if the types differ."""
     codes = maker.inputs[0]
     if codes is not None and codes_dtype(maker) == grid.zero_point.dtype:
         return codes

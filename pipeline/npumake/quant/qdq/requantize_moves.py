@@ -1,9 +1,9 @@
-"""Q/DQ with the same grid behind data movements on the CPU, where onnxruntime would fail without.
+"""Q/DQ with the same grid behind data movements on the CPU; onnxruntime would fail without them.
 
 onnxruntime inserts Q/DQ behind a Reshape of dequantized codes by itself. From opset 21 on it writes
 the type of the codes twice. On x86 it then makes the codes uint8 in one of the two places and
-refuses the model that it wrote (seen in 1.32). Where the pair exists, it inserts none. The values
-are on the grid before and behind, so nothing is rounded.
+refuses the model that it wrote (seen in 1.32). If the pair exists, it inserts none. The values are
+on the grid before and behind, so nothing is rounded.
 """
 
 from __future__ import annotations

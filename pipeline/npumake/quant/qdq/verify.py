@@ -1,8 +1,8 @@
 """Verifies the Q/DQ of every integer node, so that no half-quantized node reaches the compiler:
 
 each input is dequantized and the output goes into one QuantizeLinear, indices excepted
-int16 only where the target has it for the operator
-one type where the target or the operator requires it; mixed nodes may output int16 from 8 bits
+int16 only if the target has it for the operator
+one type if the target or the operator requires it; mixed nodes may output int16 from 8 bits
 a data movement outputs codes of its input's grid
 """
 
@@ -29,7 +29,7 @@ def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
         ]
         types = {type_of(grid) for grid in (*read, *outputs)}
         if WIDE in types and not target.takes_int16(node.op_type):
-            raise StageError(f"{target.name} has no int16 of {node.op_type}", str(node.name))
+            raise StageError(f"{target.name} has no int16 {node.op_type}", str(node.name))
         bound = {type_of(grid) for grid in read} if is_mixed(node, target) else types
         if len(bound) > 1 and is_of_one_type(node, target):
             raise StageError(f"two types around one {node.op_type}", str(node.name))
@@ -41,5 +41,5 @@ def _grid(neighbour: Node | None, node: Node) -> Grid:
     """The grid of the Q or DQ beside `node`."""
     grid = None if neighbour is None else grid_of(neighbour)
     if grid is None:
-        raise StageError(f"a {node.op_type} is not on grids all around", str(node.name))
+        raise StageError(f"a {node.op_type} lacks Q/DQ on an input or output", str(node.name))
     return grid

@@ -7,8 +7,8 @@ their cosine is mostly chance. That cosine is reported beside the figure, and a 
 far more of it is dropped.
 
 Holdout samples are every second one, at most MAX_HOLDOUT_SAMPLES, evenly spaced; all below
-MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; those follow at most
-MAX_CALIBRATION_SAMPLES others. Ranges clip nothing of their own samples, so a recipe whose channels
+MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; ranges follow at most
+MAX_CALIBRATION_SAMPLES others, weights and biases at most MAX_CORRECTION_SAMPLES of these. Ranges clip nothing of their own samples, so a recipe whose channels
 just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, `migrate` recovers
 28 % where the ranges know the samples and 4 % where they do not. The chosen recipe is then made
 from all samples.
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from npumake import digest
 from npumake.custom.operators import Operators
-from npumake.data.samples import Samples
+from npumake.data.samples import Feed, Samples, evenly_spaced
 from npumake.engine.float_session import float_session
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Value, attribute, producer, shape
@@ -37,6 +37,7 @@ from npumake.graph.qdq import before_qdq
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.correction.bias_correction import FloatMeans
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.int16_share import int16_share
@@ -49,6 +50,7 @@ from npumake.targets.target import Target
 MIN_HOLDOUT_SPLIT = 8
 MAX_HOLDOUT_SAMPLES = 32
 MAX_CALIBRATION_SAMPLES = 128
+MAX_CORRECTION_SAMPLES = 32  # of a trial, for its weights and biases
 SOFTMAX = ("Softmax", "LogSoftmax")
 
 
@@ -75,6 +77,14 @@ class RescaledModel:
     statistics: Statistics
     factors: Factors
     noise: dict[Hashable, float] = field(default_factory=dict)
+
+
+class ProbedModel(NamedTuple):
+    """A float model before its Softmax, with feeds and its outputs for them."""
+
+    graph: Graph
+    feeds: Sequence[Feed]
+    reference: FloatReference
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,11 @@ class Evaluator:
         return int16_limit(self.quantization, self.calibration)
 
     @cached_property
+    def probed_models(self) -> dict[Hashable, ProbedModel]:
+        """A cache of search.sensitive_tensors."""
+        return {}
+
+    @cached_property
     def _figures(self) -> dict[str, FidelityScore]:
         return {}
 
@@ -129,10 +144,10 @@ class Evaluator:
         key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
         latest, corrected = self._latest.get(fold, ("", calibrated))
         if latest != key:  # rounding takes longest, so biases start from its result
-            corrected = self._recovered(real, calibrated, weights, fold)
+            corrected = self._corrected(recipe, real, calibrated, weights, fold)
             self._latest[fold] = key, corrected
         return (
-            self._recovered(real, corrected, (BIAS,), fold)
+            self._corrected(recipe, real, corrected, (BIAS,), fold)
             if BIAS in recipe.switches
             else corrected
         )
@@ -141,13 +156,24 @@ class Evaluator:
     def _latest(self) -> dict[HoldoutFold, tuple[str, Graph]]:
         return {}
 
-    def _recovered(
-        self, real: Graph, calibrated: Graph, switches: Sequence[str], fold: HoldoutFold
+    def _corrected(
+        self,
+        recipe: Recipe,
+        real: Graph,
+        calibrated: Graph,
+        switches: Sequence[str],
+        fold: HoldoutFold,
     ) -> Graph:
-        samples = self._subset(fold.calibration)
+        few = evenly_spaced(self._subset(fold.calibration), MAX_CORRECTION_SAMPLES)
+        key = (fold, digest.of_document(digest.plain(recipe.factors)))
+        means = self._float_means.setdefault(key, FloatMeans(real, self.operators))
         return apply_corrections(
-            real, calibrated, switches, samples, self.target.weights, self.operators
+            real, calibrated, switches, few, self.target.weights, self.operators, means
         )
+
+    @cached_property
+    def _float_means(self) -> dict[Hashable, FloatMeans]:
+        return {}
 
     @cached_property
     def folds(self) -> tuple[HoldoutFold, ...]:
@@ -220,8 +246,7 @@ class Evaluator:
         )
 
     def _subset(self, numbers: Sequence[int]) -> Samples:
-        names = tuple(self.samples.names[number] for number in numbers)
-        return Samples(names, lambda index: self.samples.read(numbers[index]))
+        return self.samples.subset(numbers)
 
 
 def rescale_model(

@@ -11,7 +11,7 @@ sensitivity for their cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -59,8 +59,8 @@ class Measures(Protocol):
         """The score with these nodes promoted."""
         ...
 
-    def score_without(self, name: str) -> Score:
-        """The score with all nodes promoted but this one."""
+    def scores_without(self, names: Sequence[str]) -> Iterator[Score]:
+        """For each name, the score with all nodes promoted but this one."""
         ...
 
 
@@ -76,8 +76,11 @@ def choose_promotions(measures: Measures, objective: Objective) -> PromotionResu
         return tried.result()
     goal = min(objective.goal, tried.measure(all_names))
     best = _ordered(tried.scores[all_names].cosine)
-    names = track(measures.candidates, "nodes", len(all_names))
-    losses = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
+    names = [*measures.candidates]
+    scores = measures.scores_without(names)
+    losses = {
+        name: best - _ordered(next(scores).cosine) for name in track(names, "nodes", len(names))
+    }
     search(losses, tried.costs, tried.measure, goal, tried.budget)
     return tried.result()
 

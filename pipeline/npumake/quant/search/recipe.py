@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from npumake import digest
+from npumake.digest import Json
 from npumake.errors import CacheError
 from npumake.quant.calibration.ranges import Range
 from npumake.quant.correction.rescale_groups import Factors
@@ -110,23 +111,27 @@ class Recipe:
     def load(cls, path: Path) -> Recipe:
         """Raises CacheError for a file that `save` did not write."""
         try:
-            document = json.loads(path.read_bytes())
-            return cls(
-                document["method"],
-                document["symmetric"],
-                _read(document["ranges"]),
-                document["methods"],
-                tuple(RecipeTrial(**trial) for trial in document["trials"]),
-                tuple(document["switches"]),
-                dict(document["factors"]),
-                _read(document["int16_ranges"]),
-                tuple(document["wide"]),
-                tuple(document["sensitive"]),
-                document["percentile"],
-                document["selected"],
-            )
+            return cls.of_document(json.loads(path.read_bytes()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error
+
+    @classmethod
+    def of_document(cls, document: Json) -> Recipe:
+        """The recipe of its plain document. Raises KeyError and others for a foreign one."""
+        return cls(
+            document["method"],
+            document["symmetric"],
+            _read(document["ranges"]),
+            document["methods"],
+            tuple(RecipeTrial(**trial) for trial in document["trials"]),
+            tuple(document["switches"]),
+            dict(document["factors"]),
+            _read(document["int16_ranges"]),
+            tuple(document["wide"]),
+            tuple(document["sensitive"]),
+            document["percentile"],
+            document["selected"],
+        )
 
 
 def _read(pairs: Mapping[str, list[float]]) -> dict[str, Range]:

@@ -22,26 +22,36 @@ fewer samples than a verdict. Holdout samples are not used.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from npumake import digest
+from npumake.distribution import distributed
 from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
 from npumake.engine.parallel import side_by_side
-from npumake.engine.partial.downstream import changed
+from npumake.engine.partial.downstream import change_groups, changed
 from npumake.graph import Node
 from npumake.graph.qdq import Grid
+from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.grids import on_grid
 from npumake.quant.precision.int16_share import typed_share
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import MOVING_OPERATORS, WIDE
 from npumake.quant.qdq.grid_assignment import grids_of
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, before_softmax
+from npumake.quant.search.evaluator import (
+    Evaluator,
+    ProbedModel,
+    RescaledModel,
+    before_softmax,
+)
 from npumake.quant.search.fidelity import FloatReference
+from npumake.quant.search.figures import encoded
 from npumake.quant.search.int16_budget import SENSITIVE_LIMIT, affordable
 from npumake.quant.search.int16_tensors import may_be_int16, plans
 from npumake.quant.search.recipe import Recipe
@@ -112,22 +122,54 @@ def _noise(
 def _probed(
     base: RescaledModel, grids: Mapping[str, Grid], count: int, evaluator: Evaluator
 ) -> Iterator[tuple[str, float]]:
-    """The noise of each tensor over `count` samples."""
+    """The noise of each tensor over `count` samples. Tensors that share the nodes before them are
+    probed together, wherever that is."""
     real = before_softmax(base.graph)
-    few = [
-        evaluator.calibration_samples.read(n)
-        for n in np.linspace(0, len(evaluator.calibration_samples) - 1, count, dtype=int)
+    values = real.values()
+    names = [name for name in grids if name in values]
+    items = [
+        encoded({"count": count, "factors": digest.plain(base.factors), "grids": rows})
+        for group in change_groups(real, names, count)
+        if (rows := [[name, *_row(grids[name])] for name in group])
     ]
-    session = float_session(real, evaluator.operators)
-    yardstick = FloatReference(list(side_by_side(lambda feed: session.run(None, feed), few)))
+    for rows_of_group in distributed(probe, items, evaluator=evaluator):
+        yield from json.loads(rows_of_group)
+
+
+def probe(evaluator: Evaluator, item: bytes) -> bytes:
+    """[name, noise] of each tensor of one group, as JSON."""
+    document = json.loads(item)
+    grids = {name: _read_grid(*row) for name, *row in document["grids"]}
+    model = _probed_model(evaluator, document["count"], document["factors"])
 
     def change(name: str, values: np.ndarray) -> np.ndarray:
         return on_grid(values, grids[name])
 
-    values = real.values()
-    names = [name for name in grids if name in values]
-    for name, outputs in changed(real, names, change, few, evaluator.operators):
-        yield name, 1.0 - yardstick.figure(outputs).close.all
+    results = changed(model.graph, [*grids], change, model.feeds, evaluator.operators)
+    rows = [[name, 1.0 - model.reference.figure(out).close.all] for name, out in results]
+    return encoded(rows)
+
+
+def _probed_model(evaluator: Evaluator, count: int, factors: Factors) -> ProbedModel:
+    """Kept in the evaluator for the next group."""
+    key = (count, digest.of_document(factors))
+    if key not in evaluator.probed_models:
+        graph = before_softmax(rescaled(evaluator.graph, factors))
+        samples = evaluator.calibration_samples
+        feeds = [samples.read(n) for n in np.linspace(0, len(samples) - 1, count, dtype=int)]
+        session = float_session(graph, evaluator.operators)
+        outputs = list(side_by_side(lambda feed: session.run(None, feed), feeds))
+        evaluator.probed_models.clear()
+        evaluator.probed_models[key] = ProbedModel(graph, feeds, FloatReference(outputs))
+    return evaluator.probed_models[key]
+
+
+def _row(grid: Grid) -> tuple[float, int, str]:
+    return float(grid.scale), int(grid.zero_point), str(grid.zero_point.dtype)
+
+
+def _read_grid(scale: float, zero_point: int, dtype: str) -> Grid:
+    return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:

@@ -23,12 +23,16 @@ which the closeness does not show; `default`, which is 8-bit, uses them for that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from npumake.progress import track
+from npumake import digest
+from npumake.digest import Json
+from npumake.distribution import distributed, width
+from npumake.progress import report, track
 from npumake.quant.correction.corrections import (
     BIAS,
     RESCALING,
@@ -37,9 +41,9 @@ from npumake.quant.correction.corrections import (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
-from npumake.quant.correction.rescale_groups import Factors
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
+from npumake.quant.search.figures import encoded, figures, score_of
 from npumake.quant.search.int16_tensors import int16_tensors
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
@@ -93,15 +97,16 @@ def best_method(
 ) -> Best:
     """The candidate with the closest outputs, with one of the switches `then` where that brings a
     finalist closer."""
-    figures = [evaluator.figure(recipe) for recipe in track(candidates, "recipe", len(candidates))]
-    rows = [Best(*row) for row in zip(candidates, figures, strict=True)]
+    measured = track(figures(candidates, evaluator), "recipe", len(candidates))
+    rows = [Best(*row) for row in zip(candidates, measured, strict=True)]
     narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
     best = _closest(rows, _closest(narrow, _plainest(narrow)))
     trials = [_trial(row, evaluator, row is best) for row in rows]
     alike = rows if WIDENING in best.recipe.switches else narrow
-    for row, name in product(_finalists(alike, best), then):
-        recipe = _with_switch(row.recipe, name)
-        tried = Best(recipe, evaluator.figure(recipe))
+    finalists = [*product(_finalists(alike, best), then)]
+    corrected = [_with_switch(row.recipe, name) for row, name in finalists]
+    results = map(Best, corrected, figures(corrected, evaluator))
+    for (row, name), tried in zip(finalists, results, strict=True):
         helps = tried.figure.helps(best.figure, MIN_GAIN)
         if row is best:
             helps = _helps(name, tried.figure, best.figure, evaluator)
@@ -111,28 +116,66 @@ def best_method(
 
 
 def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Recipe:
-    """`best` with the switches that bring the outputs closer, one after another."""
+    """`best` with the switches that bring the outputs closer, one after another.
+
+    As many as run at a time are tried at once. Those behind a kept one are tried again, with it.
+    """
     recipe, figure = best
-    for name in track(names, "recipe", len(names)):
-        if name in recipe.switches:
-            continue
-        tried = _with_switch(recipe, name)
-        if name in REFITTING_SWITCHES:
-            base = evaluator.rescaled_model(tried.switches)
-            plainly = refit_recipe(
-                replace(tried, wide=(), sensitive=()), base, evaluator.calibration
-            )
-            tried = complete_recipe(plainly, tried.switches, base, evaluator)
-            if _effects(tried) == _effects(recipe):
-                continue  # the switch changes nothing
-        if _named(tried, evaluator) in {trial.what for trial in recipe.trials}:
-            continue
-        reached = evaluator.figure(tried)
-        helps = _helps(name, reached, figure, evaluator)
-        trials = (*recipe.trials, _trial(Best(tried, reached), evaluator, helps))
-        recipe, figure = (tried, reached) if helps else (recipe, figure)
-        recipe = replace(recipe, trials=trials)
+    left = [*names]
+    while left:
+        ahead = left[: width()]
+        for name, tried in zip(ahead, switch_trials(recipe, ahead, evaluator), strict=False):
+            report("recipe", len(names) - len(left), len(names))
+            left.remove(name)
+            if tried is None or _named(tried.recipe, evaluator) in _tried(recipe):
+                continue
+            helps = _helps(name, tried.figure, figure, evaluator)
+            trials = (*recipe.trials, _trial(tried, evaluator, helps))
+            recipe, figure = tried if helps else (recipe, figure)
+            recipe = replace(recipe, trials=trials)
+            if helps:
+                break
+    report("recipe", len(names), len(names))
     return recipe
+
+
+def switch_trials(
+    recipe: Recipe, names: Sequence[str], evaluator: Evaluator
+) -> Iterator[Best | None]:
+    """The recipe with each of the switches; None where a switch changes nothing."""
+    items = [encoded({"recipe": digest.plain(recipe), "name": name}) for name in names]
+    for result in distributed(switch_trial, items, evaluator=evaluator):
+        document = json.loads(result)
+        yield document and Best(
+            Recipe.of_document(document["recipe"]), score_of(document["figure"])
+        )
+
+
+def switch_trial(evaluator: Evaluator, item: bytes) -> bytes:
+    """One of them, as JSON."""
+    document = json.loads(item)
+    recipe = Recipe.of_document(document["recipe"])
+    tried = _switched(recipe, document["name"], evaluator)
+    if tried is None or _named(tried, evaluator) in _tried(recipe):
+        return encoded(None)
+    return encoded(digest.plain(Best(tried, evaluator.figure(tried))._asdict()))
+
+
+def _switched(recipe: Recipe, name: str, evaluator: Evaluator) -> Recipe | None:
+    """The recipe with the switch; None where that changes nothing."""
+    if name in recipe.switches:
+        return None
+    tried = _with_switch(recipe, name)
+    if name not in REFITTING_SWITCHES:
+        return tried
+    base = evaluator.rescaled_model(tried.switches)
+    plainly = refit_recipe(replace(tried, wide=(), sensitive=()), base, evaluator.calibration)
+    tried = complete_recipe(plainly, tried.switches, base, evaluator)
+    return None if _effects(tried) == _effects(recipe) else tried
+
+
+def _tried(recipe: Recipe) -> set[str]:
+    return {trial.what for trial in recipe.trials}
 
 
 def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
@@ -165,8 +208,8 @@ def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Ev
     return unties or tried.helps(stands, MIN_GAIN)
 
 
-def _effects(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
-    return recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive
+def _effects(recipe: Recipe) -> Json:
+    return digest.plain((recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive))
 
 
 def _plainest(rows: Sequence[Best]) -> Best:

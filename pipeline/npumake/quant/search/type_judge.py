@@ -20,7 +20,9 @@ from npumake.data.samples import Samples
 from npumake.errors import CacheError
 from npumake.graph import Graph
 from npumake.kernels.measure import Agreement, agreement, worst
+from npumake.project.reader import built
 from npumake.project.sections import Quantization
+from npumake.quant.precision.form import in_form
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator
@@ -54,6 +56,26 @@ class Score:
             raise CacheError(f"not a score: {error}", str(path)) from error
 
 
+Judge = Callable[[Quantization], Score]
+
+
+def judge_of(
+    optimized_float: Graph,
+    recipe: Recipe,
+    samples: Samples,
+    target: Target,
+    operators: Operators = NO_OPERATORS,
+) -> Judge:
+    """The parameters are inputs of stages, by name."""
+    return judge(in_form(optimized_float, target), recipe, samples, target, operators)
+
+
+def trial(type_judge: Judge, item: bytes) -> bytes:
+    """The score of one quantization; both as JSON."""
+    score = type_judge(built(Quantization, json.loads(item)))
+    return json.dumps(digest.plain(score)).encode()
+
+
 def judge(
     graph: Graph,
     recipe: Recipe,
@@ -61,7 +83,7 @@ def judge(
     target: Target,
     operators: Operators = NO_OPERATORS,
     at_task: Callable[[Graph], float] | None = None,
-) -> Callable[[Quantization], Score]:
+) -> Judge:
     """A function that scores the float `graph` under a quantization.
 
     The metric is the value of `at_task` for the calibrated graph. The float model runs once, here.

@@ -1,0 +1,229 @@
+"""What a person waits for, in float passes of the same samples.
+
+    NPUMAKE_SHARED=../shared python benchmarks/passes.py [--models yolox] [--samples 100]
+                                   [--before /path/to/another/checkout]
+
+The float pass runs the optimized model once over the samples, a sample on each thread, with its
+session at hand. Every other figure is CPU seconds over those of this pass: they hardly depend on
+what else the machine does. `max` to `best` are the stage `recipe` behind finished statistics;
+`to the table` is an edit of the method, typed as a person types it, until its table is printed;
+`first build` a whole build with `default` and an empty cache, pictures and libraries included. MB
+is the peak of a process that runs the stage `comparison` alone, over that of one that only loads
+its inputs. With `--before` each figure of the other checkout stands in front of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from calibration import MODELS, SHARED, prepared
+
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph
+from npumake.project.sections import Calibration, Method
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.search.model_graphs import model_graphs
+from npumake.stages.calibrated import calibrated
+from npumake.stages.comparison import comparison
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+
+TARGET = "ara240"
+METHODS = ("max", "kl", "default", "best")
+PROJECT = """
+model: {{path: {file}}}
+inputs: {{'*': {input}}}
+data: {{'*': {{files: samples/*.jpg, transforms: [{{resize: {{mode: opencv}}}}]}}}}
+calibration: {calibration}
+targets: [{target}]
+"""
+INPUTS = {
+    "mobilenet": "{type: rgb, layout: NHWC, mean: 127.5, scale: 0.0078431373}",
+    "squeezenet": "{type: bgr, mean: [103.939, 116.779, 123.68]}",
+    "yolox": "{type: bgr}",
+    "ultraface": "{type: rgb, mean: 127, scale: 0.0078125}",
+    "fastestdet": "{type: bgr, scale: 0.0039215686}",
+}
+ROUNDS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--samples", type=int, default=100)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--only", nargs="+", help="some of the figures")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(FIGURES[options.measure[0]](Path(options.measure[1]))))
+        return
+    for name in options.models:
+        with tempfile.TemporaryDirectory() as folder:
+            prepared(name, Path(folder), options.samples)
+            lay_out(name, Path(folder), options.samples)
+            print(f"{name}, {options.samples} samples", flush=True)
+            show(Path(folder), options)
+
+
+def show(folder: Path, options: argparse.Namespace) -> None:
+    trees = [tree for tree in (options.before, Path(__file__).parents[1]) if tree]
+    measured = [run("float pass", folder, tree) for tree in trees]
+    floor = min(measured)
+    print(f"  {'float pass':<14} {floor:8.2f} s of CPU")
+    for figure in options.only or [name for name in FIGURES if name != "float pass"]:
+        values = [run(figure, folder, tree) for tree in trees]
+        unit, whole = ("MB", 1e6) if figure in MEMORY else ("x", floor)
+        print(f"  {figure:<14}" + "".join(f"{v / whole:8.1f} {unit}" for v in values), flush=True)
+
+
+def run(figure: str, folder: Path, tree: Path) -> float:
+    command = [sys.executable, __file__, "--measure", figure, str(folder)]
+    path = os.pathsep.join((str(tree / "pipeline"), str(Path(__file__).parent)))
+    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # as in the CLI
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def lay_out(name: str, folder: Path, count: int) -> None:
+    """The project of this model, with pictures."""
+    model, project = MODELS[name], folder / "project"
+    (project / "samples").mkdir(parents=True)
+    file = SHARED / "models" / model.file
+    (project / file.name).write_bytes(file.read_bytes())
+    for picture in sorted((SHARED / "images" / "imagenet500").rglob("*.jpg"))[:count]:
+        (project / "samples" / picture.name).write_bytes(picture.read_bytes())
+    facts = {"file": file.name, "input": INPUTS[name]}
+    (folder / "project.json").write_text(json.dumps(facts | {"target": TARGET}))
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of its finished children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def spent(what: Callable[[], object]) -> float:
+    before = cpu()
+    what()
+    return cpu() - before
+
+
+# -- a figure is measured in a process of its own ------------------------------------------------
+
+
+def float_pass(folder: Path) -> float:
+    graph, samples = _inputs(folder)
+    session = OrtSession(graph.to_bytes())
+    feeds = list(samples)
+
+    def once() -> None:
+        for _ in side_by_side(lambda feed: len(session.run(None, feed)), feeds):
+            pass
+
+    once()
+    return min(spent(once) for _ in range(ROUNDS))
+
+
+def statistics(folder: Path) -> float:
+    graph, samples = _inputs(folder)
+    return spent(lambda: observe(graph, samples).save(folder / "statistics.npz"))
+
+
+def method(name: str) -> Callable[[Path], float]:
+    def measure(folder: Path) -> float:
+        calibration = Calibration(recipe="best") if name == "best" else Calibration(cast(Method, name))
+        graph, samples = _inputs(folder)
+        measured = _statistics(folder, graph, samples)
+        target = read_target(TARGET)
+        return spent(lambda: recipe(graph, measured, samples, calibration, target))
+
+    return measure
+
+
+def compared(folder: Path) -> float:
+    return spent(_comparison(folder))
+
+
+def compared_memory(folder: Path) -> float:
+    stage = _comparison(folder)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    stage()
+    return 1024.0 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+
+
+def _comparison(folder: Path) -> Callable[[], object]:
+    graph, samples = _inputs(folder)
+    target, calibration = read_target(TARGET), Calibration("kl")
+    measured = _statistics(folder, graph, samples)
+    chosen = recipe(graph, measured, samples, calibration, target)
+    fake = calibrated(graph, chosen, samples, target)
+    graphs = model_graphs(graph, chosen, fake, quantized(fake, target), target)
+    return lambda: comparison(graphs, measured, chosen, samples, calibration, target, None)
+
+
+def to_the_table(folder: Path) -> float:
+    build(folder, "{method: max_percentile, percentile: 0.98}")
+    seconds = []
+    for run_number in range(ROUNDS):
+        share = 0.99 + 1e-3 * run_number
+        edited = f"{{method: max_percentile, percentile: {share}}}"
+        seconds.append(build(folder, edited))
+    return min(seconds)
+
+
+def first_build(folder: Path) -> float:
+    return build(folder, "{method: default}")
+
+
+def build(folder: Path, calibration: str) -> float:
+    facts = json.loads((folder / "project.json").read_text())
+    project = folder / "project"
+    (project / "project.yaml").write_text(PROJECT.format(**facts, calibration=calibration))
+    command = [sys.executable, "-m", "npumake.cli.main", "build"]
+    bytecode = "PYTHONDONTWRITEBYTECODE"
+    usual = {key: value for key, value in os.environ.items() if key != bytecode}
+    return spent(
+        lambda: subprocess.run(
+            command, check=True, cwd=project, env=usual, stdout=subprocess.DEVNULL
+        )
+    )
+
+
+def _inputs(folder: Path) -> tuple[Graph, Samples]:
+    return Graph.load(folder / "float.onnx"), Samples.load(folder / "calibrate.npz")
+
+
+def _statistics(folder: Path, graph: Graph, samples: Samples) -> Statistics:
+    file = folder / "statistics.npz"
+    if not file.exists():
+        observe(graph, samples).save(file)
+    return Statistics.load(file)
+
+
+FIGURES: dict[str, Callable[[Path], float]] = {
+    "float pass": float_pass,
+    "statistics": statistics,
+    **{name: method(name) for name in METHODS},
+    "comparison": compared,
+    "comparison, MB": compared_memory,
+    "to the table": to_the_table,
+    "first build": first_build,
+}
+MEMORY = ("comparison, MB",)
+
+if __name__ == "__main__":
+    main()
