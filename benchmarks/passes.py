@@ -145,7 +145,9 @@ def statistics(folder: Path) -> float:
 
 def method(name: str) -> Callable[[Path], float]:
     def measure(folder: Path) -> float:
-        calibration = Calibration(recipe="best") if name == "best" else Calibration(cast(Method, name))
+        calibration = (
+            Calibration(recipe="best") if name == "best" else Calibration(cast(Method, name))
+        )
         graph, samples = _inputs(folder)
         measured = _statistics(folder, graph, samples)
         target = read_target(TARGET)
