@@ -14,6 +14,7 @@ Sources: FaceDetectorYN of OpenCV, insightface's SCRFD, Pytorch_Retinaface of bi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
