@@ -6,7 +6,7 @@ import re
 
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, MTCNN, RAW, SIGNED, SSD, UNIT, PixelNormalization
-from npumake.recognition.recognised import (
+from npumake.recognition.recognized import (
     CORNER_LETTERBOX,
     LETTERBOX,
     STRETCH,
