@@ -57,7 +57,7 @@ def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribut
 
 
 def bars(histogram: Histogram) -> tuple[int, ...]:
-    """Counts of bars between the extremes; a bin counts for the bar of its centre."""
+    """Counts of bars between the extremes; a bin counts for the bar of its center."""
     bins, counts = histogram.bins, histogram.bin_counts
     middle = np.where(bins < BINS, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
     width = (histogram.high - histogram.low) / BARS
