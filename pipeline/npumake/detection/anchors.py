@@ -14,7 +14,6 @@ Sources: FaceDetectorYN of OpenCV, insightface's SCRFD, Pytorch_Retinaface of bi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -89,10 +88,11 @@ def squares(sizes: Sequence[float], stride: int, size: Size) -> np.ndarray:
 
 def _level(entry: Mapping[str, Json]) -> tuple[Sequence[float], int]:
     sizes, stride = entry.get("sizes"), entry.get("stride")
-    has_sizes = isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))
-    if not has_sizes or type(stride) is not int or stride < 1:
+    if not isinstance(stride, int) or isinstance(stride, bool) or stride < 1:
         raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
-    return cast("list[float]", sizes), stride
+    if not isinstance(sizes, list) or not sizes or not _are_numbers(sizes, len(sizes)):
+        raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
+    return sizes, stride
 
 
 def _are_numbers(values: Json, count: int) -> bool:
