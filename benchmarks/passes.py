@@ -11,8 +11,8 @@ what else the machine does. `max` to `best` are the stage `recipe` behind finish
 is the peak of a process that runs the stage `comparison` alone, over that of one that only loads
 its inputs. With `--before` each figure of the other checkout stands in front of ours.
 
-Measured on two cores that others used too, 100 samples; before, the table came from all samples, and
-every correction of a trial measured the float model anew over all of its own:
+Measured on two cores that others used too, 100 samples. Before, the table came from all samples,
+and every correction of a trial measured the float model anew, over all of its own:
 
                     default        comparison      to the table     first build
                  before   now     before   now     before   now     before   now
@@ -21,8 +21,8 @@ every correction of a trial measured the float model anew over all of its own:
     yolox                           89.6  42.8
 
 The pairs of mobilenet's first two columns are of two runs. Its float pass takes .07 s, the libraries
-alone 1.5. Outputs of mobilenet and yolox
-are far from the float model's by `kl`: ten to thirty of their passes look for the worst node.
+alone 1.5. By `kl` the outputs of mobilenet and yolox are far from the float model's: ten to thirty
+of their passes look for the worst node.
 """
 
 from __future__ import annotations
