@@ -20,7 +20,7 @@ and every correction of a trial measured the float model anew, over all of its o
     mobilenet      93.5   67.8      39.5  14.0       62.7   31.7     200.5  140.2
     yolox                           89.6  42.8
 
-The pairs of mobilenet's first two columns are of two runs. Its float pass takes .07 s, the libraries
+The pairs of mobilenet's first two columns are of two runs. Its float pass takes .07 s, libraries
 alone 1.5. By `kl` the outputs of mobilenet and yolox are far from the float model's: ten to thirty
 of their passes look for the worst node.
 """

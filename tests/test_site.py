@@ -19,7 +19,7 @@ from workspaces import REPO
 
 sys.path.insert(0, str(REPO / "docs"))
 
-import reference  # noqa: E402
+import reference
 
 LINKS = {"href", "src"}
 

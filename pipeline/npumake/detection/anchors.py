@@ -14,6 +14,7 @@ Sources: FaceDetectorYN of OpenCV, insightface's SCRFD, Pytorch_Retinaface of bi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -88,10 +89,10 @@ def squares(sizes: Sequence[float], stride: int, size: Size) -> np.ndarray:
 
 def _level(entry: Mapping[str, Json]) -> tuple[Sequence[float], int]:
     sizes, stride = entry.get("sizes"), entry.get("stride")
-    is_sound = isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))
-    if not is_sound or type(stride) is not int or stride < 1:
+    has_sizes = isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))
+    if not has_sizes or type(stride) is not int or stride < 1:
         raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
-    return sizes, stride
+    return cast("list[float]", sizes), stride
 
 
 def _are_numbers(values: Json, count: int) -> bool:

@@ -13,8 +13,8 @@ PLAIN = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stre
 
 
 def fits(node: Node) -> bool:
-    """Nearest over any axes, or linear over two, at coordinates that depend on the sizes
-    alone."""
+    """Nearest over any axes, or linear over two, at coordinates that only depend on
+    the sizes."""
     mode = attribute(node, "mode", "nearest")
     if not is_known(node) or not constant_parameters(node):
         return False

@@ -4,7 +4,7 @@ Along one axis, with input i, kernel k, stride s, pad p, dilation d:
 
     Convolution    o = floor((i + 2p - (d (k - 1) + 1)) / s) + 1
     Deconvolution  o = s (i - 1) + d (k - 1) + 1 - 2p
-    Pooling        o = ceil((i + 2p - k) / s) + 1, less one where p > 0 and the last window would
+    Pooling        o = ceil((i + 2p - k) / s) + 1, less one if p > 0 and the last window would
                    start in the padding behind the input: (o - 1) s >= i + p
 
 So Pooling may read e = (o - 1) s + k - i - p cells behind the input, more or fewer than p. An

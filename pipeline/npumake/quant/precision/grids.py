@@ -128,7 +128,7 @@ def _asymmetric_weights(
 
 
 def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
-    """The grid of a constant from its values alone."""
+    """The grid of a constant only from its values."""
     return activation_grid(float(values.min()), float(values.max()), scheme)
 
 
