@@ -3,28 +3,35 @@
 Rounded weights and inputs shift the mean of an output, and later layers suffer most from a shift.
 It is measured per channel over all samples and positions,
 
-    b' = b - d        d = E[y_q] - E[y]
+    b' = b - d        E[f(y_q - d)] = E[f(y)]
 
-before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2). A
-layer must see the corrected outputs of those before it: if two in a row were corrected at once, the
-second would remove the shift of the first again, and in a deep model such doubles grow. So the
-graph runs in steps (engine.partial.cut), and each output is carried on without d:
+where f is the activation behind the layer, if there is one: a ReLU, a clamp, a SiLU. What it cuts
+off or presses together no later layer reads, though most of the values may lie there. Without it
+d = E[y_q] - E[y] (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2), from
+which Newton's method finds it in MAX_ROUNDS steps.
 
-    y_q' = y_q - d
+The mean over a few samples is uncertain. Where its standard error s is as large as d itself, the
+correction is noise, which the next layers take for a shift. So d is shrunk (the positive part of
+James and Stein's estimate, for each channel):
 
-The mean is over all positions, so of a detector it is that of the background. If earlier layers are
-mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
-throughout, whose stem has starved channels (calibration.channel_imbalance), the noise is 0.7 of a
-standard deviation from the twelfth layer on. Correction reduces the shift of the mean from 0.1 ...
-0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of
-1.0, and no detection is confident. With int16 at the stem the noise is gone, and correction helps.
+    d' = d max(0, 1 - (s / d)^2)
+
+A layer must see the corrected outputs of those before it: if two in a row were corrected at once,
+the second would remove the shift of the first again, and in a deep model such doubles grow. So the
+graph runs in steps (engine.partial.cut), and each output is carried on without d'.
+
+The mean is over all positions, so of a detector it is that of the background. Where earlier layers
+are mostly noise, large values come out too small, and no bias restores them: YOLOX at 8 bits
+throughout, whose stem has starved channels (calibration.channel_imbalance). Measurements stand in
+docs/precision.md.
 
 Memory is that of carried tensors (engine.partial.walk).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,31 +43,39 @@ from npumake.engine.partial.opened import of_tensors
 from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes, per_axis
+from npumake.quant.correction.activation_behind import Activation, activation_behind
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
+MAX_ROUNDS = 5  # of Newton's method
+STEP = 0.01  # standard deviations of the output, over which the slope of f is taken
+MIN_SLOPE = 0.05
+MAX_SHIFT = 1.0  # standard deviations of the output, that an activation may add to d
 
-class FloatMeans:
-    """E[y] per channel of a float graph's layers, by tensor and sample number. Each is computed
-    once, for all corrections over the same feeds."""
+
+class FloatLayers:
+    """A float graph with E[y] and E[f(y)] per channel of its layers, by tensor and sample number.
+    Each is computed once, for all corrections over the same feeds."""
 
     def __init__(self, graph: Graph, operators: Operators = NO_OPERATORS) -> None:
-        self._graph, self._operators = graph, operators
+        self.graph, self.operators = graph, operators
         self._means: dict[str, dict[int, np.ndarray]] = {}
 
-    def of(self, axes: Mapping[str, int], walk: LayerWalk) -> dict[str, dict[int, np.ndarray]]:
-        """The means of these tensors; `axes` has the channel axis of each."""
-        new = {name: axis for name, axis in axes.items() if name not in self._means}
+    def means(
+        self, layers: Mapping[str, LinearLayer], walk: LayerWalk
+    ) -> dict[str, dict[int, np.ndarray]]:
+        """The means of these tensors, each the output of its layer: (2, channels)."""
+        new = {name: layer for name, layer in layers.items() if name not in self._means}
         if new:
-            part = of_tensors(self._graph, new, self._operators)
+            part = of_tensors(self.graph, new, self.operators)
 
             def measured(feed: Feeds) -> list[np.ndarray]:
                 outputs = part.run(feed)
-                return [_mean(outputs[name], axis) for name, axis in new.items()]
+                return [_both_means(layer, outputs[name]) for name, layer in new.items()]
 
             every = zip(*side_by_side(measured, walk.feeds(walk.chosen)), strict=True)
             for name, means in zip(new, every, strict=True):
                 self._means[name] = dict(zip(walk.chosen, means, strict=True))
-        return {name: self._means[name] for name in axes}
+        return {name: self._means[name] for name in layers}
 
 
 def correct_biases(
@@ -69,12 +84,12 @@ def correct_biases(
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
-    means: FloatMeans | None = None,
+    shared: FloatLayers | None = None,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `means` are those
-    of `optimized_float` over the same feeds, where several corrections share them.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `shared` is
+    `optimized_float`, where several corrections over the same feeds share its means.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -88,8 +103,8 @@ def correct_biases(
     cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    means = means or FloatMeans(optimized_float, operators)
-    meant = means.of({name: layer.axis(layer.y) for layer, name in named.items()}, walk)
+    real = shared or FloatLayers(optimized_float, operators)
+    meant = real.means({name: layer for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
         walk.advance(at, [layer.y for layer in corrected])
@@ -105,16 +120,47 @@ def _correct(
 ) -> None:
     """Edits in place: the bias, and the layer's outputs of the samples on the way."""
     (tensors,), name = walk.samples, str(layer.y.name)
-    shifts = [
-        _mean(values[name], layer.axis(layer.y)) - meant[number]
-        for number, values in zip(walk.numbers, tensors, strict=True)
-    ]
-    shift = np.sum(shifts, axis=0) / max(len(shifts), 1)
+    outputs = [values[name] for values in tensors]
+    shift = bias_shift(layer, outputs, np.array([meant[number] for number in walk.numbers]))
     set_bias(graph, layer, layer.bias() - shift)
-    for values in tensors:
-        y = values[name]
+    for y in outputs:
         y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # a copy of our own
 
 
-def _mean(y: np.ndarray, axis: int) -> np.ndarray:
-    return y.mean(axis=other_axes(y.ndim, axis), dtype=np.float64)
+def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndarray) -> np.ndarray:
+    """d' per channel; `meant` has E[y] and E[f(y)] of each sample, (samples, 2, channels)."""
+    apart = np.array([_over_positions(layer, y, np.mean) for y in outputs]) - meant[:, 0]
+    shift = plain = apart.mean(axis=0)
+    f = activation_behind(layer.node)
+    if f is not None:
+        spread = np.mean([_over_positions(layer, y, np.std) for y in outputs], axis=0)
+        step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
+        for _ in range(MAX_ROUNDS):
+            means = np.array([_mean_of(layer, f, y, shift) for y in outputs])
+            ahead = np.array([_mean_of(layer, f, y, shift - step) for y in outputs])
+            slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
+            apart = (means - meant[:, 1]) / slope
+            limit = MAX_SHIFT * spread
+            shift = np.clip(shift + apart.mean(axis=0), plain - limit, plain + limit)
+    error = apart.std(axis=0) / np.sqrt(max(len(outputs) - 1, 1))
+    ratio = np.divide(error, shift, out=np.zeros_like(shift), where=shift != 0)
+    return shift * np.maximum(0.0, 1.0 - ratio**2)
+
+
+def _mean_of(layer: LinearLayer, f: Activation, y: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """E[f(y - shift)] per channel."""
+    moved = y - per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)
+    return _over_positions(layer, f(moved), np.mean)
+
+
+def _both_means(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
+    """E[y] and E[f(y)], (2, channels)."""
+    f = activation_behind(layer.node)
+    mean = _over_positions(layer, y, np.mean)
+    return np.stack([mean, mean if f is None else _over_positions(layer, f(y), np.mean)])
+
+
+def _over_positions(layer: LinearLayer, y: np.ndarray, figure: Callable[..., Any]) -> np.ndarray:
+    """The figure of each channel, float64 (channels,)."""
+    axes = other_axes(y.ndim, layer.axis(layer.y))
+    return np.asarray(figure(y, axis=axes, dtype=np.float64))
