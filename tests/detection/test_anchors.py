@@ -15,7 +15,7 @@ from npumake.detection.metadata import read_metadata
 from npumake.digest import Json, canonical
 from npumake.errors import GraphError
 from npumake.recognition.families import family_of
-from recognised_models import Shape, facts
+from recognized_models import Shape, facts
 
 SIZE = (64, 96)  # height, width
 STRIDES = (8, 16, 32)
