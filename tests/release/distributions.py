@@ -8,7 +8,7 @@ import subprocess
 import sys
 import venv
 import zipfile
-from importlib.metadata import Distribution, distribution, requires
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 import pytest
@@ -78,8 +78,15 @@ def closure(metadata: Path) -> set[str]:
         is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
         if is_needed and requirement.name not in names:
             names.add(requirement.name)
-            waiting += requires(requirement.name) or ()
+            waiting += _requirements(requirement.name)
     return names
+
+
+def _requirements(name: str) -> list[str]:
+    try:
+        return requires(name) or []
+    except PackageNotFoundError:
+        pytest.skip(f"installed from another pyproject.toml: {name} is absent")
 
 
 def _link(name: str, packages: Path) -> None:
