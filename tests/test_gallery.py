@@ -20,7 +20,6 @@ import gallery
 RESULTS = json.loads(gallery.RESULTS.read_text(encoding="utf-8"))
 OWN = [example for example in gallery.EXAMPLES if example.folder.startswith("examples/")]
 MAX_MODEL_BYTES, MAX_ALL_BYTES = 300_000, 2_000_000
-SAMPLES = 60  # of a spot check
 
 
 def test_the_page_is_that_of_the_figures() -> None:
@@ -67,17 +66,14 @@ def test_the_test_does_not_hold_what_calibrates(example: gallery.Example) -> Non
 @pytest.mark.parametrize(
     "example", few(OWN, lambda example: example.name == "keyword-spotting"), ids=lambda e: e.name
 )
-def test_a_row_is_measured_again(
-    example: gallery.Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fewer samples: their mean lies near the interval of the row."""
+def test_a_row_is_measured_again(example: gallery.Example, tmp_path: Path) -> None:
+    """The same samples: another machine may round a few of them otherwise."""
     ignored = shutil.ignore_patterns("out", "cache", ".doit.db*", "__pycache__")
     folder = tmp_path / "projects" / example.name
     shutil.copytree(example.project, folder, ignore=ignored)
     remember_code(folder)
-    figures = gallery.measure(replace(example, folder=str(folder)), SAMPLES)
+    figures = gallery.measure(replace(example, folder=str(folder)), example.samples)
     for target, row in figures["targets"].items():
-        for name, (_, low, high) in row.items():
-            _, known_low, known_high = RESULTS[example.name]["targets"][target][name]
-            assert low <= known_high, (target, name)
-            assert known_low <= high, (target, name)
+        for name in gallery.ARTIFACTS:
+            _, low, high = RESULTS[example.name]["targets"][target][name]
+            assert low <= row[name][0] <= high, (target, name)

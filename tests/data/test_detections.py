@@ -58,7 +58,7 @@ def test_a_mask_adds_its_color_inside_the_box_only():
     assert changed[30:, :].max() == 0
 
 
-def test_a_class_has_the_same_color_every_time_and_another_than_its_neighbour():
+def test_a_class_has_the_same_color_every_time_and_another_than_its_neighbor():
     def color(index):
         return np.asarray(
             with_detections(GRAY, detections(told({**MASKED, "class_index": index})))

@@ -1,7 +1,7 @@
 """npumake new: write a commented project around a model, which builds without edits
 
 It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
-replace. It overwrites nothing. With --images it recognises the model, measures on the pictures how
+replace. It overwrites nothing. With --images it recognizes the model, measures on the pictures how
 it is fed, and writes colors, mean, scale and transforms, with the evidence in comments. It says
 what it is not sure of.
 

@@ -1,4 +1,4 @@
-"""Rules of Resize: one index per output element; for linear, two neighbours and a weight."""
+"""Rules of Resize: one index per output element; for linear, two neighbors and a weight."""
 
 from __future__ import annotations
 

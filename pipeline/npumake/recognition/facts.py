@@ -1,4 +1,4 @@
-"""Facts about a model file, read once: what recognisers decide by."""
+"""Facts about a model file, read once: what recognizers decide by."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def spatial_pyramid(site: LayerSite) -> Value:
 
 
 def local_response(site: LayerSite) -> Value:
-    """x / (k + alpha / size * sum of x²)^beta over neighbouring channels, or over neighbouring
+    """x / (k + alpha / size * sum of x²)^beta over neighboring channels, or over neighboring
     pixels of a channel with k = 1."""
     x, param = site.bottom(), site.parameters("lrn_param")
     axes, size, alpha, beta = len(_image(site, x)) - 2, param.local_size, param.alpha, param.beta
