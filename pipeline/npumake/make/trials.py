@@ -140,7 +140,10 @@ class Trials:
         job = written(packed(self._build, self._node, document, carrier), carrier)
         parts = PartJobs(job, digest.of_document(document), carrier, executor)
         items = [json.dumps(digest.plain(types)).encode() for types in every]
-        for result in parts.map(type_judge.trial, items, {"type_judge": self._judge}):
+        # Nothing is measured here unless a part comes back.
+        for result in parts.map(
+            type_judge.trial, items, {"type_judge": lambda types: self._judge(types)}
+        ):
             yield Score(**json.loads(result))
 
     def _score(self, types: Quantization, task: Task | None) -> Score:
