@@ -12,8 +12,9 @@ workers share. Figures per number of workers:
 - search: the trials of `npumake precision` on the detector, one node in 8 bits each;
 - projects: copies of digits with different percentiles, nothing in the store.
 
-The machine may be busy: ratios are of one run. `CPU` is the ratio that idle cores would give: the
-seconds of one process, over those of the client and of the busiest worker.
+The machine may be busy: ratios are of one run, and CPU seconds beside those of the wall. The ratio
+`CPU` is what idle cores would give: the seconds of one process, over those of the client and of the
+busiest worker.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +39,7 @@ from npumake import digest
 from npumake.cli.projects import builds
 from npumake.make import dask_worker
 from npumake.make.build import Build
-from npumake.make.carrier import written
+from npumake.make.carrier import Blob, written
 from npumake.make.cluster import DaskExecutor
 from npumake.make.delegation import Delegated, completed
 from npumake.make.job import packed
@@ -48,53 +51,8 @@ WORKERS = (1, 2)
 PART = "npumake.quant.calibration.shards.shard"
 
 
-def scheduler(executor: DaskExecutor, tasks: int) -> float:
-    """Seconds per task of Dask alone."""
-    client: Any = executor._client
-    began = time.perf_counter()
-    futures = [
-        client.submit(dask_worker.introduce, "", key=f"noop-{number}-{began}", pure=False)
-        for number in range(tasks)
-    ]
-    client.gather(futures)
-    return (time.perf_counter() - began) / tasks
-
-
-def job(executor: DaskExecutor, build: Build, tasks: int) -> float:
-    """Seconds per node that the store has, the client's part included."""
-    node = next(node for node in build.plan.nodes if node.stage == "optimized_float")
-    document = build.document(node, build.made_inputs(node))
-    began = time.perf_counter()
-    futures: list[Future[Any]] = []
-    for number in range(tasks):
-        blob = written(packed(build, node, document, executor.carrier), executor.carrier)
-        futures.append(executor.submit(f"{number}-{began}", blob))
-    for future in futures:
-        completed(Delegated(build, node, document, future), executor)
-    return (time.perf_counter() - began) / tasks
-
-
-def part(executor: DaskExecutor, build: Build, tasks: int) -> float:
-    """Seconds per part that the store has, the stage's part included. Items that differ in their
-    spaces only are first made, then found again."""
-    node = next(node for node in build.plan.nodes if node.stage == "statistics")
-    document, carrier = build.document(node, build.made_inputs(node)), executor.carrier
-    blob = written(packed(build, node, document, carrier), carrier)
-    key = digest.of_document(document)
-    seconds = 0.0
-    for _ in ("made", "found"):
-        began = time.perf_counter()
-        items = [carrier.send_bytes(b"[0, 1]" + b" " * number) for number in range(tasks)]
-        orders = [Order(blob, key, PART, item) for item in items]
-        futures = [executor.submit_part(order) for order in orders]
-        for future in futures:
-            carrier.bring_bytes(type(blob)(**future.result()["blob"]))
-        seconds = time.perf_counter() - began
-    return seconds / tasks
-
-
 class Cost(NamedTuple):
-    """Wall seconds; CPU seconds of this process and of each worker."""
+    """Wall seconds; CPU seconds of this process, the scheduler in it, and of each worker."""
 
     wall: float
     client: float
@@ -104,6 +62,57 @@ class Cost(NamedTuple):
     def cpu(self) -> float:
         """What it would take on idle cores, at most."""
         return self.client + max(self.workers, default=0.0)
+
+    def per(self, tasks: int) -> str:
+        wall, client, workers = (
+            1e3 * seconds / tasks for seconds in (self.wall, self.client, sum(self.workers))
+        )
+        return f"{wall:.2f} ms wall, {client:.2f} ms CPU here, {workers:.2f} ms CPU of workers"
+
+
+def measured(executor: DaskExecutor, step: Callable[[], object]) -> Cost:
+    client: Any = executor._client
+    before, own, began = client.run(time.process_time), time.process_time(), time.perf_counter()
+    step()
+    wall, own = time.perf_counter() - began, time.process_time() - own
+    after = client.run(time.process_time)
+    return Cost(wall, own, tuple(after[name] - before[name] for name in before))
+
+
+def scheduler(executor: DaskExecutor, tasks: int) -> None:
+    """Tasks of Dask alone."""
+    client: Any = executor._client
+    began = time.perf_counter()
+    futures = [
+        client.submit(dask_worker.introduce, "", key=f"noop-{number}-{began}", pure=False)
+        for number in range(tasks)
+    ]
+    client.gather(futures)
+
+
+def job(executor: DaskExecutor, build: Build, tasks: int) -> None:
+    """Nodes that the store has."""
+    node = next(node for node in build.plan.nodes if node.stage == "optimized_float")
+    document = build.document(node, build.made_inputs(node))
+    began = time.perf_counter()
+    futures: list[Future[Any]] = []
+    for number in range(tasks):
+        blob = written(packed(build, node, document, executor.carrier), executor.carrier)
+        futures.append(executor.submit(f"{number}-{began}", blob))
+    for future in futures:
+        completed(Delegated(build, node, document, future), executor)
+
+
+def part(executor: DaskExecutor, build: Build, tasks: int) -> None:
+    """Parts of a stage, whose items differ in their spaces only."""
+    node = next(node for node in build.plan.nodes if node.stage == "statistics")
+    document, carrier = build.document(node, build.made_inputs(node)), executor.carrier
+    blob = written(packed(build, node, document, carrier), carrier)
+    key = digest.of_document(document)
+    items = [carrier.send_bytes(b"[0, 1]" + b" " * number) for number in range(tasks)]
+    futures = [executor.submit_part(Order(blob, key, PART, item)) for item in items]
+    for future in futures:
+        carrier.bring_bytes(Blob(**future.result()["blob"]))
 
 
 def search(root: Path, workers: int, trials: int) -> Cost:
@@ -116,13 +125,8 @@ def search(root: Path, workers: int, trials: int) -> Cost:
         measures = Trials(build, calibrated, comparison, "int16", None, executor)
         names = [*measures.candidates]
         list(measures.scores_without(names[-2:]))  # the imports of each worker, and its inputs
-        client: Any = executor._client
-        before, own, began = client.run(time.process_time), time.process_time(), time.perf_counter()
-        scores = list(measures.scores_without(names[:trials]))
-        assert len(scores) == trials, f"the model has {len(names)} nodes"
-        wall, after = time.perf_counter() - began, client.run(time.process_time)
-        spent = tuple(after[name] - before[name] for name in before)
-        return Cost(wall, time.process_time() - own, spent)
+        assert len(names) >= trials, f"the model has {len(names)} nodes"
+        return measured(executor, lambda: list(measures.scores_without(names[:trials])))
 
 
 def detector(root: Path) -> None:
@@ -152,6 +156,19 @@ def build_seconds(root: Path, projects: int, workers: int) -> float:
     return time.perf_counter() - began
 
 
+def compare_searches(folder: Path, trials: int) -> None:
+    detector(folder / "search")
+    costs = []
+    for workers in WORKERS:
+        own = folder / f"search{workers}"
+        shutil.copytree(folder / "search", own, symlinks=True)
+        costs.append(search(own, workers, trials))
+    one, two = costs
+    print(f"{trials} trials: 1 worker {one}", flush=True)
+    print(f"{trials} trials: 2 workers {two}", flush=True)
+    print(f"ratio {one.wall / two.wall:.2f}, CPU {one.cpu / two.cpu:.2f}", flush=True)
+
+
 def measure(folder: Path, arguments: argparse.Namespace) -> None:
     root = folder / "measured"
     build_seconds(root, 1, 1)
@@ -159,24 +176,17 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     for workers in WORKERS:
         with closing(DaskExecutor(build.memory, None, workers)) as executor:
             job(executor, build, 10)  # the imports of each worker
-            noop = scheduler(executor, arguments.noops)
-            node = job(executor, build, arguments.tasks)
-            piece = part(executor, build, arguments.tasks)
-        print(
-            f"{workers} workers: scheduler {noop * 1e3:.2f} ms, job {node * 1e3:.2f} ms, "
-            f"part {piece * 1e3:.2f} ms",
-            flush=True,
-        )
-    detector(folder / "search")
-    costs = []
-    for workers in WORKERS:
-        own = folder / f"search{workers}"
-        shutil.copytree(folder / "search", own, symlinks=True)
-        costs.append(search(own, workers, arguments.trials))
-    one, two = costs
-    print(f"{arguments.trials} trials: 1 worker {one}", flush=True)
-    print(f"{arguments.trials} trials: 2 workers {two}", flush=True)
-    print(f"ratio {one.wall / two.wall:.2f}, CPU {one.cpu / two.cpu:.2f}", flush=True)
+            part(executor, build, arguments.tasks)  # so that the store has them
+            steps = (
+                ("no-op", arguments.noops, lambda n, e=executor: scheduler(e, n)),
+                ("job", arguments.tasks, lambda n, e=executor: job(e, build, n)),
+                ("part", arguments.tasks, lambda n, e=executor: part(e, build, n)),
+            )
+            for name, tasks, step in steps:
+                cost = measured(executor, partial(step, tasks))
+                print(f"{workers} workers, {tasks} x {name}: {cost.per(tasks)}", flush=True)
+    if arguments.trials:
+        compare_searches(folder, arguments.trials)
     if arguments.projects:
         walls = [build_seconds(folder / f"w{n}", arguments.projects, n) for n in WORKERS]
         shown = " and ".join(f"{wall:.1f} s" for wall in walls)

@@ -65,8 +65,8 @@ class Head:
         label = PICTURES / "labels" / f"{file.stem}.txt"
         rows = np.loadtxt(label, ndmin=2) if label.exists() else np.zeros((0, 5))
         rows = rows[rows[:, 0] < self.classes]
-        centre, half = rows[:, 1:3], rows[:, 3:] / 2
-        boxes = np.concatenate([centre - half, centre + half], 1)
+        center, half = rows[:, 1:3], rows[:, 3:] / 2
+        boxes = np.concatenate([center - half, center + half], 1)
         if self.letterbox:
             size = Image.open(file).size
             shares = np.array(size) * self._factor(size) / np.array(self.size[::-1])
@@ -110,8 +110,8 @@ def _grid(height: int, width: int) -> np.ndarray:
     return np.stack([x.ravel(), y.ravel()], 1)
 
 
-def _around(centre: np.ndarray, size: np.ndarray) -> np.ndarray:
-    return np.concatenate([centre - size / 2, centre + size / 2], 1)
+def _around(center: np.ndarray, size: np.ndarray) -> np.ndarray:
+    return np.concatenate([center - size / 2, center + size / 2], 1)
 
 
 def _yolox(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -125,10 +125,10 @@ def _yolox(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
 def _fastestdet(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
     ((rows),) = answers["758"]
     rows = rows.reshape(85, -1).T
-    centre = (np.tanh(rows[:, 1:3]) + _grid(22, 22)) / 22
+    center = (np.tanh(rows[:, 1:3]) + _grid(22, 22)) / 22
     scores = np.maximum(rows[:, :1], 0) ** 0.6 * np.maximum(rows[:, 5:], 0) ** 0.4
     best = scores == scores.max(1, keepdims=True)
-    return _around(centre, sigmoid(rows[:, 3:5])), scores * best
+    return _around(center, sigmoid(rows[:, 3:5])), scores * best
 
 
 def _ultraface(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -136,24 +136,24 @@ def _ultraface(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _priors() -> np.ndarray:
-    """(4420, 4): centre and size of SSD's boxes, in shares of the picture."""
+    """(4420, 4): center and size of SSD's boxes, in shares of the picture."""
     rows = []
     for stride, sides in zip(
         (8, 16, 32, 64), ((10, 16, 24), (32, 48), (64, 96), (128, 192, 256)), strict=True
     ):
         width, height = -(-320 // stride), -(-240 // stride)
-        centre = np.repeat(
+        center = np.repeat(
             (_grid(height, width) + 0.5) / [320 / stride, 240 / stride], len(sides), 0
         )
         size = np.tile(np.array(sides)[:, None] / [320, 240], (height * width, 1))
-        rows.append(np.concatenate([centre, size], 1))
+        rows.append(np.concatenate([center, size], 1))
     return np.clip(np.concatenate(rows), 0, 1)
 
 
 def _ultraface_raw(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
     (raw,), priors = answers["boxes"], _priors()
-    centre = priors[:, :2] + raw[:, :2] * 0.1 * priors[:, 2:]
-    return _around(centre, priors[:, 2:] * np.exp(raw[:, 2:] * 0.2)), answers["scores"][0][:, 1:]
+    center = priors[:, :2] + raw[:, :2] * 0.1 * priors[:, 2:]
+    return _around(center, priors[:, 2:] * np.exp(raw[:, 2:] * 0.2)), answers["scores"][0][:, 1:]
 
 
 def _yunet(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
@@ -38,13 +38,13 @@ def main() -> None:
 def row(copies: int, runs: int, remote: bool) -> str:
     with (
         tempfile.TemporaryDirectory() as folder,
-        remote_of_nothing() if remote else nullcontext(("", [])) as (url, connections),
+        remote_of_nothing() as (url, connections),
     ):
         root = Path(folder) / "projects"
         root.mkdir()
         lay_out(root, copies)
         doit(root)
-        if url:
+        if remote:
             (root / "npumake.yaml").write_text(f"cache: {{remote: {url}}}\n")
         doit(root)  # reads young files again
         nodes = int(doit(root).split()[0])  # "12 current in ..."; and seals what is old enough

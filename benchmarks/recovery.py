@@ -50,7 +50,7 @@ class Model:
     """A trained classifier: how an RGB image of (side, side, 3) in 0..255 becomes its input."""
 
     path: str
-    short: float  # side of the resized image before the centre is cropped, in sides
+    short: float  # side of the resized image before the center is cropped, in sides
     fed: Callable[[np.ndarray], np.ndarray]
     background: int | None = None  # how many classes come before ImageNet's; None: others
 

@@ -7,6 +7,10 @@ file written and its SHA-256 computed on the way. The server is a process on loo
 `latency` milliseconds before each response. The reference needs only half of the requests, because
 it knows the names of the artifacts; a build queries a record first.
 
+What is above the yardstick: an artifact is hashed and written twice, to the cache and from there to
+`out/`, where a user may edit it; the interpreter's start and the plan (70 ms of CPU a project); and
+one round trip for each level of the build's graph, as a key needs the digests of its inputs.
+
 The artifacts of the heavy stages are random bytes of the given total size, under the keys of real
 projects. No stage runs, and none reads them.
 """

@@ -31,7 +31,7 @@ def pages() -> dict[str, str]:
 
 
 def project_page() -> str:
-    schema = editor_schema()
+    schema = editor_schema(target_names())
     lines = [
         "# Keys of project.yaml",
         "",

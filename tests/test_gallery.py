@@ -15,12 +15,11 @@ from workspaces import REPO, few, remember_code
 
 sys.path.insert(0, str(REPO / "benchmarks"))
 
-import gallery  # noqa: E402
+import gallery
 
 RESULTS = json.loads(gallery.RESULTS.read_text(encoding="utf-8"))
 OWN = [example for example in gallery.EXAMPLES if example.folder.startswith("examples/")]
 MAX_MODEL_BYTES, MAX_ALL_BYTES = 300_000, 2_000_000
-SAMPLES = 60  # of a spot check
 
 
 def test_the_page_is_that_of_the_figures() -> None:
@@ -38,21 +37,24 @@ def test_every_example_has_its_row() -> None:
 def test_an_example_is_a_project_with_a_page_a_picture_and_its_script(
     example: gallery.Example,
 ) -> None:
-    assert read_project(example.project).sections.variants
-    names = ("README.md", "result.png", "train.py", "task.py", "dodo.py", "model.onnx")
-    assert [name for name in names if not (example.project / name).is_file()] == []
+    assert read_project(example.project).sections.targets
+    files = {file.name for file in example.project.iterdir()}
+    assert files >= {"README.md", "result.png", "task.py", "dodo.py"}
+    assert files >= {"train.py", "model.onnx"} or "fetch.py" in files
     page = (example.project / "README.md").read_text(encoding="utf-8")
     assert "](result.png)" in page
 
 
 def test_the_models_are_small() -> None:
-    sizes = [(example.project / "model.onnx").stat().st_size for example in OWN]
+    sizes = [file.stat().st_size for file in (REPO / "examples").glob("*/model.onnx")]
     assert max(sizes) < MAX_MODEL_BYTES
     assert sum(sizes) < MAX_ALL_BYTES
 
 
 @pytest.mark.parametrize("example", OWN, ids=lambda example: example.name)
 def test_the_test_does_not_hold_what_calibrates(example: gallery.Example) -> None:
+    if not example.is_here:
+        pytest.skip(f"{example.folder}/fetch.py fetches its model")
     task = example.load_task()
     tested = {task.sample(number)[0].tobytes() for number in range(example.samples)}
     samples = sorted((example.project / "samples").glob("*.npy"))
@@ -64,17 +66,14 @@ def test_the_test_does_not_hold_what_calibrates(example: gallery.Example) -> Non
 @pytest.mark.parametrize(
     "example", few(OWN, lambda example: example.name == "keyword-spotting"), ids=lambda e: e.name
 )
-def test_a_row_is_measured_again(
-    example: gallery.Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fewer samples: their mean lies near the interval of the row."""
+def test_a_row_is_measured_again(example: gallery.Example, tmp_path: Path) -> None:
+    """The same samples: another machine may round a few of them otherwise."""
     ignored = shutil.ignore_patterns("out", "cache", ".doit.db*", "__pycache__")
     folder = tmp_path / "projects" / example.name
     shutil.copytree(example.project, folder, ignore=ignored)
     remember_code(folder)
-    figures = gallery.measure(replace(example, folder=str(folder)), SAMPLES)
+    figures = gallery.measure(replace(example, folder=str(folder)), example.samples)
     for target, row in figures["targets"].items():
-        for name, (_, low, high) in row.items():
-            _, known_low, known_high = RESULTS[example.name]["targets"][target][name]
-            assert low <= known_high, (target, name)
-            assert known_low <= high, (target, name)
+        for name in gallery.ARTIFACTS:
+            _, low, high = RESULTS[example.name]["targets"][target][name]
+            assert low <= row[name][0] <= high, (target, name)

@@ -77,7 +77,12 @@ def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "number"),
-    [(page, number) for page in PAGES for number in range(len(blocks(f"docs/{page}")))],
+    [
+        (page, number)
+        for page in PAGES
+        if page != "quickstart.md"  # tests/test_howto.py runs it, with a model and pictures
+        for number in range(len(blocks(f"docs/{page}")))
+    ],
 )
 def test_what_the_guide_types(built: Workspace, page: str, number: int) -> None:
     (built.root / "benchmarks").symlink_to(REPO / "benchmarks")

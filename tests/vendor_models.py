@@ -49,13 +49,13 @@ def pixels(side: int) -> list[np.ndarray]:
 
 def write_samples(folder: Path, side: int) -> None:
     """The same pictures as each tool wants them."""
-    for name in ("calibration_data", "normalised", "pictures", "sample"):
+    for name in ("calibration_data", "normalized", "pictures", "sample"):
         (folder / name).mkdir(parents=True)
     for n, picture in enumerate(pixels(side)):
         picture.astype(np.float32).tofile(folder / "calibration_data" / f"{n}.bgr")
         mean = np.array([123.675, 116.28, 103.53]).reshape(3, 1, 1)
         scale = np.array([0.01712, 0.0175, 0.01743]).reshape(3, 1, 1)
-        np.save(folder / "normalised" / f"{n}.npy", ((picture - mean) * scale).astype(np.float32))
+        np.save(folder / "normalized" / f"{n}.npy", ((picture - mean) * scale).astype(np.float32))
         image = Image.fromarray(picture.transpose(1, 2, 0).astype(np.uint8))
         image.save(folder / "pictures" / f"{n}.png")
         image.save(folder / "sample" / f"{n}_{side}x{side}.jpg")

@@ -7,11 +7,13 @@ import hashlib
 import json
 import math
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 Json = Any  # a result of json.loads: dict, list, str, int, float, bool or None
 _SCALARS = (str, int, float, bool, type(None))
+_EXACT_SCALARS = frozenset(_SCALARS)
 
 
 def plain(value: Any) -> Json:
@@ -19,15 +21,25 @@ def plain(value: Any) -> Json:
 
     In Python ("a",) != ["a"]; in JSON they are equal. Keys pass through here first.
     """
-    if isinstance(value, _SCALARS):  # most of a document
+    # Most of a document are scalars: no call for those in a dict or list.
+    scalars = _EXACT_SCALARS
+    if isinstance(value, dict):
+        return {
+            str(key): item if type(item) in scalars else plain(item) for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [item if type(item) in scalars else plain(item) for item in value]
+    if isinstance(value, _SCALARS):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {key_of(f): plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return {key: plain(getattr(value, name)) for key, name in _keys_of(type(value))}
     raise TypeError(f"{type(value).__name__} has no place in a document: {value!r}")
+
+
+@cache
+def _keys_of(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """(key, name) of each field of a dataclass."""
+    return tuple((key_of(field), field.name) for field in dataclasses.fields(kind))
 
 
 def key_of(field: dataclasses.Field[Any]) -> str:

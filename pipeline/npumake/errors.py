@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 MAX_NAMES = 48  # names in a hint
-MAX_LETTERS = 1200  # in all names of a hint, unless the first alone is longer
+MAX_LETTERS = 1200  # in all names of a hint, unless the first one is longer
 
 
 @dataclass(frozen=True)

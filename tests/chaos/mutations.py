@@ -80,7 +80,7 @@ def source(lab: Laboratory, section: str, file: str, data: bytes) -> Mutant:
 
 
 def array(lab: Laboratory, rng: random.Random, section: str, pattern: str) -> Mutant:
-    """One number of a sample, as large as its neighbours; often within the tick of a clock."""
+    """One number of a sample, as large as its neighbors; often within the tick of a clock."""
     file = rng.choice(sorted(lab.project.glob(pattern)))
     image, before = np.load(file), os.stat(file)
     image.flat[rng.randrange(image.size)] = rng.uniform(-3, 3)

@@ -11,7 +11,7 @@ from npumake.detection.notes import mark_metadata
 from npumake.engine.lower import lowered
 from npumake.graph import Graph, parse_text
 
-# Centre and size in pixels of 64x32.
+# Center and size in pixels of 64x32.
 DETECTOR = """<ir_version: 8, opset_import: ["" : 17]>
 agraph (float[1,3,32,64] x) => (float[1,6,1] out)
     <float[1,6,1] box = {32, 16, 32, 8, 0.1, 0.9}, float none = {0}> {

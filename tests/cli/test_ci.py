@@ -224,7 +224,7 @@ def test_targets_of_two_branches_merge_into_what_a_build_makes(locked: Workspace
     yaml_file = (locked.project / "project.yaml").read_text()
     git(root, "checkout", "-q", "one")
     both = yaml_file.replace("  - rdk-x5", "  - rdk-x5: {calibration: {method: mse}}")
-    # Neighbouring lines of the YAML conflict; those of the lock must not.
+    # Neighboring lines of the YAML conflict; those of the lock must not.
     with pytest.raises(subprocess.CalledProcessError):
         git(root, "merge", "-q", "two")
     assert git(root, "diff", "--name-only", "--diff-filter=U") == "projects/digits/project.yaml\n"

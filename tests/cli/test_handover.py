@@ -57,7 +57,7 @@ folder = said.get("calibration_parameters", {{}}).get("cal_data_dir", "calibrati
 assert len(glob.glob(folder + "/*")) == 64, folder
 print("Start", *sys.argv)
 if os.environ.get("STAND_IN") == "fails":
-    print("ERROR-OCCUR-DURING hbdk.compile: no licence")
+    print("ERROR-OCCUR-DURING hbdk.compile: no license")
     sys.exit(3)
 out = pathlib.Path(groups.get("working_dir", "model_output"))
 out.mkdir(exist_ok=True)
@@ -190,7 +190,7 @@ def test_the_script_is_the_same_command(tmp_path, stand_in, target):
     ("how", "words"),
     [
         ("fails", "hb_compile fails with exit status 3:\nStart"),
-        ("fails", "ERROR-OCCUR-DURING hbdk.compile: no licence"),
+        ("fails", "ERROR-OCCUR-DURING hbdk.compile: no license"),
         ("idle", "hb_compile succeeds and leaves no digits.hbm"),
     ],
 )

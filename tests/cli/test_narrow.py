@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+import csv
+import io
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from malformed.runner import Server, serving
+from npumake.cli.main import VERBS as MODULES
+from npumake.cli.verb import parser_of
 from npumake.data.samples import Samples
 from npumake.engine.lower import lowered
 from npumake.engine.reference import ReferenceSession
@@ -142,6 +148,69 @@ def test_wide_shows_names_whole(name: str, server: Server, net: Workspace) -> No
     lines = told(server, net, f"{VERBS[name]} --wide", WIDTH)
     assert [line for line in lines if "..." in line] == []
     assert rows(lines) == rows(told(server, net, VERBS[name], 1000))
+
+
+# They draw a tree, or write a summary of their own.
+NO_TABLE = ("graph", "ci")
+EXPORTED = [name for name in VERBS if name not in WITHOUT_WIDE] + ["targets", "scores", "show"]
+MORE = {
+    "targets": "targets",
+    "scores": "list --scores",
+    "show": f"show {OUT}/comparison.rdk-x5.json",
+}
+
+
+def verbs_with(option: str) -> set[str]:
+    """The verbs, and the functions of a verb, that have an option."""
+    modules = {verb: import_module(f"npumake.cli.{name}") for verb, name in MODULES.items()}
+    found: set[str] = set()
+    waiting = [("", parser_of(modules))]
+    while waiting:
+        name, parser = waiting.pop()
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                waiting += [
+                    (f"{name} {verb}".strip(), each) for verb, each in action.choices.items()
+                ]
+            elif option in action.option_strings:
+                found.add(name)
+    return found
+
+
+def test_every_verb_with_a_table_writes_it_for_machines() -> None:
+    wide = {name for name in verbs_with("--wide") if name not in NO_TABLE}
+    formats = {name for name in verbs_with("--format") if not name.startswith("synap")}
+    assert wide == formats
+    assert len(wide) > 10
+
+
+def exported(net: Workspace, name: str, form: str) -> str:
+    command = MORE.get(name) or VERBS[name]
+    done = subprocess.run(
+        [sys.executable, "-m", "npumake.cli.main", *command.split(), "--format", form],
+        cwd=net.root,
+        env={**os.environ, "PYTHONPATH": str(REPO / "pipeline"), "COLUMNS": "40"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_a_table_for_machines_has_rows_and_nothing_beside_it(name: str, net: Workspace) -> None:
+    for file in net.project.glob("out/comparison*"):
+        if name == "build":
+            file.unlink()
+    heads, *rows = csv.reader(io.StringIO(exported(net, name, "csv")))
+    assert rows
+    assert {len(row) for row in rows} == {len(heads)}
+    assert not any("..." in cell for row in rows for cell in row)
+    if name == "list":
+        lines = exported(net, name, "markdown").splitlines()
+        assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
+        assert len(lines) == len(rows) + 2
 
 
 def test_every_artifact_is_shown_within(server: Server, net: Workspace) -> None:

@@ -162,6 +162,30 @@ def test_the_same_model_makes_the_same_project(tmp_path: Path) -> None:
     assert len(samples) == 16
 
 
+@pytest.mark.slow
+def test_the_grid_of_a_quantized_input_is_written_and_its_random_samples_lie_on_it(
+    tmp_path: Path,
+) -> None:
+    text = """agraph (float[1,16,16,3] x) => (float[1,16,16,3] y)
+        <float s = {0.0078125}, int8 z = {-1}> {
+        q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)
+        r = Relu(d)  q_r = QuantizeLinear(r, s, z)  y = DequantizeLinear(q_r, s, z) }"""
+    assert new(tmp_path / "net", model_of(tmp_path, text), "onnx") == 0
+    written = (tmp_path / "net" / "project.yaml").read_text()
+    assert "int8, scale 0.0078125, zero point -1" in written
+    keys = ("offset: 128", "mean: 127", "scale: 0.0078125")
+    assert all(f"    # {key}" in written for key in keys)
+    assert "own grid reads" not in build(tmp_path / "net")
+    for file in (tmp_path / "net" / "samples").iterdir():  # as pixels of a model fed -1..1
+        np.save(file, 127.5 + 127.5 * np.load(file))
+    assert "the model's own grid reads -0.9922..1" in build(tmp_path / "net")
+    uncommented = written
+    for key in keys:
+        uncommented = uncommented.replace(f"# {key}", key)
+    (tmp_path / "net" / "project.yaml").write_text(uncommented)
+    assert "own grid reads" not in build(tmp_path / "net")
+
+
 def test_projects_of_a_workspace_share_a_schema_and_others_have_their_own(
     fresh: Workspace, tmp_path: Path
 ) -> None:

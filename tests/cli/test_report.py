@@ -8,7 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 
+from npumake.cache.local import LocalStore
+from npumake.cache.store import Record
+from npumake.make.history import history
 from workspaces import Workspace
+
+METHOD = "calibration.method"
 
 
 def cells(page: str) -> list[list[str]]:
@@ -42,7 +47,7 @@ def test_the_page_of_a_workspace_has_every_build_and_leads_to_the_reports(
     reported: Workspace,
 ) -> None:
     told = reported.npumake("report", "--workspace", "--output", "public").stdout
-    assert told == f"{Path('public', 'index.html')}: 4 builds, 0 earlier ones\n"
+    assert told.startswith(f"{Path('public', 'index.html')}: 4 builds, ")
     page = (reported.root / "public" / "index.html").read_text()
     builds = {tuple(row[:2]) for row in cells(page) if row}
     assert any("digits@kl" in name and target == "ara240" for name, target in builds)
@@ -75,6 +80,25 @@ def test_a_damaged_artifact_of_the_store_is_left_out(built: Workspace) -> None:
         blob.chmod(0o644)
         blob.write_bytes(b"damaged")
     assert built.npumake("report", "--workspace").stdout.endswith("2 builds, 0 earlier ones\n")
+
+
+def test_an_artifact_of_another_version_is_left_out_with_a_note(built: Workspace) -> None:
+    """One that this version cannot read, in the store or in `out/`, under its right digest."""
+    changed(built, "method: max ", "method: max_percentile ")
+    built.doit()
+    store = LocalStore(built.root / "cache")
+    past = next(each for each in history(store).builds if each.settings[METHOD] == "max")
+    other = built.root / "other.json"
+    other.write_text('{"rows": "in another format"}')
+    result = past.results["comparison"]
+    digest = store.put(other)
+    store.remember(result.key, Record(result.document, digest, other.stat().st_size))
+    told = built.npumake("report", "--workspace").stdout.splitlines()
+    assert len(told) == 2
+    assert told[0].endswith("1 earlier builds of another version are not shown")
+    assert told[1].endswith("2 builds, 1 earlier ones")
+    (built.project / "out" / "comparison.ara240.json").write_text("{}")
+    assert built.npumake("report", "--workspace").returncode == 0
 
 
 def test_to_be_shown_is_no_use_of_an_artifact(built: Workspace) -> None:

@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from npumake.data.detections import FRAME, detections, mask_colors, table, with_detections
+from npumake.data.detections import (
+    FRAME,
+    Detection,
+    detections,
+    mask_colors,
+    table,
+    with_detections,
+)
 from npumake.errors import ProjectError
 
 CAR = {
@@ -51,7 +58,7 @@ def test_a_mask_adds_its_color_inside_the_box_only():
     assert changed[30:, :].max() == 0
 
 
-def test_a_class_has_the_same_color_every_time_and_another_than_its_neighbour():
+def test_a_class_has_the_same_color_every_time_and_another_than_its_neighbor():
     def color(index):
         return np.asarray(
             with_detections(GRAY, detections(told({**MASKED, "class_index": index})))
@@ -100,3 +107,19 @@ def test_what_is_no_detection_is_refused(what):
 def test_what_is_no_color_is_refused(text):
     with pytest.raises(ProjectError):
         mask_colors(text)
+
+
+def test_a_frame_is_named_by_its_label_and_its_text_stays_in_the_picture() -> None:
+    """Another name draws other pixels, beside the frame and below the upper border."""
+    item = Detection(1, 0.5, (4, 2, 40, 30))
+    plain = np.zeros((48, 64, 3), np.uint8)
+    bare, named, other = (
+        np.asarray(with_detections(plain, [item], labels=labels))
+        for labels in ((), ("cat", "dog"), ("cat", "bird"))
+    )
+    assert not np.array_equal(named, other)
+    assert not np.array_equal(named, bare)
+    inside = np.abs(named.astype(int) - plain)[5:30, 8:42]
+    assert inside.any()
+    unlabelled = with_detections(plain, [Detection(7, 0.5, (4, 20, 40, 20))], labels=("cat",))
+    assert np.asarray(unlabelled).any()

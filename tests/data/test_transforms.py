@@ -138,11 +138,11 @@ def test_padding_goes_up_to_a_multiple():
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_opencv_warps_the_same(scale):
-    """CenterNet: a square of the long side around the centre goes to the middle of the result."""
+    """CenterNet: a square of the long side around the center goes to the middle of the result."""
     step = 36 / 30
     resized = cv2.resize(RGB.astype(np.float32), (int(36 * scale), int(24 * scale)))
-    centre = np.array(resized.shape[1::-1]) / 2
-    back = np.array([[step, 0, centre[0] - 15 * step], [0, step, centre[1] - 10 * step]])
+    center = np.array(resized.shape[1::-1]) / 2
+    back = np.array([[step, 0, center[0] - 15 * step], [0, step, center[1] - 10 * step]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     theirs = cv2.warpAffine(resized, back, (30, 20), flags=flags)
     image = RGB.astype(np.float32)

@@ -52,7 +52,7 @@ RIGHT = [
     (DIGIT, Input(scale=1 / 16, offset=128), DRAWN, PLAIN),
 ]
 WRONG = [
-    Input(layout="NHWC", type="rgb"),  # not normalised
+    Input(layout="NHWC", type="rgb"),  # not normalized
     Input(mean=127.5, scale=1 / 127.5 / 255, layout="NHWC", type="rgb"),
     Input(mean=0.5, scale=2.0, layout="NHWC", type="rgb"),  # meant for 0..1
 ]

@@ -66,19 +66,19 @@ class Head:
             w = self.constant("dfl.w", np.arange(bins, dtype=np.float32).reshape(1, bins, 1, 1))
             x = self.add("Conv", "/dfl/conv/Conv", x, w)
             box = self.add("Reshape", "/dfl/Reshape_1", x, self.integers("dfl.out", 1, 4, BOXES))
-        centres, strides = anchors()
+        centers, strides = anchors()
         if normalized:  # the stride is worked into the distances, and so is the size
             factor = self.constant("factor", strides / SIDE)
-            box, centres = self.add("Mul", "/scaled", box, factor), centres * strides / SIDE
-        anchor = self.constant("anchors", centres[None])
+            box, centers = self.add("Mul", "/scaled", box, factor), centers * strides / SIDE
+        anchor = self.constant("anchors", centers[None])
         anchor = self.for_any_size(anchor, box) if any_size else anchor
         lt, rb = self.slice("/Slice", box, 0, 2), self.slice("/Slice_1", box, 2, 4)
         low, high = self.add("Sub", "/Sub", anchor, lt), self.add("Add", "/Add", anchor, rb)
         total = self.add("Add", "/Add_1", low, high)
         half = self.constant("two", np.array(2, np.float32))
-        centre = self.add("Div", "/Div_1", total, half)
+        center = self.add("Div", "/Div_1", total, half)
         size = self.add("Sub", "/Sub_1", high, low)
-        joined = self.add("Concat", "/Concat_xywh", centre, size, axis=1)
+        joined = self.add("Concat", "/Concat_xywh", center, size, axis=1)
         if normalized:
             return joined
         return self.add("Mul", "/Mul_2", joined, self.constant("strides", strides))
@@ -88,13 +88,13 @@ class Head:
 
 
 def anchors() -> tuple[np.ndarray, np.ndarray]:
-    """Centres (2, boxes) in cells and strides (1, boxes)."""
-    centres = []
+    """Centers (2, boxes) in cells and strides (1, boxes)."""
+    centers = []
     for size in SIZES:
         y, x = np.mgrid[:size, :size] + 0.5
-        centres.append(np.stack([x.ravel(), y.ravel()]))
+        centers.append(np.stack([x.ravel(), y.ravel()]))
     strides = np.repeat(STRIDES, [size * size for size in SIZES])[None]
-    return np.concatenate(centres, 1).astype(np.float32), strides.astype(np.float32)
+    return np.concatenate(centers, 1).astype(np.float32), strides.astype(np.float32)
 
 
 def head(

@@ -1,4 +1,4 @@
-"""hb_compile's YAML, translated: its defaults, its normalised samples, and quant_config."""
+"""hb_compile's YAML, translated: its defaults, its normalized samples, and quant_config."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_key_changes_the_project_or_says_why_not(key: str):
     assert (perturbed == unperturbed) == (key in IGNORED)
 
 
-def test_the_samples_are_normalised_where_there_is_something_to_normalise_by():
+def test_the_samples_are_normalized_where_there_is_something_to_normalise_by():
     assert "normalized" not in native(**NO_NORM)["data"]["image"]
     assert native(scale_value=None)["data"]["image"]["normalized"] is True
 

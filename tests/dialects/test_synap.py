@@ -305,7 +305,7 @@ def test_policies_are_those_of_the_inputs_and_outputs_by_number():
 DATA: dict[str, tuple[str, str, Json]] = {
     "noise": ("", "random", {"random": 8}),
     "arrays": ("", "s/*.npy", {"files": "s/*.npy"}),
-    "normalised arrays": ("scale: 255", "s/*.npy", {"files": "s/*.npy", "normalized": True}),
+    "normalized arrays": ("scale: 255", "s/*.npy", {"files": "s/*.npy", "normalized": True}),
     "pictures": (
         "format: bgr",
         "s/*.JPG",

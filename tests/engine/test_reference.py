@@ -108,7 +108,7 @@ def test_nan_has_no_place_on_a_grid(case):
 
 
 def test_the_roundings_differ_in_ties():
-    """Means of two neighbours, on grids of scale 1."""
+    """Means of two neighbors, on grids of scale 1."""
     graph = parse_text(
         """a (float[1,1,4,2] x) => (float[] y) <float s = {1.0}, int8 z = {0}>
         { q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)

@@ -9,7 +9,7 @@ import pytest
 
 from npumake.kernels.boxes import (
     boxes_of,
-    cell_centres,
+    cell_centers,
     corners,
     expected_bins,
     masks,
@@ -70,10 +70,10 @@ def test_a_side_is_the_expected_bin_of_its_softmax():
 
 
 def test_distances_become_a_box_around_the_centre_of_a_cell():
-    centres = cell_centres(2, 3)
-    assert centres.T.tolist() == [[x + 0.5, y + 0.5] for y in range(2) for x in range(3)]
+    centers = cell_centers(2, 3)
+    assert centers.T.tolist() == [[x + 0.5, y + 0.5] for y in range(2) for x in range(3)]
     left, top, right, bottom = 1.0, 2.0, 3.0, 4.0
-    boxes = boxes_of(np.array([[left], [top], [right], [bottom]]), centres[:, 4:5], 8.0)
+    boxes = boxes_of(np.array([[left], [top], [right], [bottom]]), centers[:, 4:5], 8.0)
     x, y = 1.5, 1.5  # of cell 4, in cells
     box = [8 * (x - left), 8 * (y - top), 8 * (x + right), 8 * (y + bottom)]
     np.testing.assert_allclose(corners(boxes), [box])

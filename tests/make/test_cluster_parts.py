@@ -73,18 +73,26 @@ def test_the_sensitivity_of_nodes_is_the_same_on_two_workers(
     goal = ("precision", "digits:rdk-x5", "--cosine", "0.9998", "--json")
     client = client_at(tmp_path / "client")
     before = workers_of_parts(pair)
-    run = subprocess.run(
-        [*PYTHON, "npumake", *goal, "--executor", "dask", "--scheduler", pair.scheduler],
-        cwd=client.root,
-        env=pair.environment(client.root),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+
+    def precision(*place: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PYTHON, "npumake", *goal, "--executor", "dask", *place],
+            cwd=client.root,
+            env=pair.environment(client.root),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    run = precision("--scheduler", pair.scheduler)
     alone = built.npumake(*goal, check=False)
     assert json.loads(run.stdout) == json.loads(alone.stdout)
     after = workers_of_parts(pair)
     assert all(after[name] > before[name] for name in after)
+    again = precision(
+        "--scheduler", "tcp://127.0.0.1:9"
+    )  # all is in the store: no cluster is needed
+    assert json.loads(again.stdout)["trials"]["measured"] == 0
 
 
 @every_only

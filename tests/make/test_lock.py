@@ -190,7 +190,7 @@ def test_branches_that_change_one_target_conflict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs", "merges"), [("rdk-x5", "tflite", True), ("sl1680", "sl1680", False)]
 )
-def test_a_union_merge_adds_neighbours_and_is_refused_where_it_is_wrong(
+def test_a_union_merge_adds_neighbors_and_is_refused_where_it_is_wrong(
     tmp_path: Path, ours: str, theirs: str, merges: bool
 ) -> None:
     base = lock_of("ara240")

@@ -134,6 +134,44 @@ def task_x():
     assert (folder / "torn down").exists()
 
 
+ALONE = """
+import os
+from multiprocessing import Pipe
+from npumake.make.workers import _work
+
+ours, theirs = Pipe()
+
+class Read:
+    send = theirs.send
+
+    @staticmethod
+    def recv():
+        job = theirs.recv()
+        ours.close()
+        return job
+
+class Written:
+    recv = theirs.recv
+
+    @staticmethod
+    def send(result):
+        theirs.send(result)
+        ours.close()
+
+ours.send("a job")
+_work(str.upper, lambda: print("finished"), END, [], os.getppid())
+"""
+
+
+@pytest.mark.parametrize(("end", "told"), [("Read", ""), ("Written", "finished\n")])
+def test_a_worker_whose_parent_has_ended_says_nothing(end: str, told: str) -> None:
+    """The parent's end of the pipe is closed a moment before its death is noticed."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE.replace("END", end)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
+
+
 def test_damaged_notes_of_doit_are_no_notes(fresh: Workspace) -> None:
     """It writes them in place: a build that is killed there leaves half of them."""
     for text in ("", '{"digits:sam', "[]", "\x00"):

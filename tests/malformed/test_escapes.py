@@ -97,7 +97,7 @@ COMMANDS = {
     "perf": (("perf", BUNDLE), ("perf", ".")),
     "precision": (("precision", "n:ara240", "--cosine", "0.9999", "--dry-run"),),
     "preprocess": (("preprocess", "-m", "\x1b[31m", "-i", "samples", "-o", "made"),),
-    "report": (("report", "\x1b[31m"), ("report", "--workspace", "--output", "\x1b[31m")),
+    "report": (("report", "\x1b[31m"), ("report", "--workspace", "--output", "site\x1b[31m")),
     "run": (("run", BUNDLE, "-i", f"{INPUT}={SAMPLE}"), ("run", QUANTIZED, "-i", SAMPLE)),
     "secure": (("secure", BUNDLE, "-o", "sealed\x1b[31m.hybrid"),),
     "show": (("show", BUNDLE), ("show", QUANTIZED), ("show", "model.onnx"), ("show", "\x1b[31m")),

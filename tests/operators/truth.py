@@ -141,7 +141,7 @@ class Measured:
         (engine,) = self.built.engine(self.model.feeds[0])
         off = float(np.abs(np.subtract(found, engine)).max(initial=0))
         step, codes = self.built.scale or 0.0, self.column.codes
-        if "float" in placement(self.built):  # float32 sums in another order: a neighbour, at most
+        if "float" in placement(self.built):  # float32 sums in another order: a neighbor, at most
             codes = max(codes, 1.0)
         rest = FLOAT * float(np.abs(engine).max(initial=0)) if not step else 0.01 * step
         bound = codes * max(step, 2 * self.allowed) + rest

@@ -1,4 +1,4 @@
-"""Functions recognised by what they compute, in every spelling, and those that only come close."""
+"""Functions recognized by what they compute, in every spelling, and those that only come close."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_what_somebody_else_reads_stays():
     assert [node.op_type for node in graph.nodes()][-3:] == ["Mul", "Div", "Abs"]
 
 
-def test_a_function_of_something_computed_is_recognised_at_its_root():
+def test_a_function_of_something_computed_is_recognized_at_its_root():
     graph = of("r = Relu(x)  n = Neg(r)  a = HardSigmoid<alpha=0.16666667, beta=0.5>(n)"
                "  y = Mul(n, a)")  # fmt: skip
     assert recognize_functions(graph) == 1

@@ -30,7 +30,7 @@ COMPILE = {
     "onnx_model": "net.onnx",
     "input_name": "data",
     "input_shape": f"1x3x{SMALL}x{SMALL}",
-    "cal_data_dir": "./normalised",
+    "cal_data_dir": "./normalized",
 }
 INT16 = {"ON": "BPU", "InputType": "int16", "OutputType": "int16"}
 QUANT_CONFIG = {
@@ -137,7 +137,7 @@ def write_full(root: Path) -> None:
     (data / "resnet50.onnx").write_bytes(model("image", 224, "fc", (("prob", "Softmax"),)))
     write_samples(data, 224)
     shutil.rmtree(data / "calibration_data")
-    (data / "normalised").rename(data / "calibration_data")
+    (data / "normalized").rename(data / "calibration_data")
     text = SYNAP.replace("[1, 224, 224, 3]", "[1, 3, 224, 224]").replace("[1920, 1080]", "[96, 64]")
     beside = {"model": {"path": "vendor/net.onnx"}, "targets": ["vs680"]}
     data = write(root, "full-synap", "synap", text.replace("../../sample", "sample"), beside)

@@ -12,13 +12,9 @@ from npumake.graph import parse_text
 from npumake.kernels.measure import cosine
 from npumake.project.sections import Calibration
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.evaluator import (
-    MAX_CALIBRATION_SAMPLES,
-    Evaluator,
-    holdout_folds,
-    holdout_samples,
-)
+from npumake.quant.search.evaluator import Evaluator
 from npumake.quant.search.fidelity import FloatReference
+from npumake.quant.search.holdout import MAX_CALIBRATION_SAMPLES, holdout_folds, holdout_samples
 from npumake.quant.search.methods import ranges_by_method
 from npumake.targets.reader import read_target
 

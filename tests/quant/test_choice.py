@@ -100,7 +100,7 @@ def test_the_front_gets_better_as_it_gets_dearer():
     assert cosines == sorted(set(cosines))
 
 
-def test_where_int16_does_not_spread_the_neighbours_are_asked_for_it():
+def test_where_int16_does_not_spread_the_neighbors_are_asked_for_it():
     model = graph()
     asked = promoted(model, NPU, NOTHING, ["m"], "int16")
     assert asked.types == {"m": "int16"}

@@ -18,7 +18,7 @@ from npumake.kernels.measure import cosine
 from npumake.quant.calibration.observe import observe
 from npumake.quant.correction.activation_behind import activation_behind
 from npumake.quant.correction.adaptive_rounding import Moments, compensation, round_adaptively
-from npumake.quant.correction.bias_correction import bias_shift, correct_biases
+from npumake.quant.correction.bias_correction import FloatLayers, bias_shift, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalize, factors
 from npumake.quant.correction.rescale_groups import find_rescale_groups
 from npumake.quant.correction.rounding import best, rounded
@@ -396,3 +396,11 @@ def test_clipped_scales_lose_no_more_of_any_network_s_weights(chip):
 
     assert (lost(made) <= lost(plain) * (1 + 1e-6)).all()
     assert lost(made).sum() < lost(plain).sum()
+
+
+def test_corrections_that_share_a_float_model_are_those_of_each_alone(hard):
+    graph, plain = hard
+    layers = FloatLayers(graph)
+    for each in (plain, calibrated(graph, PER_CHANNEL)):
+        alone = correct_biases(graph, each, samples())
+        assert correct_biases(graph, each, samples(), shared=layers).to_bytes() == alone.to_bytes()

@@ -41,12 +41,12 @@ NORMS = {
 }
 
 
-def norm(body, epsilon=1e-6, centred=False, tail="y = MatMul(z, w2)"):
+def norm(body, epsilon=1e-6, centered=False, tail="y = MatMul(z, w2)"):
     rng = np.random.default_rng(2)
     constants = {"w": rng.normal(size=(8, 8)) / 3, "w2": rng.normal(size=(8, 8)) / 3}
     constants |= {"eps": epsilon, "two": 2.0, "one": 1.0, "less": -0.5, "gain": [1.5] * 8}
-    text = "h = MatMul(x, w)  " + (CENTRED if centred else "")
-    text += body.format("c" if centred else "h") + "  " + tail
+    text = "h = MatMul(x, w)  " + (CENTRED if centered else "")
+    text += body.format("c" if centered else "h") + "  " + tail
     words = set(text.replace("(", " ").replace(")", " ").replace(",", " ").split())
     read = {n: np.asarray(v, float).tolist() for n, v in constants.items() if n in words}
     read |= {"last": [-1]} if "last" in words else {}
@@ -70,13 +70,13 @@ def runs_of(graph, feeds, name, asked=DEFAULT):
     return [outputs(session, feeds) for session in sessions]
 
 
-@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-12])
 @pytest.mark.parametrize("name", ["ara240", "rdk-x5", "onnx"])
 @pytest.mark.parametrize("body", NORMS)
-def test_a_row_of_zeros_is_normalized_as_in_float(body, name, epsilon, centred):
+def test_a_row_of_zeros_is_normalized_as_in_float(body, name, epsilon, centered):
     feeds = feeds_of()
-    meant, exact, by_ort = runs_of(norm(NORMS[body], epsilon, centred), feeds, name)
+    meant, exact, by_ort = runs_of(norm(NORMS[body], epsilon, centered), feeds, name)
     assert np.isfinite(exact).all()
     assert cosine(meant, exact) > 0.99
     assert np.abs(exact - by_ort).max() <= np.ptp(meant) / 100

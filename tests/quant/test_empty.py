@@ -1,4 +1,4 @@
-"""A tensor that is always zero, and one that is tiny, have a scale that fits their neighbours."""
+"""A tensor that is always zero, and one that is tiny, have a scale that fits their neighbors."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_names_still_mean_something():
     assert "b" not in values
 
 
-def test_a_clamp_shares_the_requantisation_of_its_conv():
+def test_a_clamp_shares_the_requantization_of_its_conv():
     made = quantized(MODELS["a Relu"])
     assert ops(made) == [*PAIR, "DequantizeLinear", "Conv", "Relu", *PAIR]
 

@@ -73,7 +73,7 @@ def alike(meant, made):
     return np.mean([a.argmax() == b.argmax() for a, b in zip(meant, made, strict=True)])
 
 
-def test_a_tie_is_of_neighbours_among_the_first_that_the_float_model_tells_apart():
+def test_a_tie_is_of_neighbors_among_the_first_that_the_float_model_tells_apart():
     real = [np.array([0.1, 0.5, 0.4, 0.3, 0.3, 0.2, 0.15])]
     assert argmax_ties(real, real) == 0
     assert argmax_ties(real, [np.array([0.1, 0.5, 0.5, 0.3, 0.3, 0.2, 0.15])]) == 1

@@ -12,8 +12,9 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.evaluator import before_softmax, holdout_samples
+from npumake.quant.search.evaluator import before_softmax
 from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
+from npumake.quant.search.holdout import holdout_samples
 from npumake.quant.search.model_graphs import model_graphs
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MAX_FINALISTS, MIN_GAIN

@@ -68,7 +68,7 @@ def of(made, names, target=NPU):
     return " ".join(found[name] for name in names.split())
 
 
-def test_a_node_is_int16_and_its_neighbours_are_not():
+def test_a_node_is_int16_and_its_neighbors_are_not():
     made = quantized(graph(), NPU, Quantization({"m": "int16"}))
     assert of(made, "c s m d") == "int8 int8 int16 int8"
     assert made.opset == 21

@@ -8,7 +8,7 @@ from npumake.graph import parse_text
 from npumake.recognition.declared import declared
 from npumake.recognition.facts import facts_of
 from npumake.recognition.feeds import NORMALIZATIONS, candidates, feed, of_reach
-from recognised_models import facts
+from recognized_models import facts
 
 PICTURE = "agraph (float[1,3,32,32] x) => (float[1,3,32,32] y)"
 

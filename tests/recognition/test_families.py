@@ -1,4 +1,4 @@
-"""FAMILIES: each published head is recognised by its shapes, and by nothing else."""
+"""FAMILIES: each published head is recognized by its shapes, and by nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npumake.digest import canonical
 from npumake.project.reader import built
 from npumake.project.sections import Files
 from npumake.recognition.families import FAMILIES, family_of
-from recognised_models import Shape, facts
+from recognized_models import Shape, facts
 
 SQUARE, PORTRAIT = (1, 3, 320, 320), (1, 3, 224, 224)
 YUNET = {
@@ -89,7 +89,7 @@ HEADS: dict[str, tuple[Shape, dict[str, Shape], tuple[str, ...], str, str, str]]
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_a_head_is_recognised_with_its_usual_feed(name: str) -> None:
+def test_a_head_is_recognized_with_its_usual_feed(name: str) -> None:
     picture, outputs, operators, file, colors, normalization = HEADS[name]
     plain = {key.replace("-", "_"): shape for key, shape in outputs.items()}
     given = facts(picture, plain, operators=operators, file=file)
@@ -99,7 +99,7 @@ def test_a_head_is_recognised_with_its_usual_feed(name: str) -> None:
     assert family.feeds[0].normalization.name == normalization
 
 
-def test_every_recogniser_has_a_model_that_only_it_fits() -> None:
+def test_every_recognizer_has_a_model_that_only_it_fits() -> None:
     others = {"EdgeFirst", "Ultralytics", "PaddleOCR detector", "TensorFlow"}  # by notes and names
     assert {each.name for each in FAMILIES} == set(HEADS) | others
 

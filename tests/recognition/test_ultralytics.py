@@ -15,7 +15,7 @@ from npumake.digest import canonical
 from npumake.recognition.families import family_of
 from npumake.recognition.tflite_notes import exported_notes
 from npumake.recognition.ultralytics import class_names, exported_size
-from recognised_models import Shape, facts
+from recognized_models import Shape, facts
 
 NAMES = {0: "cat", 1: "dog", 2: 'it\'s "quoted"'}
 SQUARE = (1, 3, 320, 320)

@@ -78,7 +78,7 @@ def test_the_report_of_what_the_tool_made_is_drawn_without_a_latency(tmp_path, s
     ("how", "words"),
     [
         ("fails", "hb_compile fails with exit status 3:\nStart"),
-        ("fails", "ERROR-OCCUR-DURING hbdk.compile: no licence"),
+        ("fails", "ERROR-OCCUR-DURING hbdk.compile: no license"),
         ("idle", "hb_compile succeeds and leaves no model.hbm"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the model is fed: `*` for every input, normalised values taken back, noise unlooked at."""
+"""What the model is fed: `*` for every input, normalized values taken back, noise unlooked at."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_every_input_is_fed_as_one_named(graph: Graph, tmp_path: Path):
         np.testing.assert_array_equal(feed["image"].reshape(-1), pixels.reshape(-1) - 128.0)
 
 
-def test_normalised_pixels_are_fed_as_the_pixels_they_were(graph: Graph, tmp_path: Path):
-    normalised = [((pixels - 3.3) * 0.017).astype(np.float32) for pixels in PIXELS]
-    found = fed(graph, tmp_path, normalised, {"image": Files("s", normalized=True)})
+def test_normalized_pixels_are_fed_as_the_pixels_they_were(graph: Graph, tmp_path: Path):
+    normalized = [((pixels - 3.3) * 0.017).astype(np.float32) for pixels in PIXELS]
+    found = fed(graph, tmp_path, normalized, {"image": Files("s", normalized=True)})
     for feed, pixels in zip(found, PIXELS, strict=True):
         expected = pixels.reshape(-1) - 128.0
         np.testing.assert_allclose(feed["image"].reshape(-1), expected, atol=1e-4)
 
 
-def test_values_that_were_not_normalised_are_out_of_range(graph: Graph, tmp_path: Path):
+def test_values_that_were_not_normalized_are_out_of_range(graph: Graph, tmp_path: Path):
     floats = [pixels.astype(np.float32) for pixels in PIXELS]
     with pytest.raises(ProjectError, match=r"values outside .*0\.\.255"):
         fed(graph, tmp_path, floats, {"*": Files("s", normalized=True)})
@@ -68,7 +68,7 @@ def test_a_single_sample_of_noise_is_not_too_few(graph: Graph):
     assert len(samples(graph, {"*": GIVEN}, {"*": Files(random=1)}, {})) == 1
 
 
-def test_noise_is_not_normalised(graph: Graph):
+def test_noise_is_not_normalized(graph: Graph):
     with pytest.raises(ProjectError, match="noise is fed as it is") as caught:
         samples(graph, {}, {"*": Files(random=1, normalized=True)}, {})
     assert str(caught.value.where) == "data.*.normalized"

@@ -385,7 +385,7 @@ def maker(text, number):
 
 
 @pytest.mark.parametrize(("chip", "text", "inside", "outside", "limit"), APART)
-def test_so_does_a_limit_on_neighbours_and_parts(chip, text, inside, outside, limit):
+def test_so_does_a_limit_on_neighbors_and_parts(chip, text, inside, outside, limit):
     target = read_target(chip)
     assert beyond(maker(text, inside), target) == ()
     assert [limit in each.breach.limit for each in beyond(maker(text, outside), target)] == [True]

@@ -39,8 +39,8 @@ def cropped(
         sizes = feeding.fed_size[n], feeding.trained_size[n]
         side = _Side(f"{name}_{length}", row + n, rectangle[start], rectangle[length], *sizes)
         codes = _resampled(front, codes, side)
-    centred = front.add("Sub", [codes, offset], f"{name}_centred")
-    return front.cast(centred, "float32", f"{name}_cropped")
+    centered = front.add("Sub", [codes, offset], f"{name}_centred")
+    return front.cast(centered, "float32", f"{name}_cropped")
 
 
 class _Side(NamedTuple):

@@ -82,7 +82,7 @@ def obstacle(node: Node) -> str:
         return f"it has {len(inputs)} computed inputs and {len(outputs)} outputs"
     (source,), (result,) = inputs, outputs
     if node.inputs[0] is not source:
-        return "it does not compute with its first input alone"
+        return "it does not compute with only its first input"
     if source.is_graph_input() and result.is_graph_output():
         return "it joins an input to an output"
     if source.is_graph_input():

@@ -34,7 +34,7 @@ class Front:
         return self.add("Cast", [value], name, to=type_number(dtype))
 
     def resize(self, value: Value, sizes: Sequence[int], mode: str, name: str) -> Value:
-        """Resizes to `sizes`: `linear` between pixel centres, `nearest` repeats pixels."""
+        """Resizes to `sizes`: `linear` between pixel centers, `nearest` repeats pixels."""
         target = self.graph.constant(f"{name}_sizes", np.array(sizes, np.int64))
         empty = self.graph.constant(f"{name}_none", np.zeros(0, np.float32))
         how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

@@ -2,7 +2,7 @@
 
     chain: {trained: {model.onnx: SHA-256}, original_float: SHA-256, ..., quantized: SHA-256}
 
-It holds content alone: no version, no setting and no digest of code. Equal models give equal files.
+It has only content: no version, no setting and no digest of code. Equal models give equal files.
 
     .hybrid                    member provenance.json, key `chain`
     .onnx                      metadata `npumake.provenance`

@@ -27,7 +27,7 @@ from npumake import digest
 from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.sealed_projects import NamedEntry, SealedProjects
 from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
@@ -56,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="what became of each node, for machines"
     )
     wide_argument(parser)
+    format_argument(parser)
 
 
 def executor_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.debug_tables import export_sensitivities
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.errors import ProjectError
 from npumake.progress import listening
 
@@ -137,6 +138,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             function.add_argument(*flag.names, **flag.how)
         if name in WITH_TABLES:
             wide_argument(function)
+            format_argument(function)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -187,6 +189,9 @@ def _sensitivity(
     if arguments.json:
         return digest.text(table, indent=1)
     kind = "node" if arguments.interested_nodes is not None else arguments.node_type
+    if SCREEN.is_export:
+        export_sensitivities({kind: table})
+        return f"{len(table)} nodes"
     text = sensitivity_text(kind, table, SCREEN.width)
     return text if arguments.verbose else f"{len(table)} nodes"
 
@@ -224,6 +229,9 @@ def _all(
     from npumake.debug.functions import sensitivity_text
 
     sensitivities = runall(model, None, **{**parameters, "verbose": False})
+    if SCREEN.is_export:
+        export_sensitivities(sensitivities)
+        return f"wrote     {arguments.save_dir}"
     tables = [sensitivity_text(kind, table, SCREEN.width) for kind, table in sensitivities.items()]
     return "\n".join([*(tables if arguments.verbose else []), f"wrote     {arguments.save_dir}"])
 

@@ -22,6 +22,8 @@ from npumake.cli.show_artifact import artifact_of
 from npumake.cli.terminal import printable, shortened
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from npumake.report.diff import FactChange, FileDifference
 
 MAX_LINES = 20  # lines of a section; --json has all
@@ -43,11 +45,31 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(digest.text([file.document() for file in files], indent=1))
         return 0
+    if SCREEN.is_export:
+        SCREEN.table(_table(files))
+        return 0
     for difference in files:
         print(*difference_lines(difference), sep="\n")
     if not files:
         print("no difference")
     return 0
+
+
+def _table(files: Sequence[FileDifference]) -> Table:
+    """Every change; a file that only one side has is one as a whole."""
+    from npumake.cli.columns import Column, Line, draw_table
+
+    heads = ("File", "Section", "Change", "Name", "Before", "After")
+    lines = []
+    for file in files:
+        if file.only:
+            kind = "added" if file.only == "after" else "removed"
+            lines.append(Line((file.file, "", kind, "", "", "")))
+        for section, changes in file.sections.items():
+            for change in changes:
+                values = ("" if v is None else _text(v) for v in (change.before, change.after))
+                lines.append(Line((file.file, section, change.kind, change.name, *values)))
+    return draw_table([Column(head, "name") for head in heads], lines, None)
 
 
 def _path(name: str) -> Path:

@@ -25,6 +25,8 @@ from npumake.cli.terminal import shortened
 from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from npumake.make.build import Build
 
 REASON = 24  # characters that a terminal keeps for the reason, and spaces
@@ -50,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [row for at, names in places(arguments.projects).items() for row in _rows(at, names)]
     if arguments.json:
         print(digest.text(rows, indent=1))
+    elif SCREEN.is_export:
+        SCREEN.table(_rows_table(rows))
     else:
         _print_rows(rows)
     return 0
@@ -108,6 +112,17 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         suffix = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         reason = f"{reasons[0]}{suffix}" if reasons else ""
         SCREEN.line(f"{status:<9}  {name:<{width}}  {reason}".rstrip(), STYLES[status])
+
+
+def _rows_table(rows: list[dict[str, Any]]) -> Table:
+    from npumake.cli.columns import Column, Line, draw_table
+
+    heads = ("Status", "Node", "Reasons", "Artifact")
+    lines = [
+        Line((row["status"], row["node"], "; ".join(row["reasons"]), row["artifact"]))
+        for row in rows
+    ]
+    return draw_table([Column(head, "name") for head in heads], lines, None)
 
 
 def _list_targets(as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """npumake new: write a commented project around a model, which builds without edits
 
 It copies the model, reads its inputs, layouts and opset, and creates random samples for you to
-replace. It overwrites nothing. With --images it recognises the model, measures on the pictures how
+replace. It overwrites nothing. With --images it recognizes the model, measures on the pictures how
 it is fed, and writes colors, mean, scale and transforms, with the evidence in comments. It says
 what it is not sure of.
 
@@ -145,9 +145,9 @@ def _write(
         for number, model_input in enumerate(inputs):
             (directory / model_input.folder).mkdir(parents=True)
             for sample in range(SAMPLES):
-                values = random_sample(
-                    model_input.dtype, model_input.shape, number * SAMPLES + sample
-                )
+                seed, grid = number * SAMPLES + sample, model_input.grid
+                reach = None if grid is None else grid.reach
+                values = random_sample(model_input.dtype, model_input.shape, seed, reach)
                 np.save(directory / model_input.folder / f"{sample:04}.npy", values)
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)

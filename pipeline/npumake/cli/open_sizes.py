@@ -27,6 +27,7 @@ def closed_inputs(
     """
     from npumake.cli.template import TemplateInput
     from npumake.graph import dtype, open_dimensions
+    from npumake.recognition.facts import input_grid
 
     dims: dict[str, tuple[Any, ...]] = {}
     for value in graph.inputs:
@@ -44,7 +45,13 @@ def closed_inputs(
         dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
     shapes = _fitting(model_files, dims, preferred)
     return [
-        TemplateInput(str(v.name), dtype(v), shapes[str(v.name)], open_dimensions(v))
+        TemplateInput(
+            str(v.name),
+            dtype(v),
+            shapes[str(v.name)],
+            open_dimensions(v),
+            grid=input_grid(v),
+        )
         for v in graph.inputs
     ]
 
@@ -59,12 +66,16 @@ def closed_graph(model_files: ModelFiles, shapes: Mapping[str, tuple[int, ...]])
     return original_float(ModelSection(FilePath(model_files.model.name)), inputs, sources)
 
 
-def random_sample(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
-    """A seeded random sample: floats around 0, integers 0 or 1."""
+def random_sample(
+    dtype: str, shape: tuple[int, ...], seed: int, reach: tuple[float, float] | None = None
+) -> Any:
+    """A seeded random sample: floats around 0, or evenly over `reach`; integers 0 or 1."""
     import numpy as np
 
     random = np.random.default_rng(seed)
     if np.issubdtype(np.dtype(dtype), np.floating):
+        if reach is not None:
+            return random.uniform(*reach, shape).astype(dtype)
         return random.standard_normal(shape).astype(dtype)
     return random.integers(0, 2, shape).astype(dtype)
 

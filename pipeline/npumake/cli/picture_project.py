@@ -130,7 +130,7 @@ def _truth(arguments: argparse.Namespace, labels: LabelsFile, proposal: Proposal
     if labels.has_boxes != is_detector:
         message = "boxes" if labels.has_boxes else "one label per picture"
         raise ProjectError(
-            f"{message} for a model that was recognised as `{proposal.family.task}`",
+            f"{message} for a model that was recognized as `{proposal.family.task}`",
             str(arguments.labels),
             "a detector takes COCO's .json, a classifier a .csv of file,label",
         )
@@ -144,7 +144,7 @@ def _lines(project: PictureProject) -> list[str]:
     height, width = image.size
     layout = "NHWC" if image.is_nhwc else "NCHW"
     lines = [
-        f"  recognised: {proposal.name} ({proposal.family.evidence})",
+        f"  recognized: {proposal.name} ({proposal.family.evidence})",
         f"  input `{image.name}`: {proposal.feed.words}, {layout}, {height} x {width}",
     ]
     lines += [f"  evidence: {words}" for words in proposal.evidence[1:]]

@@ -58,7 +58,7 @@ def picture_project_text(project: PictureProject) -> str:
 
 
 def _model(project: PictureProject) -> Iterator[str]:
-    yield f"# Proposed from the model and {project.pictures} pictures. Recognised: " + (
+    yield f"# Proposed from the model and {project.pictures} pictures. Recognized: " + (
         f"{project.proposal.name}."
     )
     yield "model:"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from npumake.graph import Graph
     from npumake.recognition.facts import ModelFacts
     from npumake.recognition.proposal import Proposal
-    from npumake.recognition.recognised import Step
+    from npumake.recognition.recognized import Step
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
 ANY = "*.[jJpPbB][pPnNmM]*"  # fits all SUFFIXES, and no other file of a folder of pictures

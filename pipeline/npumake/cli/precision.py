@@ -26,7 +26,7 @@ from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cli.build import executor_arguments, executor_of
 from npumake.cli.precision_target import PrecisionTarget, bring_up, objective_of, place_of
-from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.digest import Json
 from npumake.errors import GateError
 from npumake.make.node import Node
@@ -61,6 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
     parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
     wide_argument(parser)
+    format_argument(parser)
 
 
 def _share(text: str) -> float:

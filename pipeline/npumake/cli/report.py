@@ -23,6 +23,7 @@ from npumake.cli.screen import SCREEN
 from npumake.errors import PipelineError, ProjectError
 from npumake.make.build import Build
 from npumake.make.memory import workspace
+from npumake.progress import hearing
 
 if TYPE_CHECKING:
     from npumake.make.node import Node
@@ -96,7 +97,8 @@ def _report_workspace(names: list[str], output: Path | None) -> int:
         raise ProjectError("no project here", str(top), NOWHERE)
     by_name = dict(builds(top))
     usable = [build for build in by_name.values() if isinstance(build, Build)]
-    rows = tuple(workspace_rows(usable, top))
+    with hearing(SCREEN.line):
+        rows = tuple(workspace_rows(usable, top))
     to = output or top / OUTPUT
     pages = copy_pages(usable, to)
     errors = {name: e.what for name, e in by_name.items() if isinstance(e, PipelineError)}

@@ -247,7 +247,7 @@ class Reporter:
             (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
             for build, node in compared
         ]
-        if len(rows) > MAX_TABLES:
+        if len(rows) > MAX_TABLES or SCREEN.is_export:
             SCREEN.table(summary_table(rows, SCREEN.width))
             for line in skipped_lines(rows):
                 SCREEN.line(f"note: {line}")

@@ -217,7 +217,7 @@ def _boxes(
         )
     ]
     if arguments.draw:
-        save_picture(arguments.draw, with_detections(rgb, boxes))
+        save_picture(arguments.draw, with_detections(rgb, boxes, labels=labels))
     return [
         {
             "class": box.class_index,

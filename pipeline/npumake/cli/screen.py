@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 from npumake.cli.terminal import printable, raw
@@ -79,6 +79,8 @@ class Screen:
         self._silenced: TextIO | None = None
         self.is_wide = False  # no column is shortened to the terminal's width
         self.format = "text"  # of tables, one of FORMATS
+        self._exports: TextIO | None = None  # where tables of another format go
+        self._exported = 0  # tables
 
     def use(self, stream: TextIO | None) -> None:
         """Writes to `stream` from now on; None means standard output."""
@@ -92,6 +94,23 @@ class Screen:
             yield
         finally:
             self._silenced = None
+
+    @contextmanager
+    def exporting(self) -> Iterator[None]:
+        """Inside the block standard output has only the tables, if they are for machines."""
+        if self.format == "text":
+            yield
+            return
+        self._exports, self._exported = sys.stdout, 0
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            self._exports = None
+
+    @property
+    def is_export(self) -> bool:
+        return self.format != "text"
 
     @property
     def _stream(self) -> TextIO:
@@ -125,7 +144,10 @@ class Screen:
 
         with _for_any_reader():
             if self.format != "text":
-                self._stream.write(EXPORTS[self.format](table))
+                separator = "\n" if self._exported else ""
+                stream = self._exports or self._stream
+                stream.write(separator + EXPORTS[self.format](table))
+                self._exported += 1
                 return
             PrintedConsole(file=raw(self._stream), width=UNBOUNDED).print(table)
 

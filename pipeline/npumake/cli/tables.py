@@ -125,10 +125,12 @@ def worst_node_lines(comparison: Comparison, project: str = "") -> list[str]:
     noise = f"alone adds noise of {share} the output's energy"
     lines = [f"worst node: {worst.node}{where} {noise}: {worst.cause}"]
     if worst.remedy:
-        from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT  # an accurate build needs none
+        from npumake.quant.search.holdout import MIN_HOLDOUT_SPLIT  # an accurate build needs none
 
         before, after = worst.tried
-        by = "on held-out samples" if comparison.samples >= MIN_HOLDOUT_SPLIT else "on all samples"
+        by = (
+            "on held-out samples" if comparison.available >= MIN_HOLDOUT_SPLIT else "on all samples"
+        )
         tried = f"# tried {by}: the worst output's cosine goes from {before:.6f} to {after:.6f}"
         lines.append(f"try:  {worst.remedy}  {tried}")
     if worst.search:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from npumake.project.schema import schema_of
 from npumake.project.sections import Calibration, Sections
+from npumake.recognition.facts import InputGrid
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./*-]*")
 
@@ -31,6 +32,14 @@ _PIXELS = """\
     # mean: {mean}
     # scale: {scale} # 1 / (255 * std)
 """
+_GRID = """\
+    # the file quantizes it: {dtype}, scale {scale:.9g}, zero point {zero_point}, so it reads
+    # {low:.6g} ... {high:.6g}"""
+_GRID_PIXELS = """\
+    # Is it fed 8-bit images? Its codes are the pixels then, and these are the numbers:
+    # offset: 128 # the chip is fed pixel - 128, and the samples hold pixels, 0..255
+    # mean: {mean:g}
+    # scale: {scale:.9g}"""
 _IMAGENET = {
     1: ("0", "0.00392157"),
     3: ("[123.675, 116.28, 103.53]", "[0.0171248, 0.017507, 0.0174292]"),
@@ -57,6 +66,7 @@ class TemplateInput:
     shape: tuple[int, ...]
     opened: str  # "[N, 3, H, W]", empty if the model fixes every dimension
     folder: str = "samples"
+    grid: InputGrid | None = None  # of the file
 
     @property
     def layout(self) -> str | None:
@@ -129,10 +139,18 @@ def _input(model_input: TemplateInput) -> str:
     lines.append(f"    shape: {list(model_input.shape)}")
     if model_input.layout:
         lines.append(f"    layout: {model_input.layout} # where the channels are, NCHW or NHWC")
-    if model_input.channels in _IMAGENET:
+    if model_input.grid is not None:
+        lines += _grid_lines(model_input.grid, is_image=model_input.channels in _IMAGENET)
+    elif model_input.channels in _IMAGENET:
         mean, scale = _IMAGENET[model_input.channels]
         lines.append(_PIXELS.format(mean=mean, scale=scale).rstrip())
     return "\n".join(lines)
+
+
+def _grid_lines(grid: InputGrid, *, is_image: bool) -> list[str]:
+    low, high = grid.reach
+    lines = [_GRID.format(**grid._asdict(), low=low, high=high)]
+    return [*lines, _GRID_PIXELS.format(mean=grid.mean, scale=grid.scale)] if is_image else lines
 
 
 def random_samples(model_input: TemplateInput) -> str:

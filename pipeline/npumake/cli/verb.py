@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
@@ -28,8 +29,10 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     arguments = parser_of({typed[0]: module}).parse_args(typed)
     SCREEN.is_wide = getattr(arguments, "wide", False)
     SCREEN.format = getattr(arguments, "format", None) or "text"
+    is_json = getattr(arguments, "json", False)
     try:
-        return int(module.run(arguments))
+        with nullcontext() if is_json else SCREEN.exporting():
+            return int(module.run(arguments))
     except PipelineError as error:
         print_error(error)
         return error.exit_code

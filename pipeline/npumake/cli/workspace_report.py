@@ -11,6 +11,7 @@ from npumake import digest
 from npumake.cache.local import LocalStore
 from npumake.debug.compared import Comparison
 from npumake.debug.compiled_check import CompiledCheck
+from npumake.errors import CacheError
 from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
 from npumake.make.build import Build
@@ -24,6 +25,7 @@ from npumake.make.history import (
 )
 from npumake.make.memory import cache_directory
 from npumake.make.node import Node
+from npumake.progress import tell
 from npumake.report.workspace import BuildRow, PastFigures
 
 NANOSECONDS = 1e9
@@ -68,7 +70,7 @@ def _figures(
     store: LocalStore, past: Iterable[PastBuild], today: TargetBuild
 ) -> tuple[PastFigures, ...]:
     """Of builds before today's whose artifacts are still in the store."""
-    figures = []
+    figures, unreadable = [], 0
     for build in past:
         if build.key == today.key:
             continue
@@ -80,7 +82,13 @@ def _figures(
         size = build.results["compiled"].size if "compiled" in build.results else None
         if "comparison" in files:
             differing = changes(build.settings, today.settings)
-            figures.append(_measured(files, build.time_ns, size, differing))
+            try:
+                figures.append(_measured(files, build.time_ns, size, differing))
+            except CacheError:  # in the format of another version
+                unreadable += 1
+    if unreadable:
+        where = f"{today.name}:{today.target}"
+        tell(f"note: {where}: {unreadable} earlier builds of another version are not shown")
     return tuple(figures)
 
 
@@ -94,7 +102,7 @@ def _verified(store: LocalStore, name: str) -> Path | None:
 
 
 def _now(build: Build, node: Node) -> PastFigures | None:
-    """Of the artifacts in `out/`; None where the comparison was removed."""
+    """Of the artifacts in `out/`; None where one was removed, or is of another version."""
     files = {
         other.stage: path
         for other in build.plan.nodes
@@ -104,7 +112,10 @@ def _now(build: Build, node: Node) -> PastFigures | None:
     if "comparison" not in files:
         return None
     size = files["compiled"].stat().st_size if "compiled" in files else None
-    return _measured(files, files["comparison"].stat().st_mtime_ns, size, ())
+    try:
+        return _measured(files, files["comparison"].stat().st_mtime_ns, size, ())
+    except CacheError:  # a build makes it again
+        return None
 
 
 def _measured(

@@ -67,7 +67,7 @@ def _simpler(
 
 
 def in_float(graph: Graph, node: Node) -> Graph:
-    """The node of a Q/DQ graph alone, with its constants and neighbours in float."""
+    """The node of a Q/DQ graph alone, with its constants and neighbors in float."""
     makers = [maker for value in node.inputs if (maker := dequantizer(value)) is not None]
     constants = [maker for maker in makers if array(maker.inputs[0]) is not None]
     alone = part(graph, [node], node.outputs)

@@ -14,7 +14,7 @@ RESIZE_NEAREST_NEIGHBOR  TOSA rounds to the nearest index, TensorFlow Lite down 
                          -> TILE where each input is read k times, else a GATHER along the axis
 RESIZE_BILINEAR          TOSA uses exact coordinates, TensorFlow Lite and our engine multiples of
                          1/1024, whose rounding adds up along the axis
-                         -> both neighbours by GATHER, weighted in int32
+                         -> both neighbors by GATHER, weighted in int32
 STRIDED_SLICE backwards  returns one element along the axis, or crashes the compiler
                          -> REVERSE_V2, and a STRIDED_SLICE forwards
 PADV2                    is refused unless its fill is a scalar

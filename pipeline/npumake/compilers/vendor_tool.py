@@ -44,8 +44,8 @@ def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | N
     """
     executable = shutil.which(command[0])
     if executable is None:
-        what = f"`{command[0]}` is not on PATH"
-        raise StageError(what, where or str(folder), NO_TOOL_HINT)
+        message = f"`{command[0]}` is not on PATH"
+        raise StageError(message, where or str(folder), NO_TOOL_HINT)
     product.unlink(missing_ok=True)
     status, last = _run_logged([executable, *command[1:]], folder)
     refuse_failure(command[0], status, last, [product], where or str(folder / LOG))

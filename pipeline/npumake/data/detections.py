@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from npumake.data import resampling
 from npumake.errors import ProjectError
@@ -22,6 +22,7 @@ from npumake.errors import ProjectError
 Color = tuple[int, int, int]  # red, green, blue
 FRAME: Color = (128, 255, 0)
 FRAME_PIXELS = 2  # pixels of a frame
+FONT_PIXELS = 12
 MAX_COORDINATE = 1 << 20  # pixels from the corner of the image
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -68,15 +69,23 @@ def mask_colors(text: str) -> Mapping[int, Color]:
 
 
 def with_detections(
-    rgb: np.ndarray, items: Sequence[Detection], colors: Mapping[int, Color] | None = None
+    rgb: np.ndarray,
+    items: Sequence[Detection],
+    colors: Mapping[int, Color] | None = None,
+    labels: Sequence[str] = (),
 ) -> Image.Image:
-    """The image (H, W, 3), uint8, with the detections: masks, frames, classes and landmarks."""
+    """The image (H, W, 3), uint8, with the masks, frames, classes and landmarks of `items`. A class
+    without one of `labels` is a number."""
     picture = Image.fromarray(_with_masks(rgb, items, colors or {}))
-    draw = ImageDraw.Draw(picture)
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(FONT_PIXELS)
     for detection in items:
         x, y, width, height = detection.box
         draw.rectangle((x, y, x + width, y + height), outline=FRAME, width=FRAME_PIXELS)
-        draw.text((x, y - 12), f"{detection.class_index}: {detection.confidence:.2f}", FRAME)
+        index = detection.class_index
+        name = labels[index] if 0 <= index < len(labels) else str(index)
+        above = y - FONT_PIXELS - 3
+        text = f"{name}{'' if labels else ':'} {detection.confidence:.2f}"
+        draw.text((x + 1, above if above >= 0 else y + 2), text, FRAME, font)
         for at, below in detection.landmarks:
             draw.rectangle((int(at), int(below), int(at) + 2, int(below) + 2), outline=FRAME)
     return picture

@@ -39,7 +39,7 @@ def prepared(
     _check_shape(array, name, spec.shape)
     if is_as_stored:
         _check_type(array, name, spec, is_meant=how.dtype == spec.dtype)
-    _check_numbers(array, name)  # a transform may have divided by nothing
+    _check_numbers(array, name)  # a transform may have divided by zero
     return array.reshape(spec.shape)
 
 

@@ -97,7 +97,7 @@ def pad(image: np.ndarray, to: steps.Pad) -> np.ndarray:
 
 
 def warp_affine(image: np.ndarray, to: steps.WarpAffine) -> np.ndarray:
-    """CenterNet's map at rotation 0: destination p reads (p - size / 2) * step + centre."""
+    """CenterNet's map at rotation 0: destination p reads (p - size / 2) * step + center."""
     size = pair(to.input_shape)
     step = max(as_image(image).shape[:2]) / size[1]
     image = _linear(image, _scaled(image, to.scale))

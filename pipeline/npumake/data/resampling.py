@@ -6,7 +6,7 @@ Output pixel i of n, from m input pixels, lies at x = (i + 1/2) * m / n - 1/2. I
     cubic (a = -3/4)     sum over j of p[j] * h(x - j)      4 terms: OpenCV's INTER_CUBIC
     area                 the mean of the pixels from i * m / n to (i + 1) * m / n: its INTER_AREA
 
-B_k is the centred B-spline: B_0 = 1 on [-1/2, 1/2), and with r = (k + 1) / 2
+B_k is the centered B-spline: B_0 = 1 on [-1/2, 1/2), and with r = (k + 1) / 2
 
     B_k(t) = ((r + t) * B_{k-1}(t + 1/2) + (r - t) * B_{k-1}(t - 1/2)) / k
 

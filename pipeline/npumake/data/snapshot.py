@@ -64,7 +64,7 @@ CARRIED = {
     "params.color": "the pixels have this color format already",
     "params.seed": "how it was chosen",
     "params.selection": "how it was chosen",
-    "params.count": "how many were asked for; count_actual is how many there are",
+    "params.count": "the requested number; count_actual is the actual one",
 }
 
 
@@ -290,7 +290,7 @@ def _normalization(entry: MetadataEntry) -> Normalization:
     scale, mean, std = (entry.need(key, NUMBERS) for key in ("scale", "mean", "std"))
     means, stds = (tuple(map(float, _listed(values))) for values in (mean, std))
     if isinstance(scale, list) or scale == 0 or not means or not stds or 0 in stds:
-        raise ProjectError("a normalization that divides by nothing", entry.where)
+        raise ProjectError("a normalization that divides by zero", entry.where)
     return Normalization(float(scale), means, stds)
 
 

@@ -101,7 +101,7 @@ def _channels(arrays: Iterable[np.ndarray], axis: int | None) -> Iterator[Floats
 
 
 def _wide(row: np.ndarray, width: int) -> np.ndarray:
-    """Sums of `width` neighbouring bins."""
+    """Sums of `width` neighboring bins."""
     padded = np.zeros(width * BARS, row.dtype)
     padded[: len(row)] = row
     return padded.reshape(BARS, width).sum(axis=1)

@@ -5,7 +5,7 @@
     data movement of sums, NHWC outputs             none
     a Transpose on the CPU in front of a Conv       none
     Softmax                       its six steps
-    a / b                         1 / b and the product; by a constant the product alone
+    a / b                         1 / b and the product; by a constant only the product
     Gemm                          a Conv, and a Reshape on the CPU behind the unit
     a vector times a constant     a Reshape on the CPU, and a Gemm
     an input of a Concat with another grid          a row of its own, before the Concat's

@@ -88,8 +88,9 @@ def squares(sizes: Sequence[float], stride: int, size: Size) -> np.ndarray:
 
 def _level(entry: Mapping[str, Json]) -> tuple[Sequence[float], int]:
     sizes, stride = entry.get("sizes"), entry.get("stride")
-    is_sound = isinstance(sizes, list) and sizes and _are_numbers(sizes, len(sizes))
-    if not is_sound or type(stride) is not int or stride < 1:
+    if not isinstance(stride, int) or isinstance(stride, bool) or stride < 1:
+        raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
+    if not isinstance(sizes, list) or not sizes or not _are_numbers(sizes, len(sizes)):
         raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
     return sizes, stride
 

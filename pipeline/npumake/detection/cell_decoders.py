@@ -8,7 +8,7 @@ With cells (x, y) of stride s, row by row, smallest stride first, and rows of th
                 score = obj^0.6 class^0.4
     ssd         x1 y1 x2 y2 in 0..1; the first class of the scores is background
 
-Boxes come out as centre and size in 0..1. Scores have their activation in the graph. Sources: the
+Boxes come out as center and size in 0..1. Scores have their activation in the graph. Sources: the
 demos of Megvii-BaseDetection/YOLOX, RangiLyu/nanodet, dog-qiuqiu/FastestDet and
 Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB.
 """
@@ -73,7 +73,7 @@ def fastestdet(rows: np.ndarray, size: Size) -> dict[str, np.ndarray]:
 
 
 def from_corners(boxes: np.ndarray) -> np.ndarray:
-    """x1, y1, x2, y2 (4, n) as centre and size."""
+    """x1, y1, x2, y2 (4, n) as center and size."""
     low, high = boxes[:2], boxes[2:]
     return np.concatenate([(low + high) / 2, high - low])
 

@@ -94,7 +94,7 @@ def decode(
 def _parts(
     arrays: Arrays, described: Mapping[str, DetectorOutput], size: tuple[int, int]
 ) -> dict[str, np.ndarray]:
-    """Boxes (4, n) as centre and size in 0..1, scores (classes, n), coefficients (k, n), protos."""
+    """Boxes (4, n) as center and size in 0..1, scores (classes, n), coefficients (k, n), protos."""
     parts: dict[str, np.ndarray] = {}
     if "protos" in described:
         parts["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
@@ -111,7 +111,7 @@ def _parts(
 
 
 def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
-    """(4, n), centre and size in 0..1. Raises GraphError."""
+    """(4, n), center and size in 0..1. Raises GraphError."""
     if boxes.encoding == "anchor":
         return of_anchors(_joined(arrays, boxes), boxes, size)
     if boxes.decoder is not None and boxes.decoder in BOX_DECODERS:
@@ -154,9 +154,9 @@ def _from_scales(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -
             raise GraphError(f"`{child.name}` of shape {list(child.shape)} holds no raw boxes")
         flat = raw.reshape(len(raw), -1)
         distances = geometry.expected_bins(flat) if boxes.encoding == "dfl" else flat
-        centres = geometry.cell_centres(*raw.shape[1:])
+        centers = geometry.cell_centers(*raw.shape[1:])
         stride = np.array(child.stride * 2, np.float32)[:, None]
-        decoded.append(geometry.boxes_of(distances, centres, stride))
+        decoded.append(geometry.boxes_of(distances, centers, stride))
     height, width = size
     unit = np.array([width, height, width, height], np.float32)[:, None]
     return np.concatenate(decoded, 1) / unit

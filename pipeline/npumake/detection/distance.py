@@ -1,7 +1,7 @@
 """Finds the arithmetic from distances to boxes, which int16_smart keeps in 16 bits.
 
     lt, rb = halves of the projected distances     x1y1 = anchor - lt     x2y2 = anchor + rb
-    centre = (x1y1 + x2y2) / 2     size = x2y2 - x1y1     boxes = concat(centre, size) * stride
+    center = (x1y1 + x2y2) / 2     size = x2y2 - x1y1     boxes = concat(center, size) * stride
 
 It starts behind the DFL projection and ends where boxes are joined with other tensors. Scores, mask
 coefficients and prototypes are not part of it. Source: the Ara2 Converter's description of

@@ -106,7 +106,7 @@ def _flat(
             raise GraphError(message, f"split_hints: {boundary.name}")
         return part_output(leaves[0], boundary), leaves
     leaf = leaves[0]
-    normalized = is_normalized(graph, leaf)  # of two, the centres
+    normalized = is_normalized(graph, leaf)  # of two, the centers
     parts = leaves if len(leaves) == 2 else _distributed(graph, leaf)
     _, _, count = flat_shape(leaf)
     boxes = DetectorOutput(

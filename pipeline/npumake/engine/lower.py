@@ -67,7 +67,7 @@ def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = Non
     """The program of a Q/DQ graph for a unit with these operators (None: all).
 
     An operator that the unit lacks, and a node marked as float, stay float even between Q/DQ
-    neighbours. Raises GraphError for Q/DQ that integers cannot compute.
+    neighbors. Raises GraphError for Q/DQ that integers cannot compute.
     """
     lowering = _Lowering(graph, rounding, RULES.keys() if operators is None else operators)
     for node in graph.nodes():

@@ -1,4 +1,4 @@
-"""Rules of Resize: one index per output element; for linear, two neighbours and a weight."""
+"""Rules of Resize: one index per output element; for linear, two neighbors and a weight."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PLAIN = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stre
 
 
 def fits(node: Node) -> bool:
-    """Nearest over any axes, or linear over two, at coordinates that depend on the sizes
-    alone."""
+    """Nearest over any axes, or linear over two, at coordinates that only depend on
+    the sizes."""
     mode = attribute(node, "mode", "nearest")
     if not is_known(node) or not constant_parameters(node):
         return False

@@ -239,7 +239,7 @@ def _table(site: QuantizedNode, steps: np.ndarray) -> LoweredStep:
 
 
 def _resize(site: QuantizedNode) -> LoweredStep:
-    """Linear: taps in units of 2**-10, from the sizes alone. Nearest only moves codes."""
+    """Linear: taps in units of 2**-10, only from the sizes. Nearest only moves codes."""
     step = resizing.lower(site)
     if step.op != "resize_linear":
         return step

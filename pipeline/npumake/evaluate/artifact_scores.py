@@ -29,7 +29,7 @@ from npumake.evaluate.boxes_in_picture import Size
 from npumake.evaluate.figures import DIGITS, Figures
 from npumake.evaluate.metrics import Metric, ScoredSample, metric_of
 from npumake.evaluate.setting import Setting
-from npumake.evaluate.truths import FILES, LabelledFile, items
+from npumake.evaluate.truths import FILES, LabeledFile, items
 from npumake.graph import Graph
 from npumake.progress import track
 from npumake.project.files import SourceFiles
@@ -55,11 +55,11 @@ class ScoredModel(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """The labelled files that all artifacts are evaluated on; `inputs` in the model's order."""
+    """The labeled files that all artifacts are evaluated on; `inputs` in the model's order."""
 
     evaluation: Evaluation
     inputs: tuple[InputSamples, ...]
-    items: tuple[LabelledFile, ...]
+    items: tuple[LabeledFile, ...]
     sources: SourceFiles
     operators: Operators
     real: Graph  # the float model
@@ -105,7 +105,7 @@ class EvaluationSet:
         session = model.session
         beside = float_session(self.real, self.operators) if metric.needs_real else None
 
-        def look(item: LabelledFile) -> Any:
+        def look(item: LabeledFile) -> Any:
             picture, feed = self._feeds(item)
             real = None if beside is None else _named(beside, feed)
             outputs = _named(session, feed)
@@ -114,7 +114,7 @@ class EvaluationSet:
 
         return side_by_side(look, self.items[stretch], self.evaluation.jobs)
 
-    def _feeds(self, item: LabelledFile) -> tuple[Size, Feeds]:
+    def _feeds(self, item: LabeledFile) -> tuple[Size, Feeds]:
         """(height, width) of the first input's picture, and the feeds of all inputs."""
         size, feeds = self._size, dict[str, np.ndarray]()
         for number, (source, file) in enumerate(zip(self.inputs, item.files, strict=True)):
@@ -188,7 +188,7 @@ def _how(samples: Files | None, dataset: Dataset) -> Files:
     return replace(how, stacked=False, transforms=transforms)
 
 
-def _refuse_nan(outputs: Mapping[str, np.ndarray], item: LabelledFile) -> None:
+def _refuse_nan(outputs: Mapping[str, np.ndarray], item: LabeledFile) -> None:
     """Raises StageError for NaN, which has no order and passes no threshold."""
     for name, values in outputs.items():
         if values.dtype.kind == "f" and np.isnan(values).any():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -85,7 +85,7 @@ def _array(content: Json) -> np.ndarray:
     return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)
 
 
-READERS: dict[str, Callable[[Any], Any]] = {
+READERS: Mapping[str, Callable[[Json], Any]] = {
     "agreement": lambda content: Agreement(**content),
     "array": _array,
     "classes": lambda content: {label: decoded(entry) for label, entry in content},

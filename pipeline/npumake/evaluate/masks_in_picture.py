@@ -1,10 +1,10 @@
 """Maps masks of the prototypes' size to the pixels of the original picture.
 
     l = coefficients @ prototypes, one logit per cell
-    pixel (y, x) is set if its centre lies in the box and l, interpolated there linearly, is above
-    0, i.e. its sigmoid above one half; beyond the last cell's centre, l is that cell's
+    pixel (y, x) is set if its center lies in the box and l, interpolated there linearly, is above
+    0, i.e. its sigmoid above one half; beyond the last cell's center, l is that cell's
 
-A pixel's centre is mapped through the resizing steps (boxes_in_picture), then to the cells, which
+A pixel's center is mapped through the resizing steps (boxes_in_picture), then to the cells, which
 cover the whole model input at any stride.
 """
 
@@ -72,7 +72,7 @@ def mask_in_picture(logits: np.ndarray, box: np.ndarray, frame: Frame) -> Region
 
 
 def _lines(low: float, high: float, size: int) -> tuple[int, int]:
-    """The first pixel whose centre is in [low, high), and the one after the last."""
+    """The first pixel whose center is in [low, high), and the one after the last."""
     first, last = np.clip(np.ceil(np.array([low, high]) - 0.5), 0, size)
     return int(first), int(last)
 

@@ -1,7 +1,7 @@
 """COCO segmentations rasterized to the pixels that they cover, as in pycocotools.
 
 polygons   [[x, y, x, y, ...], ...]: their union. An edge is stepped along in 1/SCALE pixels;
-           where it crosses the centre of a column, inside and outside swap below that point
+           where it crosses the center of a column, inside and outside swap below that point
 runs       {"size": [h, w], "counts": [...]}: alternating lengths outside and inside, column by
            column; as text six bits a character, from the third on minus the one before the last
 """

@@ -11,7 +11,7 @@ With anchors (x, y, w, h), 0..1 of the input, and variances u, v of positions an
 
 The first class is background. Every other class of a box with at least MIN_SCORE is a detection of
 its own. Of one class, boxes that overlap a better one by more than MAX_IOU are removed. Computed
-anchors lie at the centre of each cell, ceil(side / stride) cells per side, one per size, row by
+anchors lie at the center of each cell, ceil(side / stride) cells per side, one per size, row by
 row, clipped to 0..1.
 Sources: Liu et al., SSD, 2016, whose thresholds these are; detection_postprocess.cc of TensorFlow
 Lite, which has y before x and as scales 1 / variance.

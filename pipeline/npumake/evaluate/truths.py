@@ -32,7 +32,7 @@ MAX_DIGITS = 9  # digits
 Truth = int | Truths
 
 
-class LabelledFile(NamedTuple):
+class LabeledFile(NamedTuple):
     """The file of each input, in the model's order, and their ground truth."""
 
     files: tuple[SourceFile, ...]
@@ -52,8 +52,8 @@ def items(
     sources: SourceFiles,
     limit: int | None = None,
     routes: Sequence[str] = (FILES,),
-) -> tuple[LabelledFile, ...]:
-    """The labelled files in the order of their names, `limit` of them evenly spaced. With several
+) -> tuple[LabeledFile, ...]:
+    """The labeled files in the order of their names, `limit` of them evenly spaced. With several
     inputs, one route each, the i-th files belong together.
 
     Raises ProjectError for unreadable labels, a file without a label, and inputs with different
@@ -67,9 +67,9 @@ def items(
     truths = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
     bare = _bare(truths)
     together = zip(*(sources[route] for route in routes), strict=True)
-    labelled = [LabelledFile(group, _of(group[0], truths, bare, labels)) for group in together]
-    count = min(limit or len(labelled), len(labelled))
-    return tuple(labelled[n * len(labelled) // count] for n in range(count))
+    labeled = [LabeledFile(group, _of(group[0], truths, bare, labels)) for group in together]
+    count = min(limit or len(labeled), len(labeled))
+    return tuple(labeled[n * len(labeled) // count] for n in range(count))
 
 
 def _of(
@@ -81,7 +81,7 @@ def _of(
     name = file.name if file.name in truths else bare.get(PurePosixPath(file.name).name)
     if name is None:
         message = f"`{file.name}` has no label"
-        hint = "list only labelled files under `files`"
+        hint = "list only labeled files under `files`"
         raise ProjectError(message, labels[0].name if labels else Route(FILES), hint)
     return truths[name]
 

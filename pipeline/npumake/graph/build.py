@@ -61,8 +61,8 @@ class Building:
         outputs: Sequence[TensorSpec | str],
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
-        """Appends a node, named after its first output, and returns its outputs. An output may be a
-        name alone. Attributes that are None are omitted."""
+        """Appends a node, named after its first output, and returns its outputs. An output may be
+        only a name. Attributes that are None are omitted."""
         results = [self._named(x) if isinstance(x, str) else self._new_value(x) for x in outputs]
         present = {key: value for key, value in attributes.items() if value is not None}
         first = outputs[0]

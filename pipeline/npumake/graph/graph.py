@@ -91,7 +91,7 @@ class Graph:
         **attributes: Any,
     ) -> Value:
         """Inserts a node behind `after`, before `before`, or first if both are None, and returns
-        its output `name`. It inherits the neighbour's origin. None omits an attribute."""
+        its output `name`. It inherits the neighbor's origin. None omits an attribute."""
         name = self.free_name(name)
         output = ir.Value(name=name)
         present = {key: value for key, value in attributes.items() if value is not None}

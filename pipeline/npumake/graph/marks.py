@@ -24,7 +24,7 @@ OPERATORS = "npumake.operators"
 
 
 def keep_float(node: ir.Node) -> None:
-    """Assigns the node to the CPU, independent of its neighbours."""
+    """Assigns the node to the CPU, independent of its neighbors."""
     node.metadata_props[FLOAT] = "1"
 
 

@@ -1,7 +1,7 @@
 """Records which trained nodes a node originates from.
 
 Each node stores the names as JSON in its metadata, from the source file through every later graph.
-An inserted node inherits from its neighbour, and an absorbing one from the absorbed. The methods of
+An inserted node inherits from its neighbor, and an absorbing one from the absorbed. The methods of
 Graph do this, so passes need not.
 """
 

@@ -1,7 +1,7 @@
 """Boxes of detectors: decoding distances, overlaps, suppression, masks.
 
     d = sum_i i * softmax(logits)_i                            (cells, DFL over bins)
-    xc = (gx + (r - l) / 2) s    w = (l + r) s                 (gx: centre of the cell, s: stride)
+    xc = (gx + (r - l) / 2) s    w = (l + r) s                 (gx: center of the cell, s: stride)
     yc = (gy + (b - t) / 2) s    h = (t + b) s
     iou = |a and b| / |a or b|
 
@@ -31,22 +31,22 @@ def expected_bins(logits: Floats) -> Floats:
     return np.einsum("sbn,b->sn", weights, index) / weights.sum(1)
 
 
-def cell_centres(height: int, width: int) -> Floats:
-    """(2, height * width): x and y of every cell centre in cells, row by row."""
+def cell_centers(height: int, width: int) -> Floats:
+    """(2, height * width): x and y of every cell center in cells, row by row."""
     y, x = np.mgrid[:height, :width]
     return np.stack([x.ravel(), y.ravel()]).astype(np.float32) + np.float32(0.5)
 
 
-def boxes_of(distances: Floats, centres: Floats, stride: Floats | float) -> Floats:
-    """(4, n) distances in cells → (4, n) centre and size in pixels."""
+def boxes_of(distances: Floats, centers: Floats, stride: Floats | float) -> Floats:
+    """(4, n) distances in cells → (4, n) center and size in pixels."""
     first, last = distances[:2], distances[2:]
-    return np.concatenate([centres + (last - first) / 2, first + last]) * stride
+    return np.concatenate([centers + (last - first) / 2, first + last]) * stride
 
 
 def corners(boxes: Floats) -> Floats:
-    """(4, n) centre and size → (n, 4) x1, y1, x2, y2."""
-    centre, half = boxes[:2], boxes[2:] / 2
-    return np.concatenate([centre - half, centre + half]).T
+    """(4, n) center and size → (n, 4) x1, y1, x2, y2."""
+    center, half = boxes[:2], boxes[2:] / 2
+    return np.concatenate([center - half, center + half]).T
 
 
 def suppressed(

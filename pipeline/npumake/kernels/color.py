@@ -77,7 +77,7 @@ def halved(picture: Floats) -> Floats:
 
 
 def stretched(picture: Floats, height: int, width: int) -> Floats:
-    """Nearest-neighbour resize to (N, C, height, width)."""
+    """Nearest-neighbor resize to (N, C, height, width)."""
     rows = (2 * np.arange(height) + 1) * picture.shape[2] // (2 * height)
     columns = (2 * np.arange(width) + 1) * picture.shape[3] // (2 * width)
     return picture[:, :, rows][:, :, :, columns]

@@ -106,7 +106,7 @@ def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:
 
 
 def linear(q: Ints, rows: tuple[Int64, ...], columns: tuple[Int64, ...]) -> Int64:
-    """q (N, C, H, W) interpolated between its neighbours, half away from zero."""
+    """q (N, C, H, W) interpolated between its neighbors, half away from zero."""
     total = q.astype(np.int64)
     for axis, (low, high, weight) in ((2, rows), (3, columns)):
         weights = weight.reshape(-1, *(1,) * (3 - axis))

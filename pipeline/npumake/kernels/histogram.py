@@ -5,7 +5,7 @@ the smallest exponent with max|x| < 16384 * 2**e. Bins of all widths are aligned
 
     floor(floor(|x| * 2**-e) * 2**-k) = floor(|x| * 2**-(e + k))
 
-So the histogram of a whole is the sum of its parts', after adding 2**k neighbouring bins.
+So the histogram of a whole is the sum of its parts', after adding 2**k neighboring bins.
 
 Only non-empty bins are stored: a histogram of few values takes few bytes, so a model may have tens
 of thousands of them.

@@ -122,7 +122,7 @@ def _rounded_float(x: npt.NDArray[np.float32], rule: Nearest) -> Int64:
 
 
 def linear_taps(in_size: int, out_size: int, scale: float, coordinates: Coordinates) -> Taps:
-    """The two neighbours of each output index along one axis, and the weight of the upper one."""
+    """The two neighbors of each output index along one axis, and the weight of the upper one."""
     x = np.clip(_coordinates(in_size, out_size, scale, coordinates), 0, in_size - 1)
     low = np.floor(x).astype(np.int64)
     high = np.minimum(low + 1, in_size - 1)
@@ -142,8 +142,8 @@ def _coordinates(
     if coordinates == "align_corners":
         return i * (np.float32(in_size) - unit) / (np.float32(out_size) - unit)
     if coordinates == "half_pixel_symmetric":
-        centre, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
-        offset = centre * (unit - np.float32(out_size) / width)
+        center, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
+        offset = center * (unit - np.float32(out_size) / width)
         x = offset.astype(np.float64) + (i.astype(np.float64) + 0.5) / np.float64(ratio) - 0.5
         return x.astype(np.float32)
     return (i + half) / ratio - half

@@ -7,7 +7,7 @@ A factor m is M * 2**-s with |M| < 2**31, correctly rounded, so that
 needs one multiplication, one shift and a rule for ties. With q = floor(p * 2**-s) and the remainder
 r = p - q * 2**s, the three rules differ only where r is exactly half of 2**s:
 
-    half_even  to the even neighbour      0.5 -> 0   1.5 -> 2   -0.5 ->  0
+    half_even  to the even neighbor      0.5 -> 0   1.5 -> 2   -0.5 ->  0
     half_up    towards plus infinity      0.5 -> 1   1.5 -> 2   -0.5 ->  0
     half_away  away from zero             0.5 -> 1   1.5 -> 2   -0.5 -> -1
 

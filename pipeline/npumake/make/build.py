@@ -70,8 +70,8 @@ class Build:
         return self.directory / node.path
 
     def stamp(self, node: Node) -> Stamp | None:
-        """The stamp; None when it is absent or damaged: the artifact is then built or fetched. Read
-        once until it is replaced, which changes its inode or time."""
+        """The stamp, read once until it is replaced, which changes its inode or time. None if it
+        is absent or damaged: the artifact is then built or fetched."""
         path = self._stamp_file(node)
         signature = signature_of(path)
         entry = self._stamps.get(node.name)
@@ -163,8 +163,7 @@ class Build:
     # -- freshness -------------------------------------------------------------------------
 
     def is_current(self, node: Node) -> bool:
-        """Called by doit after the inputs ran. A node that cannot be built is not current
-        either."""
+        """Called by doit after the inputs ran. A node that cannot be built is not."""
         try:
             document = self.document(node, self.made_inputs(node))
         except PipelineError:
@@ -265,8 +264,7 @@ class Build:
 
 
 def _differs_by_inputs(old: NodeKey, new: NodeKey) -> bool:
-    """Whether only inputs differ. Equal documents do not count: then the artifact itself
-    changed."""
+    """Whether only inputs differ. If none does, the artifact itself changed."""
     return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
 
 

@@ -37,12 +37,16 @@ MAX_PREFIX_BYTES = 100  # a file name has 255 bytes, target and suffix included
 
 
 class _Branch(NamedTuple):
-    """One variant for one target, or for all targets: how names and paths are written."""
+    """One variant for one target, or for all targets: how names and paths are written.
+
+    `sources` are the files of all sections: every node takes some of them.
+    """
 
     project: Project
     target: str | None
     reading: ProjectReading
     document: Target | None
+    sources: tuple[FileSource, ...]
 
     def name(self, short: str) -> str:
         group = self.project.name
@@ -89,7 +93,7 @@ def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node,
     joined = [node for node in nodes if node.stage in stage.inputs]
     if not joined:
         return ()
-    branch = _Branch(project, None, ProjectReading(project.sections, project.places), None)
+    branch = _trunk(project)
     node = _node(branch, stage, {node.name.rpartition("/")[0]: node for node in joined})
     return (replace(node, traced=_before(node, nodes)) if "provenance" in stage.special else node,)
 
@@ -107,7 +111,7 @@ def _nodes(
 ) -> Iterator[Node]:
     """The nodes of one variant. `first` collects the first node of each identity."""
     shared = _shared(stages)
-    trunk = _Branch(project, None, ProjectReading(project.sections, project.places), None)
+    trunk = _trunk(project)
     branches = [_branch(project, name, read_target, shared) for name in project.targets]
     if not branches:
         raise ProjectError("no target to build for", project.places.get("targets"))
@@ -169,6 +173,11 @@ def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
     return shared
 
 
+def _trunk(project: Project) -> _Branch:
+    reading = ProjectReading(project.sections, project.places)
+    return _Branch(project, None, reading, None, sources(project.sections))
+
+
 def _branch(
     project: Project, name: str, read_target: ReadTarget, shared: Mapping[str, Stage]
 ) -> _Branch:
@@ -181,7 +190,7 @@ def _branch(
             hint = "write a variant with one target, under `variants:`"
             raise ProjectError(message + why, reading.places.get(section), hint)
     try:
-        return _Branch(project, name, reading, read_target(name))
+        return _Branch(project, name, reading, read_target(name), sources(reading.sections))
     except ProjectError as error:
         error.where = error.where or _place(project, name)
         raise
@@ -193,7 +202,6 @@ def _place(project: Project, target: str) -> Place | None:
 
 
 def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
-    sections = branch.reading.sections
     return Node(
         name=branch.name(stage.name),
         stage=stage.name,
@@ -205,7 +213,7 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         inputs={name: inputs[name].name for name in sorted(inputs)},  # as a stored plan has them
         params=_params(branch, stage),
         target_document=digest.plain(branch.document) if "target" in stage.special else None,
-        sources=_sources(sections, stage) if "sources" in stage.special else (),
+        sources=_sources(branch, stage) if "sources" in stage.special else (),
         places=_places(branch, stage),
     )
 
@@ -223,8 +231,8 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     return params
 
 
-def _sources(sections: Sections, stage: Stage) -> tuple[FileSource, ...]:
-    return tuple(source for source in sources(sections) if source.keys[0] in stage.sections)
+def _sources(branch: _Branch, stage: Stage) -> tuple[FileSource, ...]:
+    return tuple(source for source in branch.sources if source.keys[0] in stage.sections)
 
 
 def _identity(node: Node, inputs: Mapping[str, Node]) -> str:

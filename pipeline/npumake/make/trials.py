@@ -18,7 +18,6 @@ from npumake.cache.publish import scratch
 from npumake.cache.store import Record, Store
 from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
-from npumake.distribution import LOCAL, Distributor
 from npumake.errors import ProjectError
 from npumake.evaluate import gate_trials
 from npumake.evaluate.artifact_scores import dataset_for
@@ -116,45 +115,45 @@ class Trials:
         return self._score(self.quantization_with(names), self._task)
 
     def scores_without(self, names: Sequence[str]) -> Iterator[Score]:
-        """For each name, the score with all nodes promoted but this one; side by side where the
-        executor has several processes."""
+        """For each name, the score with all nodes promoted but this one; side by side with an
+        executor."""
         every = [all_but(self.graph, self.target, self.quantization, n, self.to) for n in names]
-        if self._distributor.width < 2:
+        if self._executor is None:
             yield from (self._score(types, None) for types in every)
             return
         documents = [self._document(types, None) for types in every]
         stored = [self._stored(document) for document in documents]
         open_ = [types for types, score in zip(every, stored, strict=True) if score is None]
-        results = self._elsewhere(open_)
+        results = self._side_by_side(open_, self._executor)
         for document, score in zip(documents, stored, strict=True):
-            yield score or self._remembered(next(results), document)
+            if score is None:
+                yield self._remembered(next(results), document)
+            else:
+                self.recalled += 1
+                yield score
 
-    def _elsewhere(self, every: Sequence[Quantization]) -> Iterator[Score]:
-        if every:
-            items = [json.dumps(digest.plain(types)).encode() for types in every]
-            shared = {"type_judge": self._judge}
-            for result in self._distributor.map(type_judge.trial, items, shared):
-                yield Score(**json.loads(result))
-
-    @cached_property
-    def _distributor(self) -> Distributor:
-        """Of parts of the comparison that asks for the trials."""
-        if self._executor is None:
-            return LOCAL
-        document, carrier = self._build.document(self._node, self._inputs), self._executor.carrier
+    def _side_by_side(self, every: Sequence[Quantization], executor: Executor) -> Iterator[Score]:
+        """The scores, as parts of the query that this is. Without any no cluster is needed."""
+        if not every:
+            return
+        document, carrier = self._build.document(self._node, self._inputs), executor.carrier
         job = written(packed(self._build, self._node, document, carrier), carrier)
-        return PartJobs(job, digest.of_document(document), carrier, self._executor)
+        parts = PartJobs(job, digest.of_document(document), carrier, executor)
+        items = [json.dumps(digest.plain(types)).encode() for types in every]
+        for result in parts.map(type_judge.trial, items, {"type_judge": self._judge}):
+            yield Score(**json.loads(result))
 
     def _score(self, types: Quantization, task: Task | None) -> Score:
         document = self._document(types, task)
         memory = self._build.memory
-        if (score := self._stored(document)) is not None:
-            return score
-        with memory.turn(digest.of_document(document), "a trial"):
-            if (score := self._stored(document, memory.near)) is not None:
-                return score
-            judge = self._judge if task is None else self._judge_at_task
-            return self._remembered(judge(types), document)
+        score = self._stored(document)
+        if score is None:
+            with memory.turn(digest.of_document(document), "a trial"):
+                if (score := self._stored(document, memory.near)) is None:
+                    judge = self._judge if task is None else self._judge_at_task
+                    return self._remembered(judge(types), document)
+        self.recalled += 1
+        return score
 
     def _stored(self, document: NodeKey, store: Store | None = None) -> Score | None:
         """The score of a key in the store; None where it is not there."""
@@ -164,7 +163,6 @@ class Trials:
         with scratch(memory.root / f"trial{Score.suffix}", memory.root) as path:
             if record is None or not store.fetch(record.digest, path):
                 return None
-            self.recalled += 1
             return Score.load(path)
 
     def _remembered(self, score: Score, document: NodeKey) -> Score:

@@ -1,7 +1,7 @@
 """The files that a build reads, with their stamps, which show a change without reading them.
 
 Polling: a build knows its files, in any folder, and stat of one takes a microsecond or two.
-Notifications of the kernel would have to be asked of every folder above them; network file systems
+Notifications of the kernel would be needed for every folder above them; network file systems
 and mounts of containers deliver none.
 """
 

@@ -113,13 +113,18 @@ def _work(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     for other in others:
         other.close()
+    # A parent that is killed closes its end before the kernel ends this process.
     while True:
         try:
             job = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             finish()
             return
-        pipe.send(execute(job))
+        result = execute(job)
+        try:
+            pipe.send(result)
+        except ConnectionError:
+            return
 
 
 def _watched(process: Any) -> int:

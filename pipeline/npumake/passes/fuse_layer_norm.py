@@ -64,23 +64,23 @@ def _constant_reader(node: Node, op_type: str) -> _Reader | None:
 
 def _norm(div: Node) -> _Norm | None:
     """d / sqrt(mean(d * d) + eps) if the Div computes it and no other node reads inside."""
-    centred, root = _maker(div, 0, "Sub"), _maker(div, 1, "Sqrt")
+    centered, root = _maker(div, 0, "Sub"), _maker(div, 1, "Sqrt")
     shifted = root and _maker(root, 0, "Add")
     variance = shifted and _maker(shifted, 0, "ReduceMean")
     square = variance and _maker(variance, 0, "Mul", "Pow")
-    mean = centred and _maker(centred, 1, "ReduceMean")
-    if not (centred and root and shifted and variance and square and mean):
+    mean = centered and _maker(centered, 1, "ReduceMean")
+    if not (centered and root and shifted and variance and square and mean):
         return None
     epsilon, x = array(shifted.inputs[1]), mean.inputs[0]
     squares = square.op_type == "Mul" or _is(array(square.inputs[1]), 2.0)
-    inside = (centred.inputs[0], square.inputs[0], square.inputs[1])
-    d = centred.outputs[0]
+    inside = (centered.inputs[0], square.inputs[0], square.inputs[1])
+    d = centered.outputs[0]
     expected = (x, d, d if square.op_type == "Mul" else square.inputs[1])
     if x is None or epsilon is None or epsilon.size != 1 or not squares or inside != expected:
         return None
     if not (_along_last(mean) and _along_last(variance)):
         return None
-    nodes = (mean, centred, square, variance, shifted, root, div)
+    nodes = (mean, centered, square, variance, shifted, root, div)
     return _Norm(x, float(epsilon.reshape(-1)[0]), nodes)
 
 

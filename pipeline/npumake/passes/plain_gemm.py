@@ -3,7 +3,7 @@
     alpha A B + beta C  ->  A (alpha B) + (beta C)        B, C constant: folded
     transA              ->  Transpose before
     C per row, or computed  ->  Add behind
-    B computed          ->  MatMul, Mul by alpha, Add        where a target requests it
+    B computed          ->  MatMul, Mul by alpha, Add        if a target requests it
     x W, x a vector     ->  Reshape (1, n), MatMul, Reshape
 
 A folded factor adds a rounding: the last bit of a float may differ.

@@ -45,7 +45,7 @@ def _rewritten(graph: Graph, softmax: Node) -> bool:
 
 
 def _axis(x: Value, flat: Value, y: Value, along: int) -> int | None:
-    """The axis of x that corresponds to `along` of `flat`, where x reshapes to `flat` and back to
+    """The axis of x that corresponds to `along` of `flat`, if x reshapes to `flat` and back to
     `y`."""
     if any(open_dimensions(value) for value in (x, flat, y)) or shape(x) != shape(y):
         return None

@@ -52,7 +52,7 @@ PATTERNS = (
 
 
 class _Cone(NamedTuple):
-    """Nodes whose result depends on `x` alone; the last node of the graph comes first."""
+    """Nodes whose result depends only on `x`; the last node of the graph comes first."""
 
     nodes: tuple[Node, ...]
     x: Value

@@ -5,8 +5,8 @@
     at least    max(sum of macs / P, sum of bytes / B) of each subgraph
 
 P is the peak of the cores in use, times the `int16_rate` of the target where a layer reads int16, B
-the DDR bandwidth. If one is not published, the roofline is None and `at_least` uses the other
-alone. Nodes on the CPU do not count.
+the DDR bandwidth. If one is not published, the roofline is None and `at_least` uses only the other.
+Nodes on the CPU do not count.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Quantization:
     """Types of tensors, placement of nodes, and accuracy corrections.
 
     A correction is on if true. An open one may be turned on by a search: any of them by
-    `recipe: best`; round_weights, bias_correction and, for ties alone, widen_answers by
+    `recipe: best`; round_weights, bias_correction and, only for ties, widen_answers by
     `method: default`.
 
     A node is named by itself or by an output tensor, as trained or optimized. `x...` means all that

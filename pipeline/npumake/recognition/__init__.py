@@ -1,4 +1,4 @@
-"""What a model file and its pictures say about how the model is fed, and what its outputs mean.
+"""What a model file and its pictures show about the model's input and the meaning of its outputs.
 
     facts        names, shapes, operators and notes of the file
     declared     the normalization that the file itself states          DECLARED
@@ -6,5 +6,5 @@
     measured     how well the float model does with each normalization
     proposal     all of it as one proposal, with the evidence and the doubts
 
-This room proposes. It writes no file, and the build never asks it.
+This room only proposes. It writes no file, and the build does not use it.
 """

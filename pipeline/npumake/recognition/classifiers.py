@@ -6,7 +6,7 @@ import re
 
 from npumake.recognition.facts import ModelFacts, classes_of
 from npumake.recognition.feeds import CAFFE, CLIP, IMAGENET, RAW, SIGNED, UNIT, PixelNormalization
-from npumake.recognition.recognised import STRETCH, Family, Step, center, feeds_of
+from npumake.recognition.recognized import STRETCH, Family, Step, center, feeds_of
 
 SMALL_SIDE = 128  # pixels; classifiers of smaller pictures do not crop
 CROP_RATIO = 0.875  # of the short side, as ImageNet classifiers are evaluated

@@ -24,7 +24,7 @@ from npumake.recognition.feeds import (
     feed,
     of_reach,
 )
-from npumake.recognition.recognised import DeclaredFeed
+from npumake.recognition.recognized import DeclaredFeed
 
 PASSING = ("Cast", "Identity", "Transpose", *QDQ_OPERATORS, "Reshape", "Pad")
 WINML_RANGES = {

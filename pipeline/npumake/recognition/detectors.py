@@ -8,7 +8,7 @@ from npumake.detection.anchors import SCRFD, Y_FIRST, YUNET
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, MTCNN, RAW, SIGNED, SSD, UNIT, PixelNormalization
-from npumake.recognition.recognised import (
+from npumake.recognition.recognized import (
     CORNER_LETTERBOX,
     LETTERBOX,
     STRETCH,

@@ -1,4 +1,4 @@
-"""Facts about a model file, read once: what recognisers decide by."""
+"""Facts about a model file, read once: what recognizers decide by."""
 
 from __future__ import annotations
 
@@ -128,14 +128,14 @@ def picture_input(value: Value) -> PictureInput | None:
     if len(sizes) != 4 or sizes[0] != 1 or not is_float(value):
         return None
     is_nhwc = sizes[3] in CHANNELS and sizes[1] not in CHANNELS
-    picture = PictureInput(str(value.name), sizes, is_nhwc, _grid(value))
+    picture = PictureInput(str(value.name), sizes, is_nhwc, input_grid(value))
     if picture.channels not in CHANNELS or min(picture.size) < MIN_SIDE:
         return None
     is_long = max(picture.size) >= SPECTRUM_RATIO * min(picture.size)
     return None if picture.channels == 1 and is_long else picture
 
 
-def _grid(value: Value) -> InputGrid | None:
+def input_grid(value: Value) -> InputGrid | None:
     """The grid of the QuantizeLinear that reads the input; None without one."""
     for use in value.uses():
         scale, zero_point = (array(v) for v in (*use.node.inputs, None, None)[1:3])

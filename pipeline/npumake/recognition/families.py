@@ -1,4 +1,4 @@
-"""FAMILIES: published families of models, recognised by their graph. The first that fits counts.
+"""FAMILIES: published families of models, recognized by their graph. The first that fits counts.
 
 Normalizations are those of each project's own demo. A family that its file does not settle lists
 several `feeds`; the measurement on the pictures chooses among them.
@@ -35,11 +35,11 @@ from npumake.recognition.feeds import (
     PictureFeed,
     PixelNormalization,
 )
-from npumake.recognition.recognised import (
+from npumake.recognition.recognized import (
     LETTERBOX,
     STRETCH,
     Family,
-    Recogniser,
+    Recognizer,
     Step,
     Task,
     feeds_of,
@@ -128,31 +128,31 @@ def _any(facts: ModelFacts) -> Family | None:
 
 
 def family_of(facts: ModelFacts) -> tuple[str, Family]:
-    """The name and the result of the first recogniser that fits. The last one always does."""
-    matches = ((entry.name, entry.recognise(facts)) for entry in FAMILIES)
+    """The name and the result of the first recognizer that fits. The last one always does."""
+    matches = ((entry.name, entry.recognize(facts)) for entry in FAMILIES)
     return next((name, family) for name, family in matches if family is not None)
 
 
-FAMILIES: tuple[Recogniser, ...] = (
-    Recogniser("EdgeFirst", _edgefirst),
-    Recogniser("Ultralytics", ultralytics),
-    Recogniser("YuNet", yunet),
-    Recogniser("YOLOX", yolox),
-    Recogniser("YOLO without metadata", yolo_by_shape),
-    Recogniser("NanoDet", nanodet),
-    Recogniser("FastestDet", one_scale),
-    Recogniser("MTCNN", mtcnn),
-    Recogniser("RetinaFace", retinaface),
-    Recogniser("SCRFD", scrfd),
-    Recogniser("UltraFace", ultraface),
-    Recogniser("SSD", ssd_head),
-    Recogniser("PaddleOCR recognizer", _paddle_recognizer),
-    Recogniser("PaddleOCR detector", _paddle_detector),
-    Recogniser("super-resolution", _super_resolution),
-    Recogniser("TensorFlow", tensorflow_slim),
-    Recogniser("Caffe", caffe),
-    Recogniser("vision transformer", vision_transformer),
-    Recogniser("torchvision, timm", torch_classifier),
-    Recogniser("Keras", keras),
-    Recogniser("unknown", _any),
+FAMILIES: tuple[Recognizer, ...] = (
+    Recognizer("EdgeFirst", _edgefirst),
+    Recognizer("Ultralytics", ultralytics),
+    Recognizer("YuNet", yunet),
+    Recognizer("YOLOX", yolox),
+    Recognizer("YOLO without metadata", yolo_by_shape),
+    Recognizer("NanoDet", nanodet),
+    Recognizer("FastestDet", one_scale),
+    Recognizer("MTCNN", mtcnn),
+    Recognizer("RetinaFace", retinaface),
+    Recognizer("SCRFD", scrfd),
+    Recognizer("UltraFace", ultraface),
+    Recognizer("SSD", ssd_head),
+    Recognizer("PaddleOCR recognizer", _paddle_recognizer),
+    Recognizer("PaddleOCR detector", _paddle_detector),
+    Recognizer("super-resolution", _super_resolution),
+    Recognizer("TensorFlow", tensorflow_slim),
+    Recognizer("Caffe", caffe),
+    Recognizer("vision transformer", vision_transformer),
+    Recognizer("torchvision, timm", torch_classifier),
+    Recognizer("Keras", keras),
+    Recognizer("unknown", _any),
 )

@@ -19,7 +19,7 @@ from npumake.recognition.facts import ModelFacts, classes_of
 from npumake.recognition.families import family_of
 from npumake.recognition.feeds import PictureFeed, candidates
 from npumake.recognition.measured import FeedTrial, measured
-from npumake.recognition.recognised import DeclaredFeed, Family
+from npumake.recognition.recognized import DeclaredFeed, Family
 
 TIE_RATIO = 1.05  # sharpness within it counts as equal
 CLEARLY_CLOSER = 0.85  # times the distance

@@ -99,12 +99,12 @@ def _ssd_output(
     )
 
 
-def _document(facts: ModelFacts, outputs: Sequence[DetectorOutput], known: set[str]) -> Json:
+def _document(facts: ModelFacts, outputs: Sequence[DetectorOutput], typed: set[str]) -> Json:
     """With the other outputs, such as landmarks, by name only."""
     others = [
         DetectorOutput(name, sizes, dtype="float32")
         for name, sizes in facts.outputs.items()
-        if name not in known
+        if name not in typed
     ]
     document = base_metadata(facts, (), "detect")
     return {**document, "outputs": [output_document(output) for output in (*outputs, *others)]}

@@ -23,7 +23,7 @@ from npumake.detection.outputs import DetectorOutput, output_document
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, UNIT, PictureFeed
-from npumake.recognition.recognised import LETTERBOX, Family, Task, center
+from npumake.recognition.recognized import LETTERBOX, Family, Task, center
 
 MAX_NAMES_BYTES = 1 << 20
 STRIDES = (8, 16, 32)

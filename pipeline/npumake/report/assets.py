@@ -1,6 +1,6 @@
 """The static files of the page, stored beside this module.
 
-vendor/ holds Apache ECharts 5.6.0 from its npm package, with its licence. It draws charts as SVG,
+vendor/ holds Apache ECharts 5.6.0 from its npm package, with its license. It draws charts as SVG,
 which prints and zooms, and takes 1 MB of the page; the data take about 100 KB.
 """
 

@@ -2,8 +2,8 @@
 
     layer of a node = 1 + the largest layer of its producers
     an edge over several layers bends through a seat of its own in each layer
-    order in a layer: by the mean position of the neighbours, swept down and up SWEEPS times
-    x: the mean of the neighbours' x, at least one width right of the previous item
+    order in a layer: by the mean position of the neighbors, swept down and up SWEEPS times
+    x: the mean of the neighbors' x, at least one width right of the previous item
 
 Columns have width 1, layers height 1; x is a multiple of a quarter column. The drawing is
 deterministic: ties keep the order of the graph.
@@ -95,9 +95,9 @@ def _columns(layer: Sequence[int], links: Sequence[tuple[int, int]]) -> list[flo
     return [round((position - left) * QUARTER) / QUARTER for position in x]
 
 
-def _settle(row: list[int], neighbours: Sequence[Sequence[int]], x: list[float]) -> None:
-    """Sort the items of a layer by the mean position of their neighbours, and place them."""
-    targets = {item: _mean([x[other] for other in neighbours[item]], x[item]) for item in row}
+def _settle(row: list[int], neighbors: Sequence[Sequence[int]], x: list[float]) -> None:
+    """Sort the items of a layer by the mean position of their neighbors, and place them."""
+    targets = {item: _mean([x[other] for other in neighbors[item]], x[item]) for item in row}
     row.sort(key=targets.__getitem__)
     _place(row, [targets[item] for item in row], x)
 

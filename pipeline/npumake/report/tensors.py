@@ -57,16 +57,16 @@ def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribut
 
 
 def bars(histogram: Histogram) -> tuple[int, ...]:
-    """Counts of bars between the extremes; a bin counts for the bar of its centre."""
-    bins, found = histogram.bins, histogram.bin_counts
+    """Counts of bars between the extremes; a bin counts for the bar of its center."""
+    bins, counts = histogram.bins, histogram.bin_counts
     middle = np.where(bins < BINS, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
     width = (histogram.high - histogram.low) / BARS
     if not width > 0:
-        return (int(found.sum()), *[0] * (BARS - 1))
+        return (int(counts.sum()), *[0] * (BARS - 1))
     places = np.clip((middle - histogram.low) / width, 0, BARS - 1).astype(np.int64)
-    counts = np.zeros(BARS, np.int64)
-    np.add.at(counts, places, found)
-    return tuple(int(count) for count in counts)
+    heights = np.zeros(BARS, np.int64)
+    np.add.at(heights, places, counts)
+    return tuple(int(height) for height in heights)
 
 
 def activation_channels(statistics: Statistics) -> dict[str, Channels]:

@@ -13,6 +13,7 @@ from npumake.data.samples import Samples
 from npumake.detection.notes import mark_origin
 from npumake.graph import Graph
 from npumake.project.sections import Quantization
+from npumake.quant.correction.bias_correction import FloatLayers
 from npumake.quant.correction.corrections import apply_corrections
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
@@ -38,6 +39,8 @@ def calibrated(
     real = rescaled(in_form(optimized_float, target), recipe.factors)
     graph = calibrated_with(real, recipe, target, quantization)
     weights = with_scheme(target, quantization).weights
-    graph = apply_corrections(real, graph, recipe.switches, samples, weights, operators)
+    graph = apply_corrections(
+        FloatLayers(real, operators), graph, recipe.switches, samples, weights
+    )
     mark_origin(graph, samples.origin)
     return store_wide_biases(graph)

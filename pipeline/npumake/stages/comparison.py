@@ -18,12 +18,14 @@ from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
 from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
+from npumake.debug.input_grids import input_grid_notes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import wording_of
 from npumake.progress import track
 from npumake.project.sections import Calibration, ComparisonSettings, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.precision.placement import observed_tensors
+from npumake.quant.qdq.brought_grids import LOAD
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.model_graphs import ModelGraphs
 from npumake.quant.search.recipe import Recipe
@@ -57,6 +59,8 @@ def comparison(
     words = wording_of(vendor_dialect)
     inputs = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
+    if recipe.method == LOAD:
+        notes = (*notes, *input_grid_notes(calibrated, compared, operators))
     worst = worst_node(result, model, inputs)
     texts = tuple(map(words.text, (*result.notes, *notes)))
     return replace(result, worst_node=worst, notes=texts, available=len(samples))

@@ -7,7 +7,7 @@ others   the same program → .tflite → Vela's, or IREE's (npumake.compilers);
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
 Every file has the digests of its models, down to the trained one: a bundle in its
-provenance, an `.onnx` in its metadata, others in an appended ZIP, where their format allows it.
+provenance, an `.onnx` in its metadata, others in an appended ZIP, if their format allows it.
 
 With `compile: {vendor_tool: true}` the vendor's own tool compiles the hand-over package. Its
 version is in the key, and its messages are shown.
@@ -137,7 +137,7 @@ def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
 
 
 def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
-    """Raises PipelineError for features of .hybrid bundles alone."""
+    """Raises PipelineError for features that only .hybrid bundles have."""
     if batch(quantized) > 1:
         message = f"a file for `{target.name}` takes one image per run"
         raise GraphError(message, hint="leave `batch` out, or choose a target with a .hybrid")

@@ -1,4 +1,4 @@
-"""gates: stops the build where a gate fails.
+"""gates: stops the build if a gate fails.
 
 The verdict is already stored, so a failing build is not measured again, and all artifacts are in
 `out/`.

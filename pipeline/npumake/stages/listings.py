@@ -1,7 +1,7 @@
 """listings: the files that SyNAP's converter writes beside a model: its layers, grids and errors.
 
 model_info.txt             always
-quantization_info.yaml     where npumake quantized the model
+quantization_info.yaml     if npumake quantized the model
 quantization_entropy.txt   the same by `kl`
 """
 

@@ -130,7 +130,7 @@ def _read(
     inputs: Mapping[str, Input],
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Graph:
-    """The model of `model.path` from `model.inputs` on, with `model.weights` where the format has
+    """The model of `model.path` from `model.inputs` on, with `model.weights` if the format has
     them apart."""
     weights = sources.get("model.weights", ())
     if weights and suffix_of(file.name) not in WITH_WEIGHTS:
@@ -152,7 +152,7 @@ def _reshaped(
     model: ModelSection,
     inputs: Mapping[str, Input],
 ) -> Graph:
-    """The network for the requested input shapes, where they differ from its own.
+    """The network for the requested input shapes, if they differ from its own.
 
     Raises GraphError at the first of them when the network or its weights do not fit.
     """

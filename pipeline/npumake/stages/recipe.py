@@ -2,11 +2,11 @@
 
 a method      statistics → ranges, the model is not run
 default       the best of several methods by the outputs of holdout samples; adaptively rounded
-              weights and corrected biases where they help; int16 outputs where 8 bits tie the top
+              weights and corrected biases if they help; int16 outputs if 8 bits tie the top
               classes
 modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
 mix           for every tensor the method with the least noise
-load          nothing: the model carries its scales, or runs in floats alone
+load          nothing: the model carries its scales, or runs only in floats
 recipe: best  the best method, and the switches of `quantization` that help
 
 Switches that rescale the float model change its ranges; then, and for trials, samples are run.
@@ -55,7 +55,7 @@ from npumake.targets.target import Target
 
 # The switches that `default` tries; int16 outputs only for argmax ties.
 DEFAULT_SWITCHES = (WIDENING_ANSWERS, "round_weights", "bias_correction")
-# Tried with the best methods, because it gains most and costs least; once more at the end where it
+# Tried with the best methods, because it gains most and costs least; once more at the end if it
 # did not help: the remaining error may be a shift.
 FINALIST_SWITCH = "bias_correction"
 # Tried first: coarse outputs hide every other gain, and sensitive tensors come before channels are
@@ -84,7 +84,7 @@ def recipe(
     evaluator = evaluator_of(optimized_float, samples, calibration, target, operators, quantization)
     calibration = evaluator.calibration
     if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
-        hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
+        hint = "add  data: {'*': {files: ...}}, or  method: skip  only for timing"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
     measured = statistics.of(observed_tensors(evaluator.graph))
     return _recipe_of(evaluator, measured, _schemes(calibration, evaluator.target))

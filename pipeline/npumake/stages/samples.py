@@ -54,7 +54,7 @@ def samples(
 
 
 def _check_feeding(graph: Graph, samples: Samples, source: InputSamples) -> None:
-    """Raises ProjectError for a preprocessing mistake; a note where `warn` has `preprocessing`."""
+    """Raises ProjectError for a preprocessing mistake; a note if `warn` has `preprocessing`."""
     try:
         refuse_mistake(graph, samples, source.input)
     except ProjectError as error:

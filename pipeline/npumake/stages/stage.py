@@ -4,8 +4,8 @@ A parameter named after an earlier stage is an input; one named after a section 
 section; one named in COMPUTED is computed from others (npumake.stages.parameters). `sources` are
 the files of the sections. `target` means one result per target, and so for every stage downstream.
 `vendor_document` is the vendor's own document, of a project in its dialect. `chain` has the digests
-of all models that its inputs were made from, by stage. A stage is planned
-where all parameters without default exist.
+of all models that its inputs were built from, by stage. A stage is planned if all parameters
+without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
 build. Such a stage runs once for the whole project and may have the parameter `provenance`, of all

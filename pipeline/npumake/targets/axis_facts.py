@@ -21,7 +21,7 @@ def axis_of(node: Node) -> Fact:
 
 
 def axes_of(node: Node) -> Fact:
-    """Of a reduction; all of them where none is named."""
+    """Of a reduction; all of them if none is named."""
     dims, value = dims_of(data(node)), operand(node, 1)
     listed_axes = attribute(node, "axes") if value is None else array(value)
     if dims is None or not dims or (listed_axes is None and value is not None):

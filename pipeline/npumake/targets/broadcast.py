@@ -1,7 +1,7 @@
 """The broadcast of operands, and the least number of axes for the work.
 
 Along an axis of the result longer than 1, an operand is either as long, or has length 1 and is
-repeated. Axes of length 1 are dropped, and neighbours along which the same operands are repeated
+repeated. Axes of length 1 are dropped, and neighbors along which the same operands are repeated
 merge:
 
     (2,3,4,5,6) + (2,3,4,5,6) -> 1 axis        (2,3,4) + (2,1,4) -> 3        (2,3,4) + (1,1,4) -> 2

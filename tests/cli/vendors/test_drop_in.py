@@ -78,11 +78,11 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     assert "10 current" in npumake(*command)
 
 
-def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
+def test_hb_compile_takes_normalized_samples_to_the_same_thresholds(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
     npumake(*["hb_compile", "-c", "mapper/digits_config.yaml"])
-    normalised = (here / "model_output" / "digits_8x8_gray_calibrated_model.onnx").read_bytes()
+    normalized = (here / "model_output" / "digits_8x8_gray_calibrated_model.onnx").read_bytes()
     shutil.rmtree(here / "calibration_data")
     shutil.rmtree(here / "model_output")
     write_samples(here, 1, np.uint8)
@@ -93,7 +93,7 @@ def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
     command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
     npumake(*command)
     raw = (here / "model_output" / "digits_8x8_gray_calibrated_model.onnx").read_bytes()
-    assert normalised == raw
+    assert normalized == raw
 
 
 @pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])

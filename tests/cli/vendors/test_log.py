@@ -42,8 +42,8 @@ def here(
 def made(here: Path, tool: str, old: str = "", new: str = "", code: int = 0) -> str:
     """The log of a run, `old` in its YAML being `new`."""
     if not (here / "calibration_data").is_dir():
-        normalised = tool == "hb_compile"
-        write_samples(here, 0.0625 if normalised else 1, np.float32 if normalised else np.uint8)
+        normalized = tool == "hb_compile"
+        write_samples(here, 0.0625 if normalized else 1, np.float32 if normalized else np.uint8)
     (here / "c.yaml").write_text(YAML[tool].replace(old, new) if old else YAML[tool])
     assert main([*MAKES[tool], "-c", "c.yaml"]) == code
     return Path(LOG[tool]).read_text(encoding="utf-8")

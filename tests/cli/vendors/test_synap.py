@@ -37,7 +37,7 @@ quantization:
 def here(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A user's folder, with normalised samples; the shell stands above it.
+    """A user's folder, with normalized samples; the shell stands above it.
 
     One store for all tests: what one has built the others recall."""
     folder = tmp_path / "net"
@@ -127,7 +127,7 @@ def test_entropy_is_told_of_kl_divergence_only(here: Path):
 
 
 def test_pictures_calibrate_like_the_arrays_they_become(here: Path):
-    """A picture of the input's size, in gray, holds 16 times the normalised value."""
+    """A picture of the input's size, in gray, holds 16 times the normalized value."""
     (here / "pictures").mkdir()
     for file in sorted((here / "arrays").iterdir()):
         pixels = (np.load(file) * 16).astype(np.uint8).reshape(8, 8)

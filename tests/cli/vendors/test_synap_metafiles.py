@@ -127,7 +127,7 @@ LABELS = [
 @pytest.mark.parametrize(
     ("said", "qtype", "weights"), few(LABELS, lambda case: case[0] != LABELS[1][0])
 )
-def test_a_grid_is_labelled_by_its_scheme_and_told_in_its_numbers(said, qtype, weights):
+def test_a_grid_is_labeled_by_its_scheme_and_told_in_its_numbers(said, qtype, weights):
     told(f"{QUANTIZED}{said}}}")
     found = grids()
     fed, weight = found["@input1:out0"], found["@conv1:weight"]

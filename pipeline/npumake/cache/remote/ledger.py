@@ -43,8 +43,8 @@ class Rates:
         self.latency = _smoothed(self.latency, seconds)
 
     def predicted(self, size: int) -> float:
-        """The predicted seconds of a fetch of `size` bytes; the latency alone without a
-        bandwidth."""
+        """The predicted seconds of a fetch of `size` bytes; only the latency if the
+        bandwidth is unknown."""
         return self.latency + (size / self.bandwidth if self.bandwidth else 0.0)
 
 

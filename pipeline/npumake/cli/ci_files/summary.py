@@ -58,6 +58,11 @@ def _absolute(digits: str) -> Callable[[float, float], str]:
     return lambda before, after: _signed(after - before, digits)
 
 
+def _latency(figures: ModelFigures) -> str:
+    bound = "compute bound only: " if figures.is_bound else ""
+    return f"{bound}{figures.latency_ms:.4g} ms"
+
+
 def _relative(before: float, after: float) -> str:
     return f"{_signed(100 * (after / before - 1), '.2f')} %" if before else _signed(after, ".4g")
 
@@ -95,7 +100,7 @@ COLUMNS = (
     SummaryColumn(
         "latency",
         lambda figures: figures.latency_ms,
-        lambda figures: f"{'≥ ' if figures.is_bound else ''}{figures.latency_ms:.4g} ms",
+        _latency,
         _relative,
         better=-1,
     ),

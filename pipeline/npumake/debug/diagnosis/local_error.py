@@ -26,7 +26,7 @@ from npumake.engine.partial.opened import of_nodes
 from npumake.engine.partial.part import Part
 from npumake.graph import Graph, Node, origin
 from npumake.kernels.measure import Alignment, alignments
-from npumake.quant.search.evaluator import holdout_samples
+from npumake.quant.search.holdout import holdout_samples
 from npumake.targets.target import Target
 
 DIGITS = 9

@@ -172,7 +172,7 @@ def _with_headroom(
 
 
 def shares_grid(values: Mapping[str, Value], place: CalibrationNode) -> bool:
-    """Whether a neighbour has the same grid: the input of a pooling, data movement or Concat, or
+    """Whether a neighbor has the same grid: the input of a pooling, data movement or Concat, or
     the tensor it is concatenated with. `values` are those of the graph, by name."""
     joined = [use.node for use in values[place.real].uses() if use.node.op_type == "Concat"]
     around = [use.node for join in joined for use in join.outputs[0].uses()]

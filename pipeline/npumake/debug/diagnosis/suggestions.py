@@ -23,7 +23,7 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
 from npumake.quant.qdq.brought_grids import LOAD
-from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT, holdout_samples
+from npumake.quant.search.holdout import MIN_HOLDOUT_SPLIT, holdout_samples
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MIN_GAIN

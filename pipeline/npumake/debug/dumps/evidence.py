@@ -40,7 +40,7 @@ class LikelyCause:
 class Evidence:
     """Both tensors in our shape, as float64 values in codes; a float tensor has a grid whose scale
     is the size of one code. `unlike` is a kind and a sentence on a form unlike the rest of the
-    dump. `scales` are those of the program's tensors, neighbours first. `buffers` yields our other
+    dump. `scales` are those of the program's tensors, neighbors first. `buffers` yields our other
     tensors, `inputs` ours for other inputs, as (name, values)."""
 
     computed: np.ndarray

@@ -3,7 +3,7 @@
     behind[t]   the nodes that depend on tensor t, as a model
     cut[t]      the inputs of this model, t included: computed once, and stored
 
-Neighbouring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
+Neighboring tensors share much of their cuts. Tensors whose cuts fit into BUDGET_BYTES form a
 group: the whole graph runs once for the cuts of the group, then each tensor's own model. So memory
 does not grow with the graph. Changing each of n tensors costs half the graph per tensor on average.
 """

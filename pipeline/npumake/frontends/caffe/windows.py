@@ -4,7 +4,7 @@ Along one axis, with input i, kernel k, stride s, pad p, dilation d:
 
     Convolution    o = floor((i + 2p - (d (k - 1) + 1)) / s) + 1
     Deconvolution  o = s (i - 1) + d (k - 1) + 1 - 2p
-    Pooling        o = ceil((i + 2p - k) / s) + 1, less one where p > 0 and the last window would
+    Pooling        o = ceil((i + 2p - k) / s) + 1, less one if p > 0 and the last window would
                    start in the padding behind the input: (o - 1) s >= i + p
 
 So Pooling may read e = (o - 1) s + k - i - p cells behind the input, more or fewer than p. An
@@ -88,7 +88,7 @@ def spatial_pyramid(site: LayerSite) -> Value:
 
 
 def local_response(site: LayerSite) -> Value:
-    """x / (k + alpha / size * sum of x²)^beta over neighbouring channels, or over neighbouring
+    """x / (k + alpha / size * sum of x²)^beta over neighboring channels, or over neighboring
     pixels of a channel with k = 1."""
     x, param = site.bottom(), site.parameters("lrn_param")
     axes, size, alpha, beta = len(_image(site, x)) - 2, param.local_size, param.alpha, param.beta

@@ -24,7 +24,7 @@ from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, Value, producer
 from npumake.kernels.arrays import Floats
 from npumake.kernels.histogram import Histogram
-from npumake.quant.calibration.derived_statistics import centres
+from npumake.quant.calibration.derived_statistics import centers
 from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 STEP_PARTS = 16.0
@@ -136,7 +136,7 @@ def _narrowest_interval(
     measured: Histogram, functions: list[Function], limits: list[float]
 ) -> Interval:
     """The smallest interval outside of which no function moves by more than its limit."""
-    x = np.concatenate([[measured.low], centres(measured), [measured.high]])
+    x = np.concatenate([[measured.low], centers(measured), [measured.high]])
     images = [g(x) for g in functions]
     return (
         float(x[min(_flat(y, limit) for y, limit in zip(images, limits, strict=True))]),

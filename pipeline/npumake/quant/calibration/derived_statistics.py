@@ -1,11 +1,11 @@
 """Derived statistics: those of tensors whose values follow from an observed tensor.
 
     Concat(a, b)          the values of both: histograms and extremes merge
-    f(x), x * f(x)        the function's histogram: each bin of x at its centre
+    f(x), x * f(x)        the function's histogram: each bin of x at its center
 
 f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. An observed tensor keeps
 onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
-tensors are not observed. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
+tensors are not observed. A center is off by at most half a bin, 2**-15 of the largest magnitude.
 
 The extremes of f over an interval [l, h] are those at its ends and at the one turning point t that
 such a function may have, where l <= t <= h.
@@ -165,7 +165,7 @@ def _join(how: ConcatStatistics, parts: Sequence[DerivedStatistics]) -> DerivedS
     )
 
 
-def centres(h: Histogram) -> Floats:
+def centers(h: Histogram) -> Floats:
     """The observed values, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
     below = int(np.searchsorted(h.bins, BINS))

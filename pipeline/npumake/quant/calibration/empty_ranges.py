@@ -1,10 +1,10 @@
-"""A tensor that was always zero takes its scale from its neighbours.
+"""A tensor that was always zero takes its scale from its neighbors.
 
     y = x + ..., x - ..., Concat        the range of y
     y = x * c + b                       T = max|y| / max|c|, so that b has codes
 
 The reader decides; if its range is empty as well, the producer's inputs do. An arbitrary scale of 1
-has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
+has ratios to its neighbors that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
 s_out, and a bias on the grid s_x * s_w is rounded away.
 """
 
@@ -25,25 +25,25 @@ ADDITIVE = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum", "Where"})
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Div", "Gemm", "MatMul", "Mul"})
 
 
-def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """The ranges of empty tensors with a non-empty neighbour, by observed tensor of the float
+def neighbor_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+    """The ranges of empty tensors with a non-empty neighbor, by observed tensor of the float
     `graph`."""
     empty = {name for name, (low, high) in ranges.items() if _size((low, high)) < MIN_RANGE}
     if not empty:
         return {}
-    near = _neighbours(graph, empty)
+    near = _neighbors(graph, empty)
     known_ranges = {name: interval for name, interval in ranges.items() if name not in empty}
-    from_neighbours: dict[str, Interval] = {}
+    from_neighbors: dict[str, Interval] = {}
     while True:
         new = {
             name: _range(nodes, known_ranges)
             for name, nodes in near.items()
-            if name not in from_neighbours
+            if name not in from_neighbors
         }
         resolved = {name: interval for name, interval in new.items() if interval is not None}
         if not resolved:
-            return from_neighbours
-        from_neighbours |= resolved
+            return from_neighbors
+        from_neighbors |= resolved
         known_ranges |= resolved
 
 
@@ -54,17 +54,17 @@ class _Near(NamedTuple):
     makers: list[Node]
 
 
-def _neighbours(graph: Graph, empty: set[str]) -> dict[str, _Near]:
-    neighbours = {name: _Near([], []) for name in sorted(empty)}
+def _neighbors(graph: Graph, empty: set[str]) -> dict[str, _Near]:
+    neighbors = {name: _Near([], []) for name in sorted(empty)}
     for node in graph.nodes():
         if is_data_movement(node) or not node.outputs:
             continue
         for name in {str(source_tensor(value).name) for value in activations(node)} & empty:
-            neighbours[name].readers.append(node)
+            neighbors[name].readers.append(node)
         output = str(source_tensor(result(node)).name)
-        if output in neighbours:
-            neighbours[output].makers.append(node)
-    return neighbours
+        if output in neighbors:
+            neighbors[output].makers.append(node)
+    return neighbors
 
 
 def _range(near: _Near, ranges: Mapping[str, Interval]) -> Interval | None:

@@ -82,8 +82,8 @@ class HistogramObserver:
             for row, (place, weight) in enumerate(
                 zip(counted.tensors, counted.weights, strict=True)
             ):
-                found = codes(rows[:, place], scales[row]).ravel()
-                table = weight * np.bincount(found, minlength=2 * BINS)
+                indices = codes(rows[:, place], scales[row]).ravel()
+                table = weight * np.bincount(indices, minlength=2 * BINS)
                 bins, counts = self._bins[row]
                 table[bins] += counts
                 self._bins[row] = non_empty(table)

@@ -2,7 +2,7 @@
 
 Ranges of Sigmoid outputs reach further up (calibration.output_headroom). Softmax inputs and their
 masks end where the exponential does (calibration.saturation_points). Empty ranges take their
-neighbours' (calibration.empty_ranges).
+neighbors' (calibration.empty_ranges).
 
 moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, from those of
 the first sample on. All other methods choose a threshold (calibration.thresholds).
@@ -24,7 +24,7 @@ from npumake.graph import Graph
 from npumake.kernels.histogram import Histogram
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.activation_aware_ranges import activation_aware_ranges
-from npumake.quant.calibration.empty_ranges import neighbour_ranges
+from npumake.quant.calibration.empty_ranges import neighbor_ranges
 from npumake.quant.calibration.output_headroom import with_headroom
 from npumake.quant.calibration.padded_ranges import padded_ranges
 from npumake.quant.calibration.saturation_points import LEVELS8, LEVELS16, saturated_ranges
@@ -65,7 +65,7 @@ def ranges(
     by_tensor |= _as_ranges(activation_aware_ranges(graph, statistics.tensors, by_tensor))
     by_tensor |= _as_ranges(with_headroom(graph, by_tensor))
     by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
-    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbor_ranges(graph, by_tensor))
 
 
 def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
@@ -77,7 +77,7 @@ def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
         by_tensor[name] = Range(room * measured.low, room * measured.high)
     by_tensor |= _as_ranges(saturated_ranges(graph, statistics.peaks, by_tensor, LEVELS16))
     by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
-    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbor_ranges(graph, by_tensor))
 
 
 def _as_ranges(intervals: Mapping[str, tuple[float, float]]) -> dict[str, Range]:

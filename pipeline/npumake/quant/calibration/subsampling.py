@@ -2,7 +2,7 @@
 
 One element out of k, so that `enough` or somewhat more are counted. The counted element of a cell
 is spread evenly over the cells (multiples of the golden ratio): no row or column of an image is
-always or never counted. Single elements are counted, not stretches: neighbours are alike and show
+always or never counted. Single elements are counted, not stretches: neighbors are alike and show
 less of the tails.
 
 A large image behind a clamp at zero is counted on a grid of every s-th element of every s-th row.

@@ -52,21 +52,21 @@ MIN_SLOPE = 0.05
 MAX_SHIFT = 1.0  # standard deviations of the output, that an activation may add to d
 
 
-class FloatMeans:
-    """E[y] and E[f(y)] per channel of a float graph's layers, by tensor and sample number. Each is
-    computed once, for all corrections over the same feeds."""
+class FloatLayers:
+    """A float graph with E[y] and E[f(y)] per channel of its layers, by tensor and sample number.
+    Each is computed once, for all corrections over the same feeds."""
 
     def __init__(self, graph: Graph, operators: Operators = NO_OPERATORS) -> None:
-        self._graph, self._operators = graph, operators
+        self.graph, self.operators = graph, operators
         self._means: dict[str, dict[int, np.ndarray]] = {}
 
-    def of(
+    def means(
         self, layers: Mapping[str, LinearLayer], walk: LayerWalk
     ) -> dict[str, dict[int, np.ndarray]]:
         """The means of these tensors, each the output of its layer: (2, channels)."""
         new = {name: layer for name, layer in layers.items() if name not in self._means}
         if new:
-            part = of_tensors(self._graph, new, self._operators)
+            part = of_tensors(self.graph, new, self.operators)
 
             def measured(feed: Feeds) -> list[np.ndarray]:
                 outputs = part.run(feed)
@@ -84,12 +84,12 @@ def correct_biases(
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
-    means: FloatMeans | None = None,
+    shared: FloatLayers | None = None,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `means` are those
-    of `optimized_float` over the same feeds, where several corrections share them.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `shared` is
+    `optimized_float`, where several corrections over the same feeds share its means.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -103,8 +103,8 @@ def correct_biases(
     cut = steps_at(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    means = means or FloatMeans(optimized_float, operators)
-    meant = means.of({name: layer for layer, name in named.items()}, walk)
+    real = shared or FloatLayers(optimized_float, operators)
+    meant = real.means({name: layer for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
         walk.advance(at, [layer.y for layer in corrected])

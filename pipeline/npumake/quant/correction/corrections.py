@@ -22,7 +22,7 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.adaptive_rounding import round_adaptively
-from npumake.quant.correction.bias_correction import FloatMeans, correct_biases
+from npumake.quant.correction.bias_correction import FloatLayers, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.correction.smoothquant import NO_EXTREMES, STRENGTH, smoothquant_factors
@@ -84,21 +84,18 @@ def rescale_factors(
 
 
 def apply_corrections(
-    real: Graph,
+    real: FloatLayers,
     calibrated: Graph,
     switches: Sequence[str],
     feeds: Series,
     weights: WeightGrid,
-    operators: Operators,
-    means: FloatMeans | None = None,
 ) -> Graph:
-    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ.
-    `means` are those of `real` over the same feeds, if they are shared."""
+    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ."""
     graph = calibrated
     if "clip_weights" in switches:
         graph = clip_weights(graph, weights)
     if "round_weights" in switches:
-        graph = round_adaptively(real, graph, feeds, operators)
+        graph = round_adaptively(real.graph, graph, feeds, real.operators)
     if BIAS in switches:
-        graph = correct_biases(real, graph, feeds, operators, means=means)
+        graph = correct_biases(real.graph, graph, feeds, real.operators, shared=real)
     return graph

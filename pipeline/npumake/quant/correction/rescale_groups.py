@@ -136,7 +136,7 @@ def _output_axis(node: Node) -> int | None:
 
 
 def _grown(group: RescaleGroup) -> bool:
-    """Whether the group, extended to all tensors with equal factors, has only linear neighbours."""
+    """Whether the group, extended to all tensors with equal factors, has only linear neighbors."""
     visited: set[Value] = set()
     while left := [value for value in group.axes if value not in visited]:
         value = left[0]

@@ -6,11 +6,11 @@
 
 Zero is always exactly a code: padding and ReLU depend on it. Values of a lattice of 256, such as
 pixels, then all shift by the distance of zero to its code. Halfway between two codes, as for pixels
-fed as p / 127.5 - 1, neighbours round apart: half of the codes stay empty and every pixel has the
+fed as p / 127.5 - 1, neighbors round apart: half of the codes stay empty and every pixel has the
 largest error. The halfway grid, with n codes below zero, reaches both ends, so values fall anywhere
 between its codes.
 
-A tensor that is always zero, without a non-zero neighbour (calibration.empty_ranges), gets scale 1.
+A tensor that is always zero, without a non-zero neighbor (calibration.empty_ranges), gets scale 1.
 Scales are float32, as ONNX stores them; a power of two is rounded up. int16 is symmetric:
 
     made as int16        scale = T / 32767
@@ -128,7 +128,7 @@ def _asymmetric_weights(
 
 
 def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
-    """The grid of a constant from its values alone."""
+    """The grid of a constant only from its values."""
     return activation_grid(float(values.min()), float(values.max()), scheme)
 
 

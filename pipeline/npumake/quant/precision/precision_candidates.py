@@ -74,7 +74,7 @@ def promoted(
     types = _followed(quantization.types, dict.fromkeys(chosen, to))
     if to == "float16" or target.same_types:  # int16 spreads by itself
         return replace(quantization, types=types)
-    around = _neighbours(graph, target, chosen)
+    around = _neighbors(graph, target, chosen)
     return replace(quantization, types=types, layers={**around, **quantization.layers})
 
 
@@ -134,7 +134,7 @@ def all_but(
     if name in (node.name for node in plan_precision(graph, quantization, target).sums):
         layers = {name: LayerTypes(input="int8"), **quantization.layers}  # its output has no 8 bits
         return replace(changed, layers=layers)
-    types = _followed(changed.types, {name: "int8"})  # its neighbours would make it int16
+    types = _followed(changed.types, {name: "int8"})  # its neighbors would make it int16
     return replace(changed, types=types, layers=quantization.layers)
 
 
@@ -145,7 +145,7 @@ def _followed(types: Types | tuple[Types, ...], last: Types) -> Types | tuple[Ty
     return (types, last) if types else last
 
 
-def _neighbours(graph: Graph, target: Target, names: Collection[str]) -> dict[str, LayerTypes]:
+def _neighbors(graph: Graph, target: Target, names: Collection[str]) -> dict[str, LayerTypes]:
     """The int16 uses around the nodes: outputs of their producers, and inputs of their readers."""
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     spots: dict[Node, set[int]] = {}

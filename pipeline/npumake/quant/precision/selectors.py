@@ -50,7 +50,7 @@ class SelectedNodes(NamedTuple):
 
     nodes: tuple[Node, ...] = ()
     inputs: tuple[Value, ...] = ()
-    results: tuple[Node, ...] = ()  # outputs alone
+    results: tuple[Node, ...] = ()  # only outputs
 
 
 class TypeRule(NamedTuple):

@@ -37,9 +37,9 @@ def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
 
 
-def _grid(neighbour: Node | None, node: Node) -> Grid:
+def _grid(neighbor: Node | None, node: Node) -> Grid:
     """The grid of the Q or DQ beside `node`."""
-    grid = None if neighbour is None else grid_of(neighbour)
+    grid = None if neighbor is None else grid_of(neighbor)
     if grid is None:
         raise StageError(f"a {node.op_type} lacks Q/DQ on an input or output", str(node.name))
     return grid

@@ -2,6 +2,7 @@
 
     recipe      the decisions and their trials      methods   the ranges of each method
     evaluator, fidelity     trials on holdout samples     trials    one decision after another
+    holdout     the samples that calibrate, and those that score
     type_judge, objective, mixed_precision  promotes nodes until the outputs suffice
     sensitive_tensors, output_layers  candidates for int16
     decisions   a build's decisions, for a vendor's tool

@@ -6,16 +6,8 @@ Softmax: behind it, of a thousand classes only the few confident ones count, and
 their cosine is mostly chance. That cosine is reported beside the figure, and a recipe that loses
 far more of it is dropped.
 
-Holdout samples are every second one, at most MAX_HOLDOUT_SAMPLES, evenly spaced; all below
-MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; ranges follow at most
-MAX_CALIBRATION_SAMPLES others, weights and biases at most MAX_CORRECTION_SAMPLES of these. Ranges clip nothing of their own samples, so a recipe whose channels
-just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, `migrate` recovers
-28 % where the ranges know the samples and 4 % where they do not. The chosen recipe is then made
-from all samples.
-
-Below twice MAX_HOLDOUT_SAMPLES the halves swap roles: a second fold is made from the holdout
-samples and scored on the others, and the figure covers both. Ranges of eight or sixteen samples can
-be lucky with as many others.
+The samples of ranges and of scores are apart (search.holdout). Weights and biases of a trial follow
+at most MAX_CORRECTION_SAMPLES of the former. The chosen recipe is then made from all samples.
 """
 
 from __future__ import annotations
@@ -37,19 +29,17 @@ from npumake.graph.qdq import before_qdq
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.bias_correction import FloatMeans
+from npumake.quant.correction.bias_correction import FloatLayers
 from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
+from npumake.quant.search.holdout import HoldoutFold, holdout_folds
 from npumake.quant.search.int16_budget import int16_limit
 from npumake.quant.search.methods import calibrated_with, plain_recipe, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-MIN_HOLDOUT_SPLIT = 8
-MAX_HOLDOUT_SAMPLES = 32
-MAX_CALIBRATION_SAMPLES = 128
 MAX_CORRECTION_SAMPLES = 32  # of a trial, for its weights and biases
 SOFTMAX = ("Softmax", "LogSoftmax")
 
@@ -59,13 +49,6 @@ class ModelOutputs(NamedTuple):
 
     read: SampleOutputs
     distributions: SampleOutputs
-
-
-class HoldoutFold(NamedTuple):
-    """The numbers of the samples for ranges, weights and biases, and of those for scoring."""
-
-    calibration: tuple[int, ...]
-    holdout: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -166,13 +149,11 @@ class Evaluator:
     ) -> Graph:
         few = evenly_spaced(self._subset(fold.calibration), MAX_CORRECTION_SAMPLES)
         key = (fold, digest.of_document(digest.plain(recipe.factors)))
-        means = self._float_means.setdefault(key, FloatMeans(real, self.operators))
-        return apply_corrections(
-            real, calibrated, switches, few, self.target.weights, self.operators, means
-        )
+        layers = self._float_layers.setdefault(key, FloatLayers(real, self.operators))
+        return apply_corrections(layers, calibrated, switches, few, self.target.weights)
 
     @cached_property
-    def _float_means(self) -> dict[Hashable, FloatMeans]:
+    def _float_layers(self) -> dict[Hashable, FloatLayers]:
         return {}
 
     @cached_property
@@ -272,27 +253,6 @@ def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) 
         int16_ranges=fresh.int16_ranges,
         factors=base.factors,
     )
-
-
-def holdout_folds(count: int) -> tuple[HoldoutFold, ...]:
-    """The folds for `count` samples."""
-    judges = tuple(holdout_samples(count))
-    others = tuple(n for n in range(count) if n not in judges) or judges
-    calibration = others[:: -(-len(others) // MAX_CALIBRATION_SAMPLES)]
-    first = HoldoutFold(calibration, judges)
-    return (
-        (first, HoldoutFold(judges, others))
-        if MIN_HOLDOUT_SPLIT <= count < 2 * MAX_HOLDOUT_SAMPLES
-        else (first,)
-    )
-
-
-def holdout_samples(count: int) -> range:
-    """The numbers, of `count` samples, that score a trial."""
-    if count < MIN_HOLDOUT_SPLIT:
-        return range(count)
-    step = max(2, count // MAX_HOLDOUT_SAMPLES)
-    return range(step - 1, count, step)[:MAX_HOLDOUT_SAMPLES]
 
 
 def before_softmax(graph: Graph) -> Graph:

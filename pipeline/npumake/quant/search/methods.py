@@ -96,8 +96,8 @@ def candidates(
 ) -> Iterator[Recipe]:
     """The recipes that a search tries; `recipe: best` tries every method that clips otherwise."""
     own = calibration.percentile
-    extra = BEST_CANDIDATES if calibration.recipe == "best" else ()
-    for method in (*CANDIDATES, *extra):
+    wider = BEST_CANDIDATES if calibration.recipe == "best" else ()
+    for method in (*CANDIDATES, *wider):
         for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
             trial = replace(calibration, method=method, percentile=share)
             yield plain_recipe(graph, statistics, trial, symmetric)

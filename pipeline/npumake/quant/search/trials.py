@@ -75,8 +75,8 @@ def complete_recipe(
 ) -> Recipe:
     """The recipe with these switches and the int16 tensors that follow from them; its
     ranges are those of `base`."""
-    types, limit = evaluator.quantization, evaluator.int16_limit
-    wide = int16_tensors(switches, base.graph, base.statistics, evaluator.target, types, limit)
+    settings, limit = evaluator.quantization, evaluator.int16_limit
+    wide = int16_tensors(switches, base.graph, base.statistics, evaluator.target, settings, limit)
     complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
     if WIDENING_SENSITIVE not in switches:
         return complete

@@ -3,7 +3,7 @@
     cosine      of the worst output, over all samples
     agreement   the share of samples with the float model's argmax, top-1; of the worst output
 
-The model runs in float with Q/DQ, within one step of the integers.
+The model runs in float with Q/DQ; each operator is within one step of the integers.
 """
 
 from __future__ import annotations

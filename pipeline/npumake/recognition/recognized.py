@@ -1,4 +1,4 @@
-"""A recogniser's result: how the model is fed, and what its outputs mean."""
+"""A recognizer's result: how the model is fed, and what its outputs mean."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class DeclaredFeed(NamedTuple):
     sets_color: bool = False
 
 
-class Recogniser(NamedTuple):
+class Recognizer(NamedTuple):
     name: str
-    recognise: Callable[[ModelFacts], Family | None]
+    recognize: Callable[[ModelFacts], Family | None]
 
 
 STRETCH = (Step("pil_resize"),)
