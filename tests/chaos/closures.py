@@ -38,5 +38,6 @@ def _imported(text: str) -> set[str]:
     found = set(PLAIN.findall(text))
     for module, names in FROM.findall(text):
         found.add(module)
-        found |= {f"{module}.{name.split(' as ')[0].strip()}" for name in re.split(r"[,\n()]", names)}
+        parts = re.split(r"[,\n()]", names)
+        found |= {f"{module}.{part.split(' as ')[0].strip()}" for part in parts}
     return found
