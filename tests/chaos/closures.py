@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-FROM = re.compile(r"^\s*from (npumake[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
+FROM = re.compile(r"^\s*from (npumake[\w.]*) import (\([^)]*\)|[^(#\n]*)", re.M)
 FOR_TYPE_CHECKERS = re.compile(r"^if TYPE_CHECKING:.*\n(?:[ \t].*\n|\n)+", re.M)  # not executed
 PLAIN = re.compile(r"^\s*import (npumake[\w.]*)", re.M)
 
@@ -38,5 +38,6 @@ def _imported(text: str) -> set[str]:
     found = set(PLAIN.findall(text))
     for module, names in FROM.findall(text):
         found.add(module)
-        found |= {f"{module}.{name.split(' as ')[0].strip()}" for name in re.split(r"[,\n]", names)}
+        parts = re.split(r"[,\n()]", names)
+        found |= {f"{module}.{part.split(' as ')[0].strip()}" for part in parts}
     return found
