@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH = 96  # characters of a comment
 FEWEST_FOR_KL = 16  # pictures, as the comparison notes it
+WITH_BOXES = ("detect", "segment")  # tasks
 FEEDABLE = {
     "rgb": "rgb, bgr, yuv444 or nv12: the format at runtime",
     "bgr": "rgb, bgr, yuv444 or nv12: the format at runtime",
@@ -114,6 +115,8 @@ def _calibration(project: PictureProject) -> Iterator[str]:
         yield "  method: load # the model carries its own scales"
     elif project.pictures < FEWEST_FOR_KL:
         yield f"  method: max # {Calibration().method} needs {FEWEST_FOR_KL} pictures"
+    elif project.proposal.family.task in WITH_BOXES:
+        yield "  method: default # the closest on held-out samples: one method alone may lose boxes"
     else:
         yield f"  method: {Calibration().method}"
 
