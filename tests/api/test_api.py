@@ -183,7 +183,7 @@ def test_a_quantized_model_is_saved_as_what_it_is(root: Workspace, tmp_path: Pat
     assert npumake.Session(saved).output_names == ("logits",)
     qdq = onnx.load(model.save(tmp_path / "digits.onnx"))
     assert "QuantizeLinear" in {node.op_type for node in qdq.graph.node}
-    with pytest.raises(ProjectError, match=r"no `\.bin` file"):
+    with pytest.raises(ProjectError, match=r"cannot be saved as `\.bin`"):
         model.save(tmp_path / "digits.bin")
 
 

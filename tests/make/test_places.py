@@ -214,7 +214,10 @@ def test_no_locale_decides_how_a_file_is_read():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 names = [keyword.arg for keyword in node.keywords]
                 is_text = node.func.attr in ("read_text", "write_text") or "newline" in names
-                of_metadata = file.name == "extras.py"  # importlib.metadata's, always UTF-8
+                of_metadata = file.name in (
+                    "extras.py",
+                    "version.py",
+                )  # importlib.metadata's, always UTF-8
                 if is_text and "encoding" not in names and not of_metadata:
                     found.append(f"{file.relative_to(house)}:{node.lineno}")
     assert found == []

@@ -111,9 +111,7 @@ def test_a_pass_that_brings_tensors_without_statistics_is_an_error(place: Place)
     append(place.site / "toy_npu" / "passes.py", "PASSES = (relu_as_leaky,)")
     run = place.npumake("build")
     assert run.returncode == 2
-    assert (
-        "a pass of `toy-npu` brings `preprocess_image`, a tensor without statistics" in run.stdout
-    )
+    assert "a pass of `toy-npu` adds `preprocess_image`, a tensor without statistics" in run.stdout
 
 
 @pytest.mark.slow

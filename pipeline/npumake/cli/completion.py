@@ -4,6 +4,9 @@
   zsh    in ~/.zshrc, behind compinit:    eval "$(npumake completion zsh)"
   fish   in ~/.config/fish/config.fish:   npumake completion fish | source
 
+example:
+  npumake completion bash >> ~/.bash_completion
+
 Completed are verbs, options and their choices, projects, variants, nodes, targets and files.
 """
 

@@ -15,7 +15,7 @@ from npumake.data.samples import Samples
 from npumake.distribution import distributed, width
 from npumake.graph import Graph
 from npumake.lifetime.temporaries import temporary_folder
-from npumake.quant.calibration.observe import complete, observe_mergeable
+from npumake.quant.calibration.observe import complete, observe, observe_mergeable
 from npumake.quant.calibration.statistics import Statistics, merged_statistics
 
 MIN_SHARD_SAMPLES = 16  # fewer are observed while another process opens its session
@@ -25,7 +25,9 @@ def observe_shards(
     graph: Graph, samples: Samples, operators: Operators = NO_OPERATORS
 ) -> Statistics:
     """The statistics of every observed tensor. Raises StageError as `observe`."""
-    count = max(1, min(width(), len(samples) // MIN_SHARD_SAMPLES))
+    count = min(width(), len(samples) // MIN_SHARD_SAMPLES)
+    if count < 2:
+        return observe(graph, samples, operators)
     bounds = [len(samples) * number // count for number in range(count + 1)]
     items = [json.dumps(pair).encode() for pair in pairwise(bounds)]
     shards = distributed(shard, items, optimized_float=graph, samples=samples, operators=operators)
