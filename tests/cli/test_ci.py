@@ -299,7 +299,8 @@ def test_without_the_base_in_the_cache_sizes_are_compared(locked: Workspace) -> 
         True,
         True,
     ]
-    assert [cell.endswith(")") for cell in table["ara240"]] == [False, False, True, False, False]
+    compared = [cell.endswith(")") for cell in table["ara240"]]
+    assert compared == [False, False, True, False, False, False]
     assert "The cache lacks the base's artifacts of 1 row" in summary(locked)
 
 

@@ -339,8 +339,8 @@ def test_two_files_of_one_tensor_are_an_error(tmp_path, program, samples, board)
 
 
 def test_where_nothing_matches_the_nearest_name_is_told(tmp_path, program, samples, board):
-    saved(tmp_path, {"zzz": board["pool_quantized"], "both_quantized_": board["both_quantized"]})
-    with pytest.raises(ProjectError, match="is `both_quantized_` meant to be `both_quantized`"):
+    saved(tmp_path, {"zzz": board["pool_quantized"], "both_quantised_": board["both_quantized"]})
+    with pytest.raises(ProjectError, match="is `both_quantised_` meant to be `both_quantized`"):
         held(tmp_path, program, samples)
 
 
