@@ -212,6 +212,12 @@ def test_an_absent_scheduler_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "Traceback" not in run.stdout + run.stderr
 
 
+def test_a_folder_is_no_address_of_a_scheduler(tmp_path: Path) -> None:
+    run = client_at(tmp_path / "w").npumake("worker", str(tmp_path), check=False)
+    assert run.returncode == 2
+    assert "is a folder, not the address of a scheduler" in run.stdout + run.stderr
+
+
 def test_the_examples_are_whole() -> None:
     folder = REPO / "examples" / "cluster"
     assert yaml.safe_load((folder / "jobqueue.yaml").read_text())["jobqueue"]["slurm"]["cores"]

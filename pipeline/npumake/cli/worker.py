@@ -44,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
         message = "a worker declares its versions by --resources"
         raise ProjectError(message, hint="leave it out: every process builds one node at a time")
+    if arguments.address is not None and Path(arguments.address).is_dir():
+        message = f"`{arguments.address}` is a folder, not the address of a scheduler"
+        raise ProjectError(message, hint="tcp://HOST:PORT, or the scheduler file that it wrote")
     environment = _environment(arguments.options)
     if arguments.address is None:
         for name, value in environment.items():
