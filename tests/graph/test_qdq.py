@@ -24,6 +24,7 @@ from npumake.graph.qdq import (
     pair_of,
     quantizer_of,
     readers_past_pairs,
+    rounded_codes,
     scalar_grid_of,
     set_grid,
     sole_quantizer,
@@ -143,6 +144,17 @@ def test_a_constant_that_is_not_finite_has_no_codes(values):
     weight = graph.constant("w", np.array([values], np.float32))
     (reader,) = graph.nodes("Relu")
     assert stored_constant(insert_pair(graph, weight, PER_TENSOR, "w", before=reader).real) is None
+
+
+def test_a_constant_with_infinities_saturates_where_it_is_stored():
+    """The bias of an attention mask is 0 or -inf."""
+    graph = relu()
+    mask = graph.constant("mask", np.array([[-np.inf, 0.0, np.inf]], np.float32))
+    (reader,) = graph.nodes("Relu")
+    pair = insert_pair(graph, mask, PER_TENSOR, "mask", before=reader)
+    codes = rounded_codes(quantizer_of(dequantizer_of(pair.real).inputs[0]))
+    limits = np.iinfo(codes.dtype)
+    assert (codes.min(), codes.max()) == (limits.min, limits.max)
 
 
 def test_scales_of_blocks_are_no_stored_constant():

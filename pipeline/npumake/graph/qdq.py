@@ -211,20 +211,20 @@ def stored_constant(value: Value | None) -> StoredConstant | None:
     grid = None if dequantizer is None else _plain_grid(dequantizer)
     if dequantizer is None or grid is None:
         return None
-    codes = array(dequantizer.inputs[0])
-    if codes is None:
-        codes = rounded_codes(quantizer_of(dequantizer.inputs[0]))
+    codes, quantizer = array(dequantizer.inputs[0]), quantizer_of(dequantizer.inputs[0])
+    if codes is None and quantizer is not None:
+        real = array(quantizer.inputs[0])
+        codes = rounded_codes(quantizer) if real is not None and np.isfinite(real).all() else None
     return None if codes is None else StoredConstant(codes, *grid, axis_of(dequantizer))
 
 
 def rounded_codes(quantizer: Node | None) -> np.ndarray | None:
-    """The codes of a finite float constant behind a Q; None for any other."""
+    """The codes of a float constant behind a Q, else None. Raises NotANumberError on NaN."""
     grid = None if quantizer is None else _plain_grid(quantizer)
-    if quantizer is None or grid is None:
+    real = None if quantizer is None else array(quantizer.inputs[0])
+    if quantizer is None or grid is None or real is None:
         return None
-    real, limits = array(quantizer.inputs[0]), np.iinfo(grid.zero_point.dtype)
-    if real is None or not np.isfinite(real).all():
-        return None
+    limits = np.iinfo(grid.zero_point.dtype)  # where infinities saturate
     scale, zero_point = (affine.per_axis(part, real.ndim, axis_of(quantizer)) for part in grid)
     codes = affine.quantize(real, scale, zero_point, limits.min, limits.max)
     return codes.astype(grid.zero_point.dtype)
