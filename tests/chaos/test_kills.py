@@ -42,7 +42,8 @@ BUILDS = {
 FAILED = {"npumake -n 2": 4, "doit -n 2": 1}  # the exit code where a worker was killed
 CHAIN = 4  # builds that are killed, one after the other
 CACHE = re.compile(
-    r"(files|sources|stages)\.json|blobs/../.{62}|records/../.{62}\.json|closures/.{64}\.json"
+    r"(files|sources|stages)\.json|blobs/../.{62}|records/../.{62}\.json"
+    r"|(closures|seals)/.{64}\.json"
 )
 
 
