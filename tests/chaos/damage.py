@@ -16,7 +16,7 @@ from chaos.mutations import NOBODY, Mutant, Node, edited, modules, stamp, writte
 from npumake import digest
 
 STAMP = r"never built here|the seal of its stamp is wrong"
-ARTIFACT = r"{} (is missing|was changed since it was made)"
+ARTIFACT = r"{} (is missing|was changed since it was built)"
 
 
 def damaged(
