@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 
-import npumake
 from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cli.projects import place, plan_of, selected
@@ -166,7 +165,7 @@ def _logged(folder: Path, project: Path) -> tuple[int, str]:
     text = ran.stdout.decode("utf-8", "replace")
     for private, label in (
         (f"{folder}/", ""),
-        (str(Path(npumake.__file__).parents[1]), "PYTHON"),
+        (str(Path(__file__).parents[2]), "PYTHON"),
         (sys.prefix, "PYTHON"),
         (str(Path.home()), "~"),
     ):

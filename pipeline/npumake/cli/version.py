@@ -11,10 +11,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-import npumake
-
 NAME = "npumake"
-PACKAGE = Path(npumake.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 COMMIT_FILE = "commit.txt"  # beside the package; a release writes it before it builds the wheel
 HEX_DIGITS = 12  # of a commit, as they are shown
 COMMIT = re.compile(r"[0-9a-f]{7,64}")

@@ -19,13 +19,12 @@ from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-import npumake
 from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cache.sealed import sealed, unsealed
 from npumake.cache.signature import FileDigests
 
-PACKAGE = Path(npumake.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 ASSETS = "assets"
 # Libraries whose import name differs from their distribution's.
 DISTRIBUTIONS = {

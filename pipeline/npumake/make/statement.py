@@ -15,12 +15,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import quote
 
+from npumake.cache.store import checked
 from npumake.digest import Json, canonical
-from npumake.errors import ProjectError
+from npumake.errors import CacheError, ProjectError
 from npumake.make.attested_build import AttestedBuild, Dependency
 
+T = TypeVar("T")
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:npumake:build:v1"
@@ -122,7 +125,7 @@ def read_statement(data: bytes, where: str) -> Statement:
         if definition["buildType"] != BUILD_TYPE:
             raise ValueError(f"a build of type {definition['buildType']}")
         return _read(document, definition)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (CacheError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         hint = "npumake attest writes one"
         raise ProjectError(f"not a statement of npumake: {error!r}", where, hint) from None
 
@@ -131,24 +134,34 @@ def _read(document: Json, definition: Json) -> Statement:
     (subject,) = document["subject"]
     external, internal = definition["externalParameters"], definition["internalParameters"]
     byproducts = document["predicate"]["runDetails"]["byproducts"]
-    resolved = definition["resolvedDependencies"]
+    resolved = _typed(list, definition["resolvedDependencies"])
     files = (
-        Dependency(
-            str(entry["annotations"]["route"]), str(entry["name"]), str(entry["digest"]["sha256"])
-        )
+        Dependency(str(entry["annotations"]["route"]), str(entry["name"]), _sha256(entry))
         for entry in resolved
         if "digest" in entry
     )
     tools = {str(e["name"]): str(e["annotations"]["version"]) for e in resolved if "uri" in e}
     return Statement(
         str(subject["name"]),
-        str(subject["digest"]["sha256"]),
+        _sha256(subject),
         external["variant"],
         str(external["target"]),
-        dict(external["sections"]),
-        internal["target"],
+        _typed(dict, external["sections"]),
+        _typed(dict, internal["target"]),
         tuple(files),
         tools,
         {name: str(node["code"]) for name, node in internal["nodes"].items()},
-        {str(entry["name"]): str(entry["digest"]["sha256"]) for entry in byproducts},
+        {str(entry["name"]): _sha256(entry) for entry in _typed(list, byproducts)},
     )
+
+
+def _typed(kind: type[T], value: Json) -> T:
+    """Raises TypeError for a value of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is not a {kind.__name__}")
+    return value
+
+
+def _sha256(entry: Json) -> str:
+    """The digest of a file. Raises CacheError for anything but 64 hexadecimal digits."""
+    return checked(_typed(str, entry["digest"]["sha256"]))

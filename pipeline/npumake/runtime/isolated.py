@@ -19,7 +19,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-import npumake
 from npumake.engine.ort import Feeds
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, feed_file, output_file
@@ -34,7 +33,7 @@ for name in ("npumake", "npumake.runtime"):
 from npumake.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """
-CHILD_COMMAND = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
+CHILD_COMMAND = (sys.executable, "-P", "-c", BOOT, str(Path(__file__).parents[1]))
 OPEN_SECONDS, RUN_SECONDS = 120, 120  # seconds
 BASE_MEMORY_BYTES, MEMORY_PER_FILE_BYTE = (
     8 << 30,
