@@ -4,7 +4,9 @@ import numpy as np
 import onnx
 import pytest
 
+from npumake.custom.operators import NO_OPERATORS
 from npumake.data.samples import Samples
+from npumake.debug.diagnosis.suggestions import CalibrationInputs, remedied
 from npumake.engine.float_session import float_session
 from npumake.graph import parse_text
 from npumake.kernels.measure import cosine
@@ -13,6 +15,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.correction.rescale_groups import find_rescale_groups, rescaled
 from npumake.quant.correction.self_gates import self_gate
 from npumake.quant.precision.int16_share import int16_share
+from npumake.quant.qdq.insert import DEFAULT
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -117,3 +120,18 @@ def test_what_is_no_plain_self_gate_passes_nothing(body):
     graph = network(body, UNEVEN)
     assert not any(group.gates for group in find_rescale_groups(graph, gated=True))
     assert not any(self_gate(node) for node in graph.nodes() if node.op_type in ("Tanh", "Exp"))
+
+
+def test_a_build_whose_channels_starve_is_advised_to_migrate():
+    graph, target = network(GATES["silu"], UNEVEN), read_target("ara240")
+    statistics, calibration = observe(graph, SAMPLES), Calibration("max")
+    made = recipe(graph, statistics, SAMPLES, calibration, target)
+    broken = CalibrationInputs(
+        graph, statistics, made, SAMPLES, target, NO_OPERATORS, calibration, DEFAULT
+    )
+    remedy = remedied(broken, "y", is_misfit=False, enough=0.999)
+    assert remedy is not None
+    assert remedy.yaml == "quantization: {migrate: true}"
+    _, file = migrated(graph)
+    assert cosine(outputs(graph), outputs(file)) > remedy.before
+    assert remedy.after > remedy.before

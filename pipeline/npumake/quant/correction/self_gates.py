@@ -52,12 +52,12 @@ def self_gate(node: Node) -> SelfGate | None:
     return None
 
 
-def insert_gain(graph: Graph, found: SelfGate, s: np.ndarray) -> None:
+def insert_gain(graph: Graph, activation: SelfGate, s: np.ndarray) -> None:
     """Multiplies the input of the gate by `s`, (channels,), in place; x is divided by it already.
 
     A fused activation becomes its gate and a product, which keeps its name.
     """
-    x, product, gate = found
+    x, product, gate = activation
     if gate is not None:
         graph.set_inputs(gate, {0: _scaled(graph, x, gate, s)})
         return
