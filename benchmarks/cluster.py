@@ -42,6 +42,7 @@ from npumake.make.build import Build
 from npumake.make.carrier import Blob, written
 from npumake.make.cluster import DaskExecutor
 from npumake.make.delegation import Delegated, completed
+from npumake.make.executor import Submission
 from npumake.make.job import packed
 from npumake.make.maker import make
 from npumake.make.parts import Order
@@ -98,7 +99,8 @@ def job(executor: DaskExecutor, build: Build, tasks: int) -> None:
     futures: list[Future[Any]] = []
     for number in range(tasks):
         blob = written(packed(build, node, document, executor.carrier), executor.carrier)
-        futures.append(executor.submit(f"{number}-{began}", blob))
+        work = Submission(f"{number}-{began}", node.name, blob, 0)
+        futures.append(executor.submit(work))
     for future in futures:
         completed(Delegated(build, node, document, future), executor)
 
@@ -110,7 +112,7 @@ def part(executor: DaskExecutor, build: Build, tasks: int) -> None:
     blob = written(packed(build, node, document, carrier), carrier)
     key = digest.of_document(document)
     items = [carrier.send_bytes(b"[0, 1]" + b" " * number) for number in range(tasks)]
-    futures = [executor.submit_part(Order(blob, key, PART, item)) for item in items]
+    futures = [executor.submit_part(Order(blob, key, PART, item, 0)) for item in items]
     for future in futures:
         carrier.bring_bytes(Blob(**future.result()["blob"]))
 

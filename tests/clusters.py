@@ -64,8 +64,8 @@ class Cluster:
         file = ("--scheduler-file", self.scheduler)
         return self.start(name, *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
 
-    def start_worker(self, name: str, **more: str) -> subprocess.Popen[bytes]:
-        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name)
+    def start_worker(self, name: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
+        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name, *options)
         return self.start(name, *command, **more)
 
     def arguments(self, *arguments: str) -> list[str]:

@@ -66,15 +66,21 @@ def _options(address: str, options: Sequence[str]) -> list[str]:
 
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
-    """Settings of the processes: their resources, and that a stage may start processes itself."""
+    """Settings of the processes: their resources, and that a stage may start processes itself.
+    They announce their memory limit when they start."""
+    import dask
+
+    from npumake.make.dask_client import PRELOAD
     from npumake.make.machine import offered, versions
     from npumake.make.memory import BuildMemory, cache_directory
 
     memory = BuildMemory(cache_directory(Path.cwd()))
     resources = offered(versions(memory))
     memory.save()
+    preloads = list(dict.fromkeys([*dask.config.get("distributed.worker.preload", ()), PRELOAD]))
     settings = {
         "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps(resources),
+        "DASK_DISTRIBUTED__WORKER__PRELOAD": json.dumps(preloads),
         "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
         "OPENBLAS_NUM_THREADS": "1",
     }

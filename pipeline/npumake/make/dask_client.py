@@ -15,6 +15,7 @@ from npumake.extras import install_line
 from npumake.make.memory import BuildMemory
 
 CONNECT_S = 10.0  # until a scheduler answers
+PRELOAD = "npumake.make.dask_preload"
 
 
 def is_scheduler_file(address: str) -> bool:
@@ -56,6 +57,7 @@ def connected(address: str, seconds: float) -> Any:
 
 
 def local_cluster(memory: BuildMemory, processes: int, resources: Mapping[str, int]) -> Any:
+    """The processes share the memory of the machine."""
     library = _distributed()
     import dask  # noqa: PLC0415
 
@@ -75,6 +77,7 @@ def local_cluster(memory: BuildMemory, processes: int, resources: Mapping[str, i
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
             resources=dict(resources),
+            preload=[PRELOAD],
             env=environment,
         )
 

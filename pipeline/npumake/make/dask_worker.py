@@ -13,11 +13,14 @@ from npumake.distribution import distributing
 from npumake.errors import PipelineError
 from npumake.make.carrier import Blob, Carrier, carrier_of, read
 from npumake.make.dask_parts import WorkerQueue
+from npumake.make.dask_preload import memory_limit
 from npumake.make.job import MachineError, performed
 from npumake.make.machine import difference, versions
 from npumake.make.memory import BuildMemory, cache_directory
 from npumake.make.part_jobs import PartJobs
 from npumake.make.parts import SLOT, Order, forget_others, performed_part
+from npumake.make.peak_memory import Peak
+from npumake.make.present_node import PRESENT
 
 
 def introduce(token: str) -> Json:
@@ -52,16 +55,27 @@ def _work(order: Json, token: str) -> Json:
     forget_others("")
     blob = Blob(**order["job"])
     job = read(blob, carrier)
-    node = digest.of_document(job["document"])
+    key, need = digest.of_document(job["document"]), min(order["memory"], _limit())
     queue = WorkerQueue(work_part, order["versions"], token)
-    with distributing(PartJobs(blob, node, carrier, queue)):
-        return performed(job, memory, carrier)
+    parts = PartJobs(blob, key, need, carrier, queue)
+    with PRESENT.begun(key, job["nodes"][-1]["name"], need), distributing(parts):
+        peak = Peak()
+        result = performed(job, memory, carrier)
+        is_alone = result.get("how") == "made" and not PRESENT.has_company
+        return {**result, "peak": peak.size if is_alone else None}
 
 
 def _work_part(order: Json, token: str) -> Json:
     memory, carrier = _equal_memory(order), _ready_carrier(token)
-    blob = performed_part(Order.of(order["part"]), memory, carrier)
-    return {"blob": digest.plain(blob)}
+    part = Order.of(order["part"])
+    PRESENT.admit(part, _limit())
+    return {"blob": digest.plain(performed_part(part, memory, carrier))}
+
+
+def _limit() -> int:
+    from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
+
+    return memory_limit(get_worker())
 
 
 def _equal_memory(order: Json) -> BuildMemory:

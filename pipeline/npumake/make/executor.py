@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from npumake.digest import Json, plain
 from npumake.make.carrier import Blob, Carrier, read
@@ -18,8 +18,17 @@ from npumake.make.part_jobs import PartQueue
 from npumake.make.parts import Order, performed_part
 
 
+class Submission(NamedTuple):
+    """A job of the node named `node`, which may need `memory` bytes. Equal keys run once."""
+
+    key: str
+    node: str
+    job: Blob
+    memory: int
+
+
 class Executor(PartQueue, Protocol):
-    """Equal keys run once. A result is what `performed` returns, with the name of its `worker`.
+    """A result is what `performed` returns, with the name of its `worker`.
 
     `width` is the number of jobs to submit at a time. A future raises CacheError or StageError
     if no machine could run the job.
@@ -31,7 +40,7 @@ class Executor(PartQueue, Protocol):
     @property
     def width(self) -> int: ...
 
-    def submit(self, key: str, job: Blob) -> Future[Json]: ...
+    def submit(self, work: Submission) -> Future[Json]: ...
 
     def close(self) -> None:
         """Ends the executor's processes. Running jobs keep their results in the store."""
@@ -48,8 +57,8 @@ class LocalExecutor:
         self._memory = memory
         self._thread = ThreadPoolExecutor(1)
 
-    def submit(self, key: str, job: Blob) -> Future[Json]:
-        return self._thread.submit(self._run, job)
+    def submit(self, work: Submission) -> Future[Json]:
+        return self._thread.submit(self._run, work.job)
 
     def submit_part(self, order: Order) -> Future[Json]:
         return self._thread.submit(self._run_part, order)

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 
 from npumake.digest import Json
 from npumake.errors import PipelineError
-from npumake.make.carrier import Blob, Carrier
+from npumake.make.carrier import Carrier
 from npumake.make.cluster import DaskExecutor
-from npumake.make.executor import Executor, LocalExecutor
+from npumake.make.executor import Executor, LocalExecutor, Submission
 from npumake.make.memory import BuildMemory
 from npumake.make.part_jobs import PartFuture
 from npumake.make.parts import Order
@@ -43,8 +43,8 @@ class LateExecutor:
     def carrier(self) -> Carrier:
         return self._executor.carrier
 
-    def submit(self, key: str, job: Blob) -> Future[Json]:
-        return self._executor.submit(key, job)
+    def submit(self, work: Submission) -> Future[Json]:
+        return self._executor.submit(work)
 
     @property
     def part_width(self) -> int:
