@@ -59,7 +59,7 @@ class _Task:
     slot: str
     pool: str
     memory: int
-    asked: int = 0  # of it, since no worker has more
+    request: int = 0  # bytes asked for, as far as a worker has them
     attempts: int = 0
     avoided: set[str] = field(default_factory=set)
     future: Future[Json] = field(default_factory=Future)
@@ -138,13 +138,13 @@ class DaskExecutor:
     def _submit(self, task: _Task) -> None:
         fitting = self._fitting() if task.avoided else []
         others = [name for name in fitting if name not in task.avoided]
-        task.asked = min(task.memory, self._largest)
+        task.request = min(task.memory, self._largest)
         remote = self._client.submit(
             task.work,
             task.order,
             self._token,
             key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
-            resources={task.slot: 1, task.pool: task.asked},
+            resources={task.slot: 1, task.pool: task.request},
             workers=others or None,
             allow_other_workers=bool(others),  # if none of these is left
         )
@@ -253,7 +253,7 @@ class DaskExecutor:
     def _too_large(self) -> list[Any]:
         """Dask's futures of the tasks that ask for more memory than a worker has."""
         waiting = [*self._waiting.values()]
-        return [remote for task, remote in waiting if task.asked > self._largest]
+        return [remote for task, remote in waiting if task.request > self._largest]
 
 
 def _shortage(work: Submission, largest: int) -> str:

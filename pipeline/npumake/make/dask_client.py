@@ -15,7 +15,7 @@ from npumake.extras import install_line
 from npumake.make.memory import BuildMemory
 
 CONNECT_S = 10.0  # until a scheduler answers
-PRELOAD = "npumake.make.dask_preload"
+PRELOAD = "npumake.make.dask_worker"  # what a worker loads as it starts
 
 
 def is_scheduler_file(address: str) -> bool:

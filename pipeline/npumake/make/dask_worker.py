@@ -1,4 +1,9 @@
-"""The work of a Dask process for npumake: it introduces itself, and runs jobs and parts of jobs."""
+"""The work of a Dask process for npumake: it introduces itself, and runs jobs and parts of jobs.
+
+A `dask worker` loads this module as it starts (PRELOAD of npumake.make.dask_client). Only the
+process itself knows its memory limit: a launcher may pass options that `npumake worker` does not
+see.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from npumake import digest
 from npumake.digest import Json
@@ -13,14 +19,27 @@ from npumake.distribution import distributing
 from npumake.errors import PipelineError
 from npumake.make.carrier import Blob, Carrier, carrier_of, read
 from npumake.make.dask_parts import WorkerQueue
-from npumake.make.dask_preload import memory_limit
 from npumake.make.job import MachineError, performed
-from npumake.make.machine import difference, versions
+from npumake.make.machine import MEMORY, PART_MEMORY, difference, versions
 from npumake.make.memory import BuildMemory, cache_directory
 from npumake.make.part_jobs import PartJobs
 from npumake.make.parts import SLOT, Order, forget_others, performed_part
 from npumake.make.peak_memory import Peak
 from npumake.make.present_node import PRESENT
+
+
+def dask_setup(worker: Any) -> None:
+    """Announces the memory limit. Dask calls it before the worker registers with the scheduler."""
+    resources = dict.fromkeys((MEMORY, PART_MEMORY), _memory_limit(worker))
+    worker.state.total_resources.update(resources)
+    worker.state.available_resources.update(resources)
+
+
+def _memory_limit(worker: Any) -> int:
+    """Bytes; without a limit, those of the machine or of its container."""
+    from distributed.system import MEMORY_LIMIT  # noqa: PLC0415  # only in a process of Dask
+
+    return int(worker.memory_manager.memory_limit or MEMORY_LIMIT)
 
 
 def introduce(token: str) -> Json:
@@ -75,7 +94,7 @@ def _work_part(order: Json, token: str) -> Json:
 def _limit() -> int:
     from distributed import get_worker  # noqa: PLC0415  # only in a process of Dask
 
-    return memory_limit(get_worker())
+    return _memory_limit(get_worker())
 
 
 def _equal_memory(order: Json) -> BuildMemory:

@@ -43,7 +43,7 @@ def part_resource(of: Mapping[str, str]) -> str:
 
 def offered(of: Mapping[str, str]) -> dict[str, int]:
     """The resources of a worker with these versions; its memory is announced by the worker itself
-    (npumake.make.dask_preload)."""
+    (npumake.make.dask_worker)."""
     return {resource(of): 1, part_resource(of): 1}
 
 

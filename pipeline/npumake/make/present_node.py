@@ -1,4 +1,4 @@
-"""PresentNode: the node of a worker process, which parts of other nodes join only if memory suffices.
+"""PresentNode: the node of a worker process. A part of another node joins it if memory suffices.
 
 A worker builds one node at a time. While the node waits for its parts, the process takes parts of
 any node, and those of another one bring inputs of their own. A part that finds no room is refused
