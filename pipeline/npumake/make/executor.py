@@ -1,4 +1,8 @@
-"""Executor: the place where the jobs of a build run. `local` is this process, `dask` a cluster.
+"""Executor: the place where the jobs of a build run.
+
+    local     this process, one at a time
+    threads   threads of this process
+    dask      a cluster, or processes of this machine
 
 A job is a document in the shared store (npumake.make.job); an executor carries its digest and
 returns its result, and knows nothing of stages.
@@ -48,20 +52,24 @@ class Executor(PartQueue, Protocol):
 
 
 class LocalExecutor:
-    """One job at a time, in this process, like a worker without a cluster."""
+    """`width` jobs at a time in threads of this process, which share what they import and read.
 
-    width = part_width = 1
+    What a stage distributes stays in its own thread: the stage runs samples in threads already.
+    """
 
-    def __init__(self, memory: BuildMemory) -> None:
+    part_width = 1
+
+    def __init__(self, memory: BuildMemory, width: int = 1) -> None:
+        self.width = width
         self.carrier = Carrier(memory.near, None)
         self._memory = memory
-        self._thread = ThreadPoolExecutor(1)
+        self._threads = ThreadPoolExecutor(width)
 
     def submit(self, work: Submission) -> Future[Json]:
-        return self._thread.submit(self._run, work.job)
+        return self._threads.submit(self._run, work.job)
 
     def submit_part(self, order: Order) -> Future[Json]:
-        return self._thread.submit(self._run_part, order)
+        return self._threads.submit(self._run_part, order)
 
     def idle(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -73,4 +81,4 @@ class LocalExecutor:
         return {"blob": plain(performed_part(order, self._memory, self.carrier))}
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -15,11 +16,12 @@ from npumake.make.memory import BuildMemory
 from npumake.make.part_jobs import PartFuture
 from npumake.make.parts import Order
 
-# Each takes the scheduler's address, if any, and the number of processes, 0 for the cores.
+# Each takes the scheduler's address, if any, and the number of threads or processes, 0 for the cores.
 Opening = Callable[[BuildMemory, str | None, int], Executor]
 
 EXECUTORS: Mapping[str, Opening] = {
-    "local": lambda memory, _address, _processes: LocalExecutor(memory),
+    "local": lambda memory, _address, _count: LocalExecutor(memory),
+    "threads": lambda memory, _address, count: LocalExecutor(memory, count or os.cpu_count() or 1),
     "dask": DaskExecutor,
 }
 
