@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,8 @@ def _work(order: Json, token: str) -> Json:
     with PRESENT.begun(key, job["nodes"][-1]["name"], need), distributing(parts):
         peak = Peak()
         result = performed(job, memory, carrier)
+        with suppress(PipelineError, OSError):  # for the next process of this folder
+            memory.code.save()
         is_alone = result.get("how") == "made" and not PRESENT.has_company
         return {**result, "peak": peak.size if is_alone else None}
 

@@ -16,7 +16,7 @@ from npumake.make.memory import BuildMemory
 from npumake.make.part_jobs import PartFuture
 from npumake.make.parts import Order
 
-# Each takes the scheduler's address, if any, and the number of threads or processes, 0 for the cores.
+# Each takes the scheduler's address, if any, and the number of threads or processes, 0: the cores.
 Opening = Callable[[BuildMemory, str | None, int], Executor]
 
 EXECUTORS: Mapping[str, Opening] = {

@@ -75,8 +75,9 @@ def estimated_peak(build: Build, node: Node) -> int:
         return measured
     peak = PEAKS.get(node.stage, OTHER_PEAK)
     inputs = map(build.plan.node, node.inputs.values())
-    models = sum(build.artifact(source).stat().st_size for source in inputs if source.is_model)
-    return MIB * peak.mib + peak.per_model_byte * models
+    models = [build.artifact(source) for source in inputs if source.is_model]
+    models += [Path(file.path) for file in build.sources(node).get("model.path", ())]
+    return MIB * peak.mib + peak.per_model_byte * sum(path.stat().st_size for path in models)
 
 
 def _read(path: Path) -> dict[str, int]:
