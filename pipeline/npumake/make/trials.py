@@ -118,7 +118,7 @@ class Trials:
     def scores_without(self, names: Sequence[str]) -> Iterator[Score]:
         """For each name, the score with all nodes promoted but this one; side by side with an
         executor."""
-        every = [all_but(self.graph, self.target, self.quantization, n, self.to) for n in names]
+        every = [*all_but(self.graph, self.target, self.quantization, names, self.to)]
         if self._executor is None:
             yield from (self._score(types, None) for types in every)
             return
