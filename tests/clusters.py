@@ -92,6 +92,14 @@ class Cluster:
                 (parts if stage == "part" else nodes)[f"{record.parent.name}{record.stem}"] += 1
         return nodes, parts
 
+    def part_names(self) -> set[str]:
+        """The functions of the parts that workers have made."""
+        documents = (
+            json.loads(record.read_bytes())["document"]
+            for record in self.root.glob("*/cache/records/*/*.json")
+        )
+        return {document["part"] for document in documents if document["stage"] == "part"}
+
     def runs(self, *workers: str) -> int:
         """How many nodes these workers have made."""
         return self.records(*workers)[0].total()
