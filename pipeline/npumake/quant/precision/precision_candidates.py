@@ -38,7 +38,10 @@ def candidates(
 
     Raises ProjectError if there is none.
     """
-    plan = plan_precision(graph, quantization, target)
+    return _candidates(plan_precision(graph, quantization, target), target, to)
+
+
+def _candidates(plan: PrecisionPlan, target: Target, to: Promoted) -> dict[str, int]:
     has_it = target.float16 or to != "float16"
     costs = {
         str(node.name): operations(node)
@@ -127,8 +130,8 @@ def all_but(
 ) -> Iterator[Quantization]:
     """For each name `quantization` with every candidate promoted but this one, whose inputs and
     output stay as they are."""
-    every = candidates(graph, target, quantization, to)
-    sums = {node.name for node in plan_precision(graph, quantization, target).sums}
+    plan = plan_precision(graph, quantization, target)
+    every, sums = _candidates(plan, target, to), {node.name for node in plan.sums}
     for name in names:
         others = [other for other in every if other != name]
         changed = promoted(graph, target, quantization, others, to)
