@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from clusters import PYTHON, Cluster, artifacts, client_at, cluster
+from clusters import PYTHON, Cluster, artifacts, client_at, cluster, end
 from npumake.make.carrier import Blob
 from npumake.make.job import MachineError
 from npumake.make.machine import MEMORY, PART_MEMORY
@@ -186,6 +186,33 @@ def test_a_stage_larger_than_every_worker_is_told_of_and_runs(
     assert "may need 1024.0 GiB of memory and runs on the largest worker" in run.stdout
     alone.npumake("build", RECIPE.format("a"))
     assert artifacts(client) == artifacts(alone)
+
+
+@slow
+@linux
+def test_a_stage_whose_only_large_worker_is_lost_runs_on_another(tmp_path: Path) -> None:
+    with cluster(tmp_path / "c") as here:
+        here.start_worker("small", "--memory-limit", "1GiB")
+        large = here.start_worker("large", "--memory-limit", "4GiB")
+        assert eventually(lambda: len(workers_of(here)) == 2)
+        client, alone = (client_at(tmp_path / n, SEARCHES) for n in ("client", "alone"))
+        estimate(client, a=3 * GIB)
+        process = subprocess.Popen(
+            here.arguments(RECIPE.format("a")),
+            cwd=client.root,
+            env={**here.environment(client.root), "NPUMAKE_CLUSTER_WAIT": "5"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any("digits:statistics" in line for line in lines)  # the recipe is next
+        end(large)
+        rest, _ = process.communicate()
+        assert process.returncode == 0, rest
+        assert " on small" in rest
+        alone.npumake("build", RECIPE.format("a"))
+        assert artifacts(client) == artifacts(alone)
 
 
 @slow
