@@ -40,7 +40,7 @@ from npumake.progress import hearing
 if TYPE_CHECKING:
     from npumake.make.executor import Executor
 
-EXECUTORS = ("local", "dask")
+EXECUTORS = ("local", "threads", "dask")  # of npumake.make.executors
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def executor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executor",
         choices=EXECUTORS,
-        help="where nodes run: `local`, this process, or `dask`, a cluster",
+        help="where nodes run: this process, -n threads of it, or a cluster",
     )
     parser.add_argument(
         "--scheduler",
