@@ -80,7 +80,7 @@ def test_build_takes_a_folder_and_leaves_nothing_where_it_was_typed(here, tmp_pa
     [
         ("digit", "no project and no node `digit`"),
         ("digits:rdk-x5/quantised", "no node `digits:rdk-x5/quantised`"),
-        ("projects/digits@kl", "no node `digits@kl`"),
+        ("projects/digits@kl", "no variant `digits@kl`"),
     ],
 )
 def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
