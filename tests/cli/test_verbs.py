@@ -186,10 +186,13 @@ def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys
     assert "made from: not known here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["digits:rdk-x5/compild", "nothing.onnx"])
-def test_show_of_nothing_is_one_error(here: Workspace, capsys: Output, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("digits:rdk-x5/compild", "no node"), ("nothing.onnx", "no file and no node")],
+)
+def test_show_of_nothing_is_one_error(here: Workspace, capsys: Output, name, what) -> None:
     assert main(["show", name]) == 2
-    assert "error: no file and no node" in capsys.readouterr().err
+    assert f"error: {what} `{name}`\nhint: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", VERBS)

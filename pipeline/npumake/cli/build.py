@@ -107,12 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _tasks(name: str, entries: Sequence[NamedEntry]) -> list[str]:
     """The tasks that a name selects: of PROJECT[@VARIANT]:TARGET the nodes of the target, else the
     one of that name."""
-    nodes = (
-        node
-        for _, build in entries
-        if isinstance(build, Build)
-        for node in build.plan.nodes
-    )
+    nodes = (node for _, build in entries if isinstance(build, Build) for node in build.plan.nodes)
     return [n.name for n in nodes if n.target and name == f"{n.group}:{n.target}"] or [name]
 
 

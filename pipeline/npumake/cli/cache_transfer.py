@@ -11,8 +11,8 @@ from npumake import digest
 from npumake.cli.cache_contents import size_text
 from npumake.cli.projects import refuse_no_remote, selected
 from npumake.cli.screen import SCREEN
-from npumake.digest import of_document
 from npumake.cli.selection import whole_projects
+from npumake.digest import of_document
 from npumake.errors import CacheError, ProjectError
 from npumake.make.build import Build
 from npumake.make.memory import BuildMemory, cache_directory, workspace

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.report.build_graph import svg
 
-    builds = [
-        _with_states(build, nodes) for build, _, nodes in chosen(arguments.projects)
-    ]
+    builds = [_with_states(build, nodes) for build, _, nodes in chosen(arguments.projects)]
     if arguments.svg:
         graphs = {build.plan.project: _nodes(build, states) for build, states in builds}
         with replacing(arguments.svg) as temporary:

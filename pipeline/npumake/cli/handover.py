@@ -112,7 +112,9 @@ def _place(name: str, target: str | None) -> tuple[Path, str]:
 
     named = selection(name)
     if named.group != named.build.plan.project:
-        raise ProjectError(f"`{named.group}` is a variant", hint="a hand-over is of a whole project")
+        raise ProjectError(
+            f"`{named.group}` is a variant", hint="a hand-over is of a whole project"
+        )
     if target and named.target:
         raise ProjectError(f"`{name}` has a target", "--target", "leave one of them out")
     chip = target or named.target or str(named.one("calibrated").target)

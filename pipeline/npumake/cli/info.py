@@ -32,15 +32,17 @@ LISTING = Path("deleted_nodes_info.txt")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a .hybrid or .onnx file, or PROJECT[:TARGET]")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a .hybrid or .onnx file, or PROJECT[:TARGET]"
+    )
     parser.add_argument("-m", "-n", dest="name", metavar="NAME", help="one of a packed model")
     keys.arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.opening import opened
-    from npumake.cli.selection import artifact_path
     from npumake.cache.publish import replacing
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.border import deleted_nodes
 
     model = artifact_path(arguments.model)

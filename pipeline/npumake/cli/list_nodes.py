@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.selection import chosen
 from npumake.cli.terminal import shortened
-from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from npumake.make.build import Build
 
 REASON = 24  # characters that a terminal keeps for the reason, and spaces
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
@@ -62,9 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _list_scores(arguments: argparse.Namespace) -> int:
     from npumake.cli.scores import scores, scores_table
 
-    rows = [
-        row for build, _, nodes in chosen(arguments.projects) for row in scores(build, nodes)
-    ]
+    rows = [row for build, _, nodes in chosen(arguments.projects) for row in scores(build, nodes)]
     if arguments.json:
         print(digest.text(rows, indent=1))
     else:

@@ -20,8 +20,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.pack import pack
-    from npumake.cli.selection import artifact_path
     from npumake.cache.publish import replacing
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.picture import read
 
     files = [artifact_path(name) for name in arguments.models]

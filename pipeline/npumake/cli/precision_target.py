@@ -87,9 +87,7 @@ def place_of(name: str, metric: str | None) -> PrecisionTarget:
     task = None if metric is None else _task(build, calibrated, metric)
     verdict = nodes.get((target, "verdict"))
     gates = () if verdict is None else verdict.params["gates"]
-    return PrecisionTarget(
-        build, calibrated, nodes[target, "comparison"], task, gates
-    )
+    return PrecisionTarget(build, calibrated, nodes[target, "comparison"], task, gates)
 
 
 def _task(build: Build, calibrated: Node, metric: str) -> Task:

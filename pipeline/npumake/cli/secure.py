@@ -38,8 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.certificates import called
     from npumake.bundle.secure import Keys, Signer, secured
-    from npumake.cli.selection import artifact_path
     from npumake.cache.publish import replacing
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.picture import read
 
     files = _files(arguments)

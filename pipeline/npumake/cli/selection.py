@@ -125,6 +125,9 @@ def selection(name: str) -> Selection:
     if group not in groups:
         raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
     targets = {str(n.target) for n in build.plan.nodes if n.group == group and n.target}
+    if "/" in target:
+        hint = did_you_mean(name, (node.name for node in build.plan.nodes))
+        raise ProjectError(f"no node `{name}`", hint=hint)
     if target and target not in targets:
         hint = did_you_mean(target, targets)
         raise ProjectError(f"`{group}` has no target `{target}`", hint=hint)
@@ -152,6 +155,15 @@ def artifact_path(name: str) -> Path:
     PipelineError, also for what has not been built."""
     named = file_or_selection(name)
     return named if isinstance(named, Path) else built_artifact(*named.compiled, name)
+
+
+def artifact_node(file: Path) -> tuple[Build, Node] | None:
+    """The project and the node of an artifact; None for another file. Raises PipelineError."""
+    directory, called = place(str(file))
+    if called == str(file):
+        return None
+    (build,) = selected(directory, [project_of(called)])
+    return build, build.plan.node(called)
 
 
 def _artifact(directory: Path, called: str) -> Path | None:

@@ -21,8 +21,8 @@ from pathlib import Path
 from npumake import digest
 from npumake.cli.projects import NOWHERE, builds, places, project_directories
 from npumake.cli.schema_file import schema_file, write_schema
-from npumake.cli.show import error_document, print_error
 from npumake.cli.selection import projects_of
+from npumake.cli.show import error_document, print_error
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.lock import read_lock

@@ -27,7 +27,9 @@ STARS = "****************************"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", nargs="?", help="a compiled file with a statement, or PROJECT[:TARGET]")
+    parser.add_argument(
+        "artifact", nargs="?", help="a compiled file with a statement, or PROJECT[:TARGET]"
+    )
     parser.add_argument(
         "--statement", type=Path, metavar="FILE", help="default: beside the artifact"
     )
