@@ -209,7 +209,7 @@ def test_verify_wants_a_graph_to_hold_it_against(
             2,
             "0 is not a number of threads",
         ),
-        (["run", ".", "--input", "digit.png"], 3, "a directory, no model"),
+        (["run", "/", "--input", "digit.png"], 2, "no project here"),
         (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
     ],
     ids=["draw", "threads", "directory", "modify"],

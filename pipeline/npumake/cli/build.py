@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from npumake import digest
-from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
+from npumake.cli.projects import (
+    NOWHERE,
+    NamedBuild,
+    builds,
+    no_project,
+    places,
+    project_directories,
+)
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
@@ -94,8 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     entries: Sequence[NamedEntry] = ()
     if not names and not arguments.frozen and arguments.executor is None:
         entries = [*SealedProjects(top).entries()]
-    # Without a project, `buildable` raises the error.
     entries = entries or buildable(at, arguments.frozen)
+    if not entries:
+        raise no_project(top)
     with executor_of(arguments, entries) as executor:
         tasks = [task for name in names for task in _tasks(name, entries)]
         code = run_builds(entries, tasks, top, executor or arguments.n, console)

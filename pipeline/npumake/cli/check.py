@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     from npumake.cli.vendors.project import shape_argument
 
-    parser.add_argument("model", metavar="MODEL", help="a model file or PROJECT[:TARGET]")
+    parser.add_argument(
+        "model", nargs="?", default=".", metavar="MODEL", help="a model file or PROJECT[:TARGET]"
+    )
     parser.add_argument("--target", metavar="CHIP", action="append", help="may be given again")
     shape_argument(parser, "--input-shape")
     parser.add_argument("--json", action="store_true", help="for machines")

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("project", metavar="PROJECT[:TARGET]", help="or its folder")
+    parser.add_argument(
+        "project", nargs="?", default=".", metavar="PROJECT[:TARGET]", help="or its folder"
+    )
     parser.add_argument("--target", metavar="CHIP", help="one of the project's")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--run", action="store_true", help="call the vendor's tool on it")

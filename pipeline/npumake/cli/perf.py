@@ -38,7 +38,9 @@ NO_LAYERS = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a compiled file or PROJECT[:TARGET]")
+    parser.add_argument(
+        "model", nargs="?", default=".", metavar="MODEL", help="a compiled file or PROJECT[:TARGET]"
+    )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument(
         "-p", action="store_true", help="of a packed model; a pack is detected without it"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake.cache.publish import replacing
-from npumake.cli.projects import NOWHERE, builds, project_directories, typed
+from npumake.cli.projects import builds, no_project, project_directories, typed
 from npumake.cli.screen import SCREEN
 from npumake.cli.selection import chosen
 from npumake.errors import PipelineError, ProjectError
@@ -91,7 +91,7 @@ def _report_workspace(names: list[str], output: Path | None) -> int:
         raise ProjectError("--workspace compares all projects", hint="name none")
     top = workspace(Path.cwd())
     if not project_directories(top):
-        raise ProjectError("no project here", str(top), NOWHERE)
+        raise no_project(top)
     by_name = dict(builds(top))
     usable = [build for build in by_name.values() if isinstance(build, Build)]
     with hearing(SCREEN.line):

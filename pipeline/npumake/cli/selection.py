@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from npumake.cli.projects import NOWHERE, place, places, project_directories, selected
+from npumake.cli.projects import NOWHERE, no_project, place, places, project_directories, selected
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.node import Node
@@ -144,6 +144,8 @@ def file_or_selection(name: str) -> Path | Selection:
     projects = [folder.name for folder in project_directories(directory)]
     if project_of(called) in projects:
         return _artifact(directory, called) or selection(name)
+    if path.is_dir():
+        raise no_project(path)
     if PATH_LIKE.search(name) or path.exists():
         return path
     hint = did_you_mean(name, projects) if projects else NOWHERE

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake.cache.signature import Signature
-from npumake.cli.projects import NOWHERE, builds, places, planned_from, project_directories
+from npumake.cli.projects import builds, no_project, places, planned_from, project_directories
 from npumake.cli.screen import SCREEN
 from npumake.cli.selection import project_of
 from npumake.errors import PipelineError, Place, ProjectError, did_you_mean
@@ -69,7 +69,7 @@ def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
     for top, names in at.items():
         projects = [directory.name for directory in project_directories(top)]
         if not projects:
-            raise ProjectError("no project here", str(top), NOWHERE)
+            raise no_project(top)
         for name in names:
             project = project_of(name)
             if project not in projects and "*" not in name:
