@@ -119,7 +119,7 @@ def _place(name: str, target: str | None) -> tuple[Path, str]:
         )
     if target and named.target:
         raise ProjectError(f"`{name}` has a target", "--target", "leave one of them out")
-    chip = target or named.target or str(named.one("calibrated").target)
+    chip = target or named.target or str(named.only_node("calibrated").target)
     return named.build.directory, chip
 
 

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_schema(schema)
     print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
     print("\n".join(project.lines))
-    print(f"next: read {directory / 'project.yaml'}, then npumake build{_named(directory)}")
+    print(f"next: read {directory / 'project.yaml'}, then npumake build {_named(directory)}")
     return 0
 
 
@@ -105,7 +105,7 @@ def _of_vendor(arguments: argparse.Namespace) -> int:
             raise ProjectError(f"`{name}` is for a model's own project", name, "leave it out")
     _refuse_name(arguments.directory)
     print("\n".join(write_vendor_project(arguments.directory, arguments.config)))
-    print(f"next: npumake build{_named(arguments.directory)}, then npumake lock and npumake ci")
+    print(f"next: npumake build {_named(arguments.directory)}, then npumake lock and npumake ci")
     return 0
 
 
@@ -155,10 +155,9 @@ def _refuse_name(directory: Path) -> None:
 
 
 def _named(directory: Path) -> str:
-    """How a command in the current directory names the project: by its name, its folder, or not
-    at all."""
-    name = typed(directory.absolute(), directory.absolute().name)
-    return "" if directory.absolute() == Path.cwd() else f" {name}"
+    """How a command in the current directory names the project: by its name or its folder."""
+    folder = Path(os.path.abspath(directory))
+    return "." if folder == Path.cwd() else typed(folder, folder.name)
 
 
 def _read(model_files: ModelFiles) -> Graph:

@@ -81,7 +81,7 @@ def _min_figure(arguments: argparse.Namespace, place: PrecisionTarget, task: Tas
 def place_of(name: str, metric: str | None) -> PrecisionTarget:
     """The nodes of PROJECT[@VARIANT][:TARGET]. Raises ProjectError for an unknown one."""
     named = selection(name)
-    build, calibrated = named.build, named.one("calibrated")
+    build, calibrated = named.build, named.only_node("calibrated")
     target, group = calibrated.target, named.group
     nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
     task = None if metric is None else _task(build, calibrated, metric)

@@ -33,8 +33,8 @@ def no_project(directory: Path) -> ProjectError:
     from npumake.cli.vendor_project import vendor_files
 
     files = vendor_files(directory)
-    here = os.path.relpath(directory)
-    hint = f"npumake new {here} --config {os.path.relpath(files[0])}" if files else NOWHERE
+    folder = os.path.relpath(directory)
+    hint = f"npumake new {folder} --config {os.path.relpath(files[0])}" if files else NOWHERE
     return ProjectError("no project here", str(directory), hint)
 
 

@@ -29,7 +29,7 @@ NOT_FINITE = "not finite"
 LOWER = "--score sets a lower limit"
 UNKNOWN_FEED = (
     "pixels are fed as value - {offset}, in rgb unless --colors says otherwise, which may not be "
-    "what this model was trained on; npumake new --images measures that"
+    "what this model was trained on; npumake new measures that on pictures"
 )
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def _runs(arguments: argparse.Namespace) -> list[list[str]]:
         raise ProjectError(f"{arguments.threads} is not a number of threads", "--threads")
     if bool(arguments.files) == bool(arguments.input):
         hint = f"npumake run {arguments.model} picture.jpg"
-        what = "files of two kinds" if arguments.files else "nothing to run the model on"
+        message = "files of two kinds" if arguments.files else "nothing to run the model on"
         hint = "leave out --input, or name each file by it" if arguments.files else hint
-        raise ProjectError(what, "--input", hint)
+        raise ProjectError(message, "--input", hint)
     runs = [[file] for file in arguments.files] or [arguments.input]
     if len(runs) > 1 and arguments.save:
         raise ProjectError("the outputs of one run are saved", "--save", "name one picture")

@@ -30,12 +30,12 @@ def source_of(name: str, model: str | None, keys: Keys | None) -> RunSource:
     """What a command line names: a file, or the compiled file of a project. Raises
     PipelineError."""
     path = artifact_path(name)
-    made = artifact_node(path)
-    path, note = (path, "") if made is None else _runnable(*made, path)
+    owner = artifact_node(path)
+    path, note = (path, "") if owner is None else _runnable(*owner, path)
     section = _bundle_section(path, model, keys)
-    is_built = bool(section) or made is not None
-    if not section and made is not None:
-        section = _project_section(*made)
+    is_built = bool(section) or owner is not None
+    if not section and owner is not None:
+        section = _project_section(*owner)
     fed_type = section.get("fed_type") or section.get("type")
     return RunSource(path, FED_COLORS.get(str(fed_type)), is_built, note)
 

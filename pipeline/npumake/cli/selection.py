@@ -35,7 +35,7 @@ class Selection(NamedTuple):
             and self.target in (None, node.target)
         ]
 
-    def one(self, stage: str) -> Node:
+    def only_node(self, stage: str) -> Node:
         """The stage's node of the target. Raises ProjectError if there are several targets."""
         nodes = self.nodes(stage)
         if len(nodes) != 1:
@@ -53,7 +53,7 @@ class Selection(NamedTuple):
     @property
     def compiled(self) -> tuple[Build, Node]:
         """The node of the compiled file. Raises ProjectError if there are several targets."""
-        return self.build, self.one("compiled")
+        return self.build, self.only_node("compiled")
 
 
 def project_of(name: str) -> str:
@@ -71,15 +71,14 @@ def aliases(node: str) -> set[str]:
 def chosen_nodes(build: Build, names: Collection[str]) -> list[Node]:
     """The nodes of a project that names select, without names all. Raises ProjectError for a name
     that selects none."""
-    known = {alias for node in build.plan.nodes for alias in aliases(node.name)}
+    node_aliases = {alias for node in build.plan.nodes for alias in aliases(node.name)}
     for name in names:
-        if name not in known:
+        if name not in node_aliases:
             is_group = ":" not in name
-            near = {alias for alias in known if is_group <= (":" not in alias)}
+            near = {alias for alias in node_aliases if is_group <= (":" not in alias)}
             kind = "variant" if is_group else "node"
             raise ProjectError(f"no {kind} `{name}`", hint=did_you_mean(name, near))
-    wanted = set(names)
-    return [node for node in build.plan.nodes if not names or aliases(node.name) & wanted]
+    return [node for node in build.plan.nodes if not names or aliases(node.name) & set(names)]
 
 
 class ChosenNodes(NamedTuple):
@@ -113,7 +112,7 @@ def whole_projects(names: Sequence[str], directory: Path) -> list[Build]:
     if len(at) > 1:
         raise ProjectError("the projects are in several workspaces", hint="run it in each of them")
     ((top, called),) = at.items()
-    return selected(top, projects_of(called))
+    return selected(top, called)
 
 
 def selection(name: str) -> Selection:
@@ -126,8 +125,10 @@ def selection(name: str) -> Selection:
         raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
     targets = {str(n.target) for n in build.plan.nodes if n.group == group and n.target}
     if "/" in target:
-        hint = did_you_mean(name, (node.name for node in build.plan.nodes))
-        raise ProjectError(f"no node `{name}`", hint=hint)
+        by_name = {node.name: node for node in build.plan.nodes}
+        if name not in by_name:
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, by_name))
+        target = str(by_name[name].target)
     if target and target not in targets:
         hint = did_you_mean(target, targets)
         raise ProjectError(f"`{group}` has no target `{target}`", hint=hint)

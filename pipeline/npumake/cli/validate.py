@@ -21,7 +21,6 @@ from pathlib import Path
 from npumake import digest
 from npumake.cli.projects import builds, no_project, places, project_directories
 from npumake.cli.schema_file import schema_file, write_schema
-from npumake.cli.selection import projects_of
 from npumake.cli.show import error_document, print_error
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -75,7 +74,7 @@ def _checked(names: list[str]) -> Iterator[tuple[str, PipelineError | None]]:
         by_name = dict(builds(directory))
         if not by_name:
             raise no_project(directory)
-        for name in projects_of(called) or by_name:
+        for name in called or by_name:
             if name not in by_name:
                 raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, by_name))
             yield name, _error(by_name[name])
