@@ -133,8 +133,13 @@ def test_a_detector_becomes_files_for_two_chips_and_its_boxes_are_drawn(tmp_path
     assert "only an Ethos-U runs yolo.ethos-u55-128.tflite" in ethos.stderr
     for folder in ("rdk", "ethos"):
         for name in ("00", "01"):
-            picture = Image.open(workspace.root / "photos" / f"{name}.jpg")
-            assert Image.open(workspace.root / folder / f"{name}.png").size == picture.size
+            picture = sides(workspace.root / "photos" / f"{name}.jpg")
+            assert sides(workspace.root / folder / f"{name}.png") == picture
+
+
+def sides(file: Path) -> tuple[int, int]:
+    with Image.open(file) as picture:
+        return picture.size
 
 
 def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
@@ -149,7 +154,6 @@ def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
     walk(repository, base)
     new, *_, built = walk(repository, REPOSITORY_TO_CI)
     assert "rdk_x5.yaml of hb_mapper, for rdk-x5" in new.stdout
-    assert not (repository / "out").is_relative_to(repository / ".git")
     assert "resnet" in (repository / "ci.md").read_text()
     assert {"junit.xml", "npumake.sarif"} <= {*os.listdir(repository)}
     assert "touched   resnet" in built.stdout
