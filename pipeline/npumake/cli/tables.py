@@ -244,10 +244,16 @@ def targets_table(checks: Sequence[ModelCheck], width: int | None = None) -> Tab
 
 
 def cpu_reasons(check: ModelCheck) -> str:
-    """`Softmax 2: no integer kernel …; …`, the reasons of all nodes on the CPU by operator."""
-    counted = Counter((row.type, row.why) for row in check.nodes if row.subgraph is None)
+    """`Softmax x2, Exp x1: no integer kernel …; …`, each reason once; alone if it is that of all
+    nodes."""
+    counted = Counter((row.why, row.type) for row in check.nodes if row.subgraph is None)
+    operators: dict[str, list[str]] = {}
+    for (why, op), count in counted.items():
+        operators.setdefault(why, []).append(f"{op} x{count}")
     refused = [f"{op} does not run" for op in check.unsupported]
-    return "; ".join((*refused, *(f"{op} x{n}: {why}" for (op, why), n in counted.items())))
+    if len(operators) == 1 and check.on_cpu == len(check.nodes):
+        return "; ".join((*refused, *operators))
+    return "; ".join((*refused, *(f"{', '.join(ops)}: {why}" for why, ops in operators.items())))
 
 
 def artifact_table(
