@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from npumake.detection.class_names import class_names
 from npumake.detection.entry import TEXTS, read_json
 from npumake.detection.metadata import NOTE, Metadata, Tiling, read_metadata
 from npumake.digest import Json
@@ -42,9 +43,11 @@ def labels_of(graph: Graph) -> tuple[str, ...]:
 
 
 def carried(graph: Graph) -> Mapping[str, str]:
-    """The model's own notes, which artifacts made from it keep."""
+    """The model's own notes, which artifacts made from it keep; `names` of an exporter as LABELS."""
     keys = (NOTE, LABELS, OPERATORS)
-    return {key: graph.metadata[key] for key in keys if key in graph.metadata}
+    names = class_names(graph.metadata)
+    labels = {LABELS: json.dumps(names)} if names else {}
+    return labels | {key: graph.metadata[key] for key in keys if key in graph.metadata}
 
 
 def tiling(graph: Graph) -> Tiling | None:

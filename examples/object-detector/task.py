@@ -1,0 +1,104 @@
+"""Painted scenes from seeds, and how the boxes of a detector are scored.
+
+The scenes are those of projects/shapes-detector, which trained the model on others.
+
+    python examples/object-detector/task.py     # writes test/, what `evaluation:` reads
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from npumake.detection.carriers import metadata_in
+from npumake.detection.decode import Detections, Rules, decode, rules_for_map
+from npumake.detection.metadata import Metadata
+from npumake.evaluate import ImageDetections, Truths
+from npumake.evaluate.average_precision import ByClass, matches_of_boxes, precision_of
+
+METRIC = "mAP50, %"
+HERE = Path(__file__).parent
+DETECTOR = HERE.parents[1] / "projects" / "shapes-detector"
+sys.path.append(str(DETECTOR))
+from scenes import CLASSES, SIZE, scene  # noqa: E402
+
+SHOWN = Rules(score=0.4)
+COLORS = ("#ff5a4d", "#4da3ff", "#ffd34d", "#62e07a", "#d98cff")
+EVALUATED = range(1000, 1040)  # seeds of test/
+QUALITY = 75  # of its JPEG
+
+
+@cache
+def metadata() -> Metadata:
+    found = metadata_in(DETECTOR / "model.onnx")
+    assert found is not None
+    return found
+
+
+def sample(seed: int) -> tuple[np.ndarray, Truths]:
+    """A scene uint8 (1, 3, SIZE, SIZE), RGB, and its boxes in pixels with their classes."""
+    painted = scene(seed)
+    crowd = np.zeros(len(painted.labels), bool)
+    return painted.image.transpose(2, 0, 1)[None], Truths(painted.boxes, painted.labels, crowd)
+
+
+def detections(outputs: Mapping[str, np.ndarray], rules: Rules) -> Detections:
+    return decode(outputs, metadata().outputs, (SIZE, SIZE), rules)
+
+
+def score(outputs: Mapping[str, np.ndarray], truths: Truths) -> ByClass:
+    """Which detections of a scene are true, by class; `total` makes the metric of many."""
+    boxes = detections(outputs, rules_for_map(metadata()))
+    return matches_of_boxes(
+        ImageDetections(boxes.boxes * SIZE, boxes.scores, boxes.classes), truths
+    )
+
+
+def total(scores: Sequence[ByClass]) -> float:
+    return 100.0 * precision_of(scores, len(CLASSES)).map50
+
+
+def picture(inputs: np.ndarray, outputs: Mapping[str, np.ndarray], truths: Truths) -> np.ndarray:
+    """The scene with the boxes in the colors of their classes, uint8 (2 SIZE, 2 SIZE, 3)."""
+    image = Image.fromarray(inputs[0].transpose(1, 2, 0)).resize((2 * SIZE, 2 * SIZE))
+    pen = ImageDraw.Draw(image)
+    boxes = detections(outputs, SHOWN)
+    for (left, top, right, bottom), label in zip(
+        2 * SIZE * boxes.boxes, boxes.classes, strict=True
+    ):
+        pen.rectangle((left, top, right, bottom), outline=COLORS[label], width=2)
+        pen.text((left + 4, top + 2), CLASSES[label], COLORS[label])
+    return np.asarray(image)
+
+
+def caption(outputs: Mapping[str, np.ndarray], truths: Truths) -> str:
+    return f"{len(detections(outputs, SHOWN).boxes)} found, {len(truths.boxes)} painted"
+
+
+def write_test() -> None:
+    """Pictures and boxes in COCO's form."""
+    (HERE / "test").mkdir(exist_ok=True)
+    images, annotations = [], []
+    for number, seed in enumerate(EVALUATED):
+        painted, name = scene(seed), f"{number:04}.jpg"
+        Image.fromarray(painted.image).save(HERE / "test" / name, quality=QUALITY)
+        images.append({"id": number, "file_name": name, "width": SIZE, "height": SIZE})
+        for box, label in zip(painted.boxes.tolist(), painted.labels.tolist(), strict=True):
+            left, top, right, bottom = box
+            corner_and_size = [left, top, right - left, bottom - top]
+            area = corner_and_size[2] * corner_and_size[3]
+            common = {"id": len(annotations) + 1, "image_id": number, "iscrowd": 0, "area": area}
+            annotations.append({**common, "category_id": label + 1, "bbox": corner_and_size})
+    categories = [{"id": number + 1, "name": name} for number, name in enumerate(CLASSES)]
+    document = {"images": images, "categories": categories, "annotations": annotations}
+    (HERE / "instances.json").write_text(f"{json.dumps(document)}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_test()
