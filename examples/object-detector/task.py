@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from npumake.detection.carriers import metadata_in
-from npumake.detection.decode import Detections, Rules, decode, rules_for_map
+from npumake.detection.decode import Rules, decode, rules_for_map
 from npumake.detection.metadata import Metadata
 from npumake.evaluate import ImageDetections, Truths
 from npumake.evaluate.average_precision import ByClass, matches_of_boxes, precision_of
@@ -48,8 +48,12 @@ def sample(seed: int) -> tuple[np.ndarray, Truths]:
     return painted.image.transpose(2, 0, 1)[None], Truths(painted.boxes, painted.labels, crowd)
 
 
-def detections(outputs: Mapping[str, np.ndarray], rules: Rules) -> Detections:
-    return decode(outputs, metadata().outputs, (SIZE, SIZE), rules)
+def detections(
+    outputs: Mapping[str, np.ndarray], rules: Rules
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Boxes (n, 4) in 0..1, scores (n,) and classes (n,)."""
+    seen = decode(outputs, metadata().outputs, (SIZE, SIZE), rules)
+    return seen.boxes, seen.scores, seen.classes
 
 
 def score(outputs: Mapping[str, np.ndarray], truths: Truths) -> ByClass:
@@ -78,7 +82,7 @@ def picture(inputs: np.ndarray, outputs: Mapping[str, np.ndarray], truths: Truth
 
 
 def caption(outputs: Mapping[str, np.ndarray], truths: Truths) -> str:
-    return f"{len(detections(outputs, SHOWN).boxes)} found, {len(truths.boxes)} painted"
+    return f"{len(detections(outputs, SHOWN)[0])} found, {len(truths.boxes)} painted"
 
 
 def write_test() -> None:

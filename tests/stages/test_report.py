@@ -73,13 +73,15 @@ def test_the_labels_of_the_evaluation_name_the_classes(reported: Workspace) -> N
     rows = [f"samples/{file.name},{digits[n % 10]}" for n, file in enumerate(files)]
     (reported.project / "labels.csv").write_text("\n".join(["file,label", *rows]))
     (reported.project / "evaluation.yaml").write_text(
-        f"dataset: {{files: 'samples/000*.npy', labels: labels.csv, classes: [{', '.join(digits)}]}}\n"
-        "metric: top1\n"
+        "dataset:\n  files: samples/000*.npy\n  labels: labels.csv\n"
+        f"  classes: [{', '.join(digits)}]\n"
     )
     reported.doit()
     for build in told(reported)["builds"]:
         for sample in build["samples"]:
-            numbers, names = zip(*(name.split() for name, _ in sample["float"]["best"]))
+            numbers, names = zip(
+                *(name.split() for name, _ in sample["float"]["best"]), strict=True
+            )
             assert [digits[int(number)] for number in numbers] == list(names)
 
 

@@ -43,7 +43,8 @@ def labels_of(graph: Graph) -> tuple[str, ...]:
 
 
 def carried(graph: Graph) -> Mapping[str, str]:
-    """The model's own notes, which artifacts made from it keep; `names` of an exporter as LABELS."""
+    """The model's own notes, which artifacts made from it keep. `names` of an exporter are LABELS,
+    unless it has both."""
     keys = (NOTE, LABELS, OPERATORS)
     names = class_names(graph.metadata)
     labels = {LABELS: json.dumps(names)} if names else {}

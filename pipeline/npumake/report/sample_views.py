@@ -40,8 +40,9 @@ Box = tuple[float, float, float, float, float, str]
 
 @dataclass(frozen=True)
 class SampleView:
-    """`best` are (class, value), largest first, a class as number and name; `boxes` are (x1, y1, x2, y2, score, class) in 0..1
-    of the picture, None for models without boxes; `painted` is an overlay."""
+    """`best` are (class, value), largest first, a class as number and name. `boxes` are
+    (x1, y1, x2, y2, score, class) in 0..1 of the picture, None for models without boxes. `painted`
+    is an overlay."""
 
     best: tuple[tuple[str, float], ...] = ()
     boxes: tuple[Box, ...] | None = None
