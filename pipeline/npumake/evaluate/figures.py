@@ -79,7 +79,7 @@ def scores_of(
 
 def figures_in(document: Any) -> Figures:
     names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
-    classes = tuple(map(str, document["class_names"]))
+    classes = tuple(map(str, document.get("class_names", ())))  # older builds have none
     figures = Figures(
         document["artifact"], document["pictures"], document["metric"], names, classes
     )
