@@ -17,14 +17,17 @@ Figures = Mapping[str, Any]
 
 
 class Example(Protocol):
-    name: str
-    folder: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def folder(self) -> str: ...
 
     @property
     def project(self) -> Path: ...
 
 
-def page(examples: Sequence[Any], results: Mapping[str, Figures]) -> str:
+def page(examples: Sequence[Example], results: Mapping[str, Figures]) -> str:
     """docs/accuracy.md."""
     sections = [
         section(example, results[example.name]) for example in examples if example.name in results
@@ -50,7 +53,7 @@ detector is a published model; its samples are views of one face.
 """
 
 
-def section(example: Any, figures: Figures) -> str:
+def section(example: Example, figures: Figures) -> str:
     file = "README.md" if (example.project / "README.md").is_file() else "project.yaml"
     rows = "\n".join(rows_of(figures))
     any_float = next(iter(figures["targets"].values()))["float"]

@@ -12,8 +12,12 @@ MAX_NAMES_BYTES = 1 << 20
 
 
 def class_names(notes: Mapping[str, str]) -> tuple[str, ...]:
+    """The `names` by index; () if there are none, or they are unreadable."""
+    return printed_names(notes.get("names", ""))
+
+
+def printed_names(text: str) -> tuple[str, ...]:
     """The names by index, of a dict or list printed by Python, or of JSON; () if unreadable."""
-    text = notes.get("names", "")
     if len(text) > MAX_NAMES_BYTES:
         return ()
     try:
