@@ -16,11 +16,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from npumake.detection.carriers import metadata_in
 from npumake.detection.decode import Rules, decode, rules_for_map
+from npumake.detection.head import with_head
 from npumake.detection.metadata import Metadata
+from npumake.detection.notes import metadata_of
 from npumake.evaluate import ImageDetections, Truths
 from npumake.evaluate.average_precision import ByClass, matches_of_boxes, precision_of
+from npumake.graph import Graph
+from npumake.project.sections import FilePath, ModelSection
 
 METRIC = "mAP50, %"
 HERE = Path(__file__).parent
@@ -29,6 +32,7 @@ sys.path.append(str(DETECTOR))
 from scenes import CLASSES, SIZE, scene  # noqa: E402
 
 SHOWN = Rules(score=0.4)
+VIEW = 184  # pixels of a picture, as wide as a tile of the gallery: names stay readable
 COLORS = ("#ff5a4d", "#4da3ff", "#ffd34d", "#62e07a", "#d98cff")
 EVALUATED = range(1000, 1040)  # seeds of test/
 QUALITY = 92  # of its JPEG; coarser ones are not what the model was trained on
@@ -36,9 +40,12 @@ QUALITY = 92  # of its JPEG; coarser ones are not what the model was trained on
 
 @cache
 def metadata() -> Metadata:
-    found = metadata_in(DETECTOR / "model.onnx")
-    assert found is not None
-    return found
+    """What the outputs of the model mean."""
+    file = DETECTOR / "model.onnx"
+    graph = Graph.load(file).with_shapes()
+    described = metadata_of(with_head(graph, ModelSection(FilePath(str(file))), metadata_of(graph)))
+    assert described is not None
+    return described
 
 
 def sample(seed: int) -> tuple[np.ndarray, Truths]:
@@ -58,10 +65,8 @@ def detections(
 
 def score(outputs: Mapping[str, np.ndarray], truths: Truths) -> ByClass:
     """Which detections of a scene are true, by class; `total` makes the metric of many."""
-    boxes = detections(outputs, rules_for_map(metadata()))
-    return matches_of_boxes(
-        ImageDetections(boxes.boxes * SIZE, boxes.scores, boxes.classes), truths
-    )
+    boxes, scores, classes = detections(outputs, rules_for_map(metadata()))
+    return matches_of_boxes(ImageDetections(boxes * SIZE, scores, classes), truths)
 
 
 def total(scores: Sequence[ByClass]) -> float:
@@ -69,13 +74,11 @@ def total(scores: Sequence[ByClass]) -> float:
 
 
 def picture(inputs: np.ndarray, outputs: Mapping[str, np.ndarray], truths: Truths) -> np.ndarray:
-    """The scene with the boxes in the colors of their classes, uint8 (2 SIZE, 2 SIZE, 3)."""
-    image = Image.fromarray(inputs[0].transpose(1, 2, 0)).resize((2 * SIZE, 2 * SIZE))
+    """The scene with the boxes in the colors of their classes, uint8 (VIEW, VIEW, 3)."""
+    image = Image.fromarray(inputs[0].transpose(1, 2, 0)).resize((VIEW, VIEW))
     pen = ImageDraw.Draw(image)
-    boxes = detections(outputs, SHOWN)
-    for (left, top, right, bottom), label in zip(
-        2 * SIZE * boxes.boxes, boxes.classes, strict=True
-    ):
+    boxes, _, classes = detections(outputs, SHOWN)
+    for (left, top, right, bottom), label in zip(VIEW * boxes, classes, strict=True):
         pen.rectangle((left, top, right, bottom), outline=COLORS[label], width=2)
         pen.text((left + 4, top + 2), CLASSES[label], COLORS[label])
     return np.asarray(image)
