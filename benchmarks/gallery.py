@@ -1,6 +1,6 @@
 """How accurate are the models of the gallery: float, int8 and compiled? Writes docs/accuracy.md.
 
-    python benchmarks/gallery.py                       # all, {minutes} minutes on two cores
+    python benchmarks/gallery.py                       # all; some eight minutes of CPU time
     python benchmarks/gallery.py segmentation          # one; the others keep their figures
     python benchmarks/gallery.py --samples 40 --print  # fewer samples, and nothing is written
 

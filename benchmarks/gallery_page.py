@@ -43,7 +43,8 @@ repository, and is measured on samples that neither trained nor calibrated it. O
 detector is a published model; its samples are views of one face.
 
 - **int8** is the Q/DQ graph in onnxruntime, calibrated by `max`. **compiled** is the compiled file.
-  **best** is the variant with `calibration: {{recipe: best}}`, compiled.
+  **best** is the variant with `calibration: {{recipe: best}}`, compiled: searched for one chip with
+  symmetric and one with asymmetric activations.
 - A drop is the float figure less the compiled one, on the same samples. Brackets hold 95 %
   intervals by bootstrap. If the interval of a drop holds 0, no difference was measured.
 - No figure is of a board. A `.hybrid` runs in npumake's runtime, a `.tflite` in LiteRT, a file for

@@ -79,9 +79,7 @@ def test_notes_of_a_model_name_classes_or_nothing(tmp_path, notes, names):
 
 
 def test_unreadable_labels_beside_metadata_are_an_error(tmp_path):
-    (tmp_path / "m.onnx").write_bytes(
-        head(edgefirst=props(dataset={"classes": []}), labels="a, b")
-    )
+    (tmp_path / "m.onnx").write_bytes(head(edgefirst=props(dataset={"classes": []}), labels="a, b"))
     with pytest.raises(ProjectError):
         labels_in(tmp_path / "m.onnx")
 
