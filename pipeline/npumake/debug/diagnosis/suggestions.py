@@ -1,7 +1,8 @@
 """Suggestions: YAML that brings a broken build closer to its float model, tried first.
 
-A trial runs the model in float with Q/DQ over the held-out samples: with another calibration method
-if a grid of the node does not fit, then with the node in int16, then on the CPU. Its figure is the
+A trial runs the model in float with Q/DQ over the held-out samples: with `migrate` if the channels
+of a self-gated activation starve, with another calibration method if a grid of the node does not
+fit, then with the node in int16, then on the CPU. Its figure is the
 cosine of the worst output. Trials skip adaptive rounding and bias correction, which take minutes.
 """
 
@@ -18,11 +19,16 @@ from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.project.precision import Type
 from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.correction.corrections import MIGRATE, rescale_factors
 from npumake.quant.correction.rescale_groups import rescaled
+from npumake.quant.correction.smoothquant import passes_gates
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
+from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import LOAD
+from npumake.quant.search.evaluator import RescaledModel, refit_recipe
 from npumake.quant.search.holdout import MIN_HOLDOUT_SPLIT, holdout_samples
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
@@ -90,6 +96,7 @@ def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: floa
 
 
 def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
+    yield from _migrated(inputs)
     if is_misfit:
         yield from _methods(inputs)
     own = inputs.quantization
@@ -109,6 +116,23 @@ def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization
         return candidate
     rules = candidate.types if isinstance(candidate.types, tuple) else (candidate.types,)
     return replace(candidate, types=(*rules, around), layers=own.layers)
+
+
+def _migrated(inputs: CalibrationInputs) -> Iterator[_Trial]:
+    graph, statistics, own = inputs.graph, inputs.statistics, inputs.quantization
+    weights = with_scheme(inputs.target, own).weights
+    line = inputs.words.line("quantization", {**section(own), MIGRATE: True}, section(own))
+    uneven = uneven_tensors(graph, statistics)
+    is_open = line and own.migrate is None and not inputs.recipe.factors
+    if not is_open or not passes_gates(graph, weights, uneven):
+        return
+    factors = rescale_factors(
+        graph, (MIGRATE,), inputs.samples, weights, inputs.operators, statistics
+    )
+    real = rescaled(graph, factors)
+    base = RescaledModel(real, observe(real, inputs.samples, inputs.operators), factors)
+    recipe = refit_recipe(inputs.recipe, base, inputs.calibration)
+    yield _Trial(line, recipe, replace(own, migrate=True))
 
 
 def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
