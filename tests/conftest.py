@@ -7,6 +7,10 @@ import os
 import signal
 from pathlib import Path
 
+# As `npumake` sets it, and before NumPy is loaded: threads of OpenBLAS wait by spinning, and took
+# four tenths of the time of a test process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
