@@ -1,4 +1,4 @@
-"""Findings: all data of one target on the page, as the JSON that page.js reads.
+"""Findings: all data of one target on the page, as the JSON that its scripts read.
 
 graph          nodes with position, unit and cosines, and the edges
 tensors        distributions with calibrated ranges, and channels

@@ -20,6 +20,7 @@ from npumake.report.build_graph import BuildNode, svg
 from npumake.report.findings import Findings
 
 MAX_SETTINGS = 16  # of a node, in its tooltip
+SCRIPTS = ("widgets.js", "nodes.js", "page.js")  # in the order in which they name each other
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
         "BUILD": svg({project: build_nodes(provenance)}),
         "DATA": as_json(data),
         "CHARTS": charts(),
-        "SCRIPT": asset("page.js"),
+        "SCRIPT": "\n".join(map(asset, SCRIPTS)),
     }
     head, *rest = asset("page.html").split("<!--")
     pieces = [head]
