@@ -3,9 +3,11 @@
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from npumake.data.samples import Samples
+from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.precision.int16_share import int16_share
@@ -64,6 +66,26 @@ def test_no_recipe_spends_more_than_the_limit(models, name, target, most, calibr
     if most == 0:
         assert not made.wide
         assert not made.sensitive
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_layer_that_makes_int16_and_reads_it_counts(target):
+    """widen_answers makes the output of the last Conv int16; its input would cost half of all."""
+    graph = parse_text(
+        '<ir_version: 10, opset_import: ["" : 21]>\n'
+        "a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,300.0}, "
+        "float[1,2,8,8] s = {" + ",".join(["0.5"] * 128) + "}> "
+        "{ c = Conv(x, w)  r = Relu(c)  d = Conv(r, w)  y = Mul(d, s) }"
+    )
+    rngs = [np.random.default_rng(seed) for seed in range(8)]
+    feeds = [{"x": rng.normal(size=(1, 2, 8, 8)).astype(np.float32)} for rng in rngs]
+    samples = Samples(tuple(map(str, range(8))), feeds.__getitem__)
+    chip, most = read_target(target), 0.1
+    asked = Quantization(widen_answers=True, widen_sensitive=True, most_int16=most)
+    statistics, method = observe(graph, samples), Calibration("max")
+    made = recipe(graph, statistics, samples, method, chip, quantization=asked)
+    file = quantized(calibrated(graph, made, samples, chip, quantization=asked), chip)
+    assert int16_share(file) <= most
 
 
 def test_what_the_project_puts_in_int16_counts_and_stays(models):

@@ -82,7 +82,8 @@ def find_sensitive_tensors(
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
     def share_of(names: Sequence[str]) -> float:
-        return typed_share(graph, plan, with_tensors(graph, types, names), target)
+        together = with_tensors(graph, evaluator.quantization, (*recipe.wide, *names))
+        return typed_share(graph, plan, together, target)
 
     limit = evaluator.int16_limit if limit is None else limit
     limit = SENSITIVE_LIMIT if limit is None else limit
