@@ -12,6 +12,10 @@ workers share. Figures per number of workers:
 - search: the trials of `npumake precision` on the detector, one node in 8 bits each;
 - projects: copies of digits with different percentiles, nothing in the store.
 
+Both ratios at full size take some minutes of an idle machine:
+
+    python benchmarks/cluster.py --noops 1000 --projects 100 --trials 40
+
 The machine may be busy: ratios are of one run, and CPU seconds beside those of the wall. The ratio
 `CPU` is what idle cores would give: the seconds of one process, over those of the client and of the
 busiest worker.
@@ -21,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -42,6 +47,7 @@ from npumake.make.build import Build
 from npumake.make.carrier import Blob, written
 from npumake.make.cluster import DaskExecutor
 from npumake.make.delegation import Delegated, completed
+from npumake.make.executor import Submission
 from npumake.make.job import packed
 from npumake.make.maker import make
 from npumake.make.parts import Order
@@ -98,7 +104,8 @@ def job(executor: DaskExecutor, build: Build, tasks: int) -> None:
     futures: list[Future[Any]] = []
     for number in range(tasks):
         blob = written(packed(build, node, document, executor.carrier), executor.carrier)
-        futures.append(executor.submit(f"{number}-{began}", blob))
+        work = Submission(f"{number}-{began}", node.name, blob, 0)
+        futures.append(executor.submit(work))
     for future in futures:
         completed(Delegated(build, node, document, future), executor)
 
@@ -110,7 +117,7 @@ def part(executor: DaskExecutor, build: Build, tasks: int) -> None:
     blob = written(packed(build, node, document, carrier), carrier)
     key = digest.of_document(document)
     items = [carrier.send_bytes(b"[0, 1]" + b" " * number) for number in range(tasks)]
-    futures = [executor.submit_part(Order(blob, key, PART, item)) for item in items]
+    futures = [executor.submit_part(Order(blob, key, PART, item, 0)) for item in items]
     for future in futures:
         carrier.bring_bytes(Blob(**future.result()["blob"]))
 
@@ -142,18 +149,23 @@ def detector(root: Path) -> None:
     build.memory.save()
 
 
-def build_seconds(root: Path, projects: int, workers: int) -> float:
-    """Wall time of a build in a new workspace, the start of its cluster included."""
+def build_seconds(root: Path, projects: int, workers: int) -> tuple[float, float]:
+    """Wall and CPU seconds of a build in a new workspace, the start of its cluster included."""
     root.mkdir()
     lay_out(root, projects)
     for number, folder in enumerate(sorted((root / "projects").iterdir())):
         text = (folder / "project.yaml").read_text()
         percentile = f"percentile: {0.999 + number / 1e6:.6f}"  # else equal keys would run once
         (folder / "project.yaml").write_text(text.replace("method: max ", f"{percentile} "))
-    began = time.perf_counter()
+    began, before = time.perf_counter(), cpu_of_children()
     command = [sys.executable, "-m", "npumake", "build", "--executor", "dask", "-n", str(workers)]
     subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, cpu_of_children() - before
+
+
+def cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def compare_searches(folder: Path, trials: int) -> None:
@@ -188,9 +200,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     if arguments.trials:
         compare_searches(folder, arguments.trials)
     if arguments.projects:
-        walls = [build_seconds(folder / f"w{n}", arguments.projects, n) for n in WORKERS]
-        shown = " and ".join(f"{wall:.1f} s" for wall in walls)
-        print(f"{arguments.projects} projects: {shown}, ratio {walls[0] / walls[1]:.2f}")
+        one, two = (build_seconds(folder / f"w{n}", arguments.projects, n) for n in WORKERS)
+        shown = " and ".join(f"{wall:.1f} s ({cpu:.1f} s CPU)" for wall, cpu in (one, two))
+        print(f"{arguments.projects} projects: {shown}, ratio {one[0] / two[0]:.2f}")
 
 
 def main() -> None:

@@ -52,8 +52,8 @@ WAYS = ("now", "lean", "near")
 class Figures:
     """Seconds per task, and bytes per second. Links are those of the simulated site."""
 
-    scheduler_s: float = 0.0036
-    client_s: float = 0.012
+    scheduler_s: float = 0.0012
+    client_s: float = 0.0055
     file_s: float = 0.0006  # of the client, for each picture of a project
     read_rate: float = 0.57e9  # of a job's inputs: fetched near, verified twice
     write_rate: float = 0.26e9  # of its artifact: copied, verified and sent

@@ -1,6 +1,6 @@
 """What each stage of a project costs: CPU seconds and bytes, fixed and per image.
 
-    python benchmarks/cluster_stages.py [--images 32 96] [--out stages.json]
+    python benchmarks/cluster_stages.py [--images 32 500] [--out stages.json]
 
 MobileNet v1 0.25 of 224 x 224 with photographs, method `max`, one target, one thread. The
 figures of two builds give a line for each stage, seconds = fixed + images * each, which
@@ -62,7 +62,7 @@ def measured(root: Path, images: int) -> dict[str, tuple[float, int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--images", type=int, nargs=2, default=[32, 96])
+    parser.add_argument("--images", type=int, nargs=2, default=[32, 500])
     parser.add_argument("--out", type=Path, default=Path("stages.json"))
     arguments = parser.parse_args()
     if not MODEL.is_file():

@@ -4,10 +4,11 @@
                                    [--most-int16 0 0.1] [--nncf /path/to/python]
 
 Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
-quantized.onnx. The figures are mAP at IoU .50 and .50:.95, for pixels mean IoU and the share of
-equal ones, and the percentage kept of the float model's; rows of `best` name the share of
-multiply-accumulates that read int16, counted in the file. `--nncf` is a Python that has nncf with
-its ONNX backend. Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
+quantized.onnx. The figures are mAP at IoU .50 and .50:.95 and the recall of boxes with a score of
+.25, for pixels mean IoU and the share of equal ones, and the percentage kept of the float model's.
+Rows of `best` name the share of multiply-accumulates that read int16, counted in the file. `--nncf`
+is a Python that has nncf with its ONNX backend. Models and pictures are beside the repository, or
+in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations
@@ -163,11 +164,12 @@ def measure(name: str, given: argparse.Namespace) -> None:
     bench = Bench(name)
     meant = answered(bench.bytes, bench.feeds(trained=True, measured=True))
     whole = score(bench.head, bench.files, meant, meant)
-    print(f"{name:<28}  {whole[0]:6.3f} {whole[1]:6.3f}", flush=True)
+    print(f"{name:<28}  {' '.join(f'{figure:6.3f}' for figure in whole)}", flush=True)
     for label, graph, feeds in rows(bench, given):
         found = score(bench.head, bench.files, answered(graph, feeds), meant)
         kept = " ".join(f"{100 * a / b:6.1f}" for a, b in zip(found, whole, strict=True))
-        print(f"  {label:<26}  {found[0]:6.3f} {found[1]:6.3f}   kept {kept}", flush=True)
+        figures = " ".join(f"{figure:6.3f}" for figure in found)
+        print(f"  {label:<26}  {figures}   kept {kept}", flush=True)
 
 
 def main() -> None:

@@ -64,8 +64,8 @@ class Cluster:
         file = ("--scheduler-file", self.scheduler)
         return self.start(name, *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
 
-    def start_worker(self, name: str, **more: str) -> subprocess.Popen[bytes]:
-        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name)
+    def start_worker(self, name: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
+        command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name, *options)
         return self.start(name, *command, **more)
 
     def arguments(self, *arguments: str) -> list[str]:
@@ -91,6 +91,14 @@ class Cluster:
                 stage = json.loads(record.read_bytes())["document"]["stage"]
                 (parts if stage == "part" else nodes)[f"{record.parent.name}{record.stem}"] += 1
         return nodes, parts
+
+    def part_names(self) -> set[str]:
+        """The functions of the parts that workers have made."""
+        documents = (
+            json.loads(record.read_bytes())["document"]
+            for record in self.root.glob("*/cache/records/*/*.json")
+        )
+        return {document["part"] for document in documents if document["stage"] == "part"}
 
     def runs(self, *workers: str) -> int:
         """How many nodes these workers have made."""

@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="ends processes as Linux does"),
 ]
 SEARCH = "search: {calibration: {method: default}}\n"
+MODELWISE = "vendor: {calibration: {method: modelwise, modelwise: {similarity: 1.0}}}\n"
 BEST = "best: {calibration: {recipe: best}}\n"
 IMAGES = shared_data() / "images" / "imagenet500"
 MOBILENET = shared_data() / "models" / "classification" / "mobilenet_v1_0.25_224_float.tflite"
@@ -65,6 +66,24 @@ def test_a_search_on_two_workers_finds_the_recipe_of_one_process(
 ) -> None:
     client, alone = (client_at(tmp_path / name, SEARCH) for name in ("client", "alone"))
     same_bytes(pair, client, alone, "digits@search:rdk-x5/compiled")
+
+
+def test_the_search_of_the_vendors_is_the_same_on_two_workers(
+    pair: Cluster, tmp_path: Path
+) -> None:
+    client, alone = (client_at(tmp_path / name, MODELWISE) for name in ("client", "alone"))
+    same_bytes(pair, client, alone, "digits@vendor:rdk-x5/recipe")
+    assert "npumake.quant.search.modelwise.candidate_trial" in pair.part_names()
+
+
+def test_a_comparison_of_all_samples_is_the_same_on_two_workers(
+    pair: Cluster, tmp_path: Path
+) -> None:
+    client, alone = (client_at(tmp_path / name) for name in ("client", "alone"))
+    for workspace in (client, alone):
+        workspace.project.joinpath("comparison.yaml").write_text("samples: all\n")
+    same_bytes(pair, client, alone, "digits@kl:ara240/comparison")
+    assert "npumake.debug.compared_batches.compared_batch" in pair.part_names()
 
 
 def test_the_sensitivity_of_nodes_is_the_same_on_two_workers(

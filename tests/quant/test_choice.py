@@ -43,8 +43,8 @@ class Model:
         return promoted(self.graph, self.target, NOTHING, names, self.to)
 
     def scores_without(self, names):
-        for name in names:
-            yield self.scored(all_but(self.graph, self.target, NOTHING, name, self.to))
+        for types in all_but(self.graph, self.target, NOTHING, names, self.to):
+            yield self.scored(types)
 
     def scored(self, asked):
         self.measured += 1

@@ -174,12 +174,13 @@ def test_a_layer_that_reads_int16_makes_int16():
 def test_of_all_promoted_but_one_a_layer_with_sums_keeps_them():
     model = graph("a = Abs(x)  c = Conv(a, w)  r = Relu(c)  y = Conv(r, u)")
     assert set(candidates(model, X5, Quantization(), "int16")) == {"a", "c", "y"}
-    plan = plan_precision(model, all_but(model, X5, Quantization(), "y", "int16"), X5)
+    without_y, without_c = all_but(model, X5, Quantization(), ["y", "c"], "int16")
+    plan = plan_precision(model, without_y, X5)
     assert {node.name for node in plan.sums} == {"y"}
     (layer,) = plan.sums
     assert plan.reads[layer, 0] == "int8"
     assert {plan.makes[value] for value in plan.makes} == {"int16"}
-    others = plan_precision(model, all_but(model, X5, Quantization(), "c", "int16"), X5)
+    others = plan_precision(model, without_c, X5)
     assert {value.name: type for value, type in others.makes.items()}["r"] == "int8"
 
 

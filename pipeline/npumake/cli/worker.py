@@ -14,7 +14,6 @@ its own versions of npumake, Python, NumPy and onnxruntime.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -59,14 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(address: str, options: Sequence[str]) -> list[str]:
     """The options of `dask worker`; a later one replaces a default."""
-    from npumake.make.dask_client import is_scheduler_file
+    from npumake.make.dask_client import PRELOAD, is_scheduler_file
 
     place = ["--scheduler-file", address] if is_scheduler_file(address) else [address]
-    return [*place, "--nthreads", "1", "--no-dashboard", *options]
+    return [*place, "--nthreads", "1", "--no-dashboard", "--preload", PRELOAD, *options]
 
 
 def _environment(options: Sequence[str]) -> dict[str, str]:
-    """Settings of the processes: their resources, and that a stage may start processes itself."""
+    """Settings of the processes: their resources, and that a stage may start processes itself.
+    They announce their memory limit when they start."""
+    from npumake.make.dask_client import SETTINGS
     from npumake.make.machine import offered, versions
     from npumake.make.memory import BuildMemory, cache_directory
 
@@ -74,10 +75,10 @@ def _environment(options: Sequence[str]) -> dict[str, str]:
     resources = offered(versions(memory))
     memory.save()
     settings = {
-        "DASK_DISTRIBUTED__WORKER__RESOURCES": json.dumps(resources),
-        "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
-        "OPENBLAS_NUM_THREADS": "1",
+        f"DASK_{name.upper().replace('.', '__')}": value if isinstance(value, str) else repr(value)
+        for name, value in {**SETTINGS, "distributed.worker.resources": resources}.items()
     }
+    settings["OPENBLAS_NUM_THREADS"] = "1"
     spelled = [part for option in options for part in option.split("=", 1)]
     processes = dict(pairwise(spelled)).get("--nworkers", "1")
     if "NPUMAKE_THREADS" not in os.environ and processes.isdigit() and int(processes) > 1:

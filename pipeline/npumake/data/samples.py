@@ -89,8 +89,13 @@ def made_up(samples: Samples) -> bool:
 
 def evenly_spaced(samples: Samples, count: int) -> Samples:
     """`count` samples, all of fewer."""
-    count = min(count, len(samples))
-    return samples.subset([at * len(samples) // count for at in range(count)])
+    return samples.subset(spaced_numbers(len(samples), count))
+
+
+def spaced_numbers(total: int, count: int) -> list[int]:
+    """`count` numbers below `total`, all of fewer."""
+    count = min(count, total)
+    return [at * total // count for at in range(count)]
 
 
 def _write(

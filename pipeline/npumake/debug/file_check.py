@@ -14,8 +14,8 @@ import numpy as np
 
 from npumake.bundle.program import Tensor
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.debug.compare import real_numbers
 from npumake.debug.compared import DIGITS, rounded
+from npumake.debug.compared_models import real_numbers
 from npumake.debug.compiled_check import CheckedOutput, CompiledCheck
 from npumake.debug.file_runs import RUNTIMES, CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import TensorAgreement, output_grid, tensor_agreement

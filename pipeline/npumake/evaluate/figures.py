@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from npumake import digest
 from npumake.errors import CacheError
 
+AT_SCORE = ("precision_at_25", "recall_at_25", "score")  # of detectors, beside their metric
 DIGITS = 9  # the last bits of a float engine are not a result
 
 

@@ -1,6 +1,7 @@
 """DaskExecutor: jobs on the workers of a Dask cluster, or on processes of this machine.
 
-The scheduler sees a key and a digest per job; all else goes through the shared store. Dask repeats
+The scheduler sees a key, a digest and a memory estimate per job; all else goes through the shared
+store. Dask repeats
 a job whose worker died. If a machine fails, the job goes to another one. An error of the project is
 a result and is not repeated.
 """
@@ -22,11 +23,20 @@ from npumake.digest import Json, plain
 from npumake.errors import PipelineError, ProjectError, StageError
 from npumake.lifetime.temporaries import owned, temporary_name
 from npumake.make import dask_worker
-from npumake.make.carrier import Blob, carrier_of
+from npumake.make.carrier import carrier_of
 from npumake.make.dask_client import connected, local_cluster
 from npumake.make.dask_parts import workers_with
+from npumake.make.executor import Submission
 from npumake.make.job import MachineError
-from npumake.make.machine import difference, offered, part_resource, resource, versions
+from npumake.make.machine import (
+    MEMORY,
+    PART_MEMORY,
+    difference,
+    offered,
+    part_resource,
+    resource,
+    versions,
+)
 from npumake.make.memory import BuildMemory
 from npumake.make.parts import Order
 from npumake.progress import tell
@@ -34,17 +44,22 @@ from npumake.progress import tell
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
 POLL_S = 0.5
 RETRIES = 3  # of a job whose machine, scheduler or connection failed
+GIB = 1 << 30
 WIDTH = 1000  # jobs at a time: the scheduler queues those that have no worker yet
 
 
 @dataclass
 class _Task:
-    """A job or part at work. `avoided` are the addresses of workers whose machine failed at it."""
+    """A job or part at work. It asks for one of the resource `slot` and `memory` bytes of the
+    resource `pool`. `avoided` are the addresses of workers whose machine failed at it."""
 
     key: str
     work: Callable[[Json, str], Json]
     order: Json
-    resource: str
+    slot: str
+    pool: str
+    memory: int
+    request: int = 0  # bytes asked for, as far as a worker has them
     attempts: int = 0
     avoided: set[str] = field(default_factory=set)
     future: Future[Json] = field(default_factory=Future)
@@ -63,7 +78,8 @@ class DaskExecutor:
         self._versions = versions(memory)
         self._resource = resource(self._versions)
         self._token = temporary_name()
-        self._waiting: dict[Future[Json], Any] = {}  # Dask's futures by ours
+        self._waiting: dict[Future[Json], tuple[_Task, Any]] = {}  # with Dask's future, by ours
+        self._largest = 0  # bytes of the worker with most memory
         self._closed = threading.Event()
         self._wait_s = _wait_s()
         self._resources = ExitStack()
@@ -80,6 +96,7 @@ class DaskExecutor:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
         if address is None:
+            _parse_sources(memory)
             cluster = local_cluster(memory, processes, offered(self._versions))
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
@@ -88,9 +105,16 @@ class DaskExecutor:
         shares_folder = all(entry["shares_folder"] for entry in self._fitting_workers())
         self.carrier = carrier_of(memory, shares_folder)
 
-    def submit(self, key: str, job: Blob) -> Future[Json]:
-        order = {"job": plain(job), "versions": self._versions}
-        return self._begun(_Task(f"npumake-{key}", dask_worker.work, order, self._resource))
+    def submit(self, work: Submission) -> Future[Json]:
+        order = {
+            "job": plain(work.job),
+            "memory": work.memory,
+            "versions": self._versions,
+        }
+        if work.memory > self._largest:
+            tell(_shortage(work, self._largest))
+        name, step = f"npumake-{work.key}", dask_worker.work
+        return self._begun(_Task(name, step, order, self._resource, MEMORY, work.memory))
 
     @property
     def part_width(self) -> int:
@@ -98,8 +122,8 @@ class DaskExecutor:
 
     def submit_part(self, order: Order) -> Future[Json]:
         document = {"part": order.plain, "versions": self._versions}
-        resource = part_resource(self._versions)
-        return self._begun(_Task(order.name, dask_worker.work_part, document, resource))
+        slot, step = part_resource(self._versions), dask_worker.work_part
+        return self._begun(_Task(order.name, step, document, slot, PART_MEMORY, order.memory))
 
     def idle(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -115,16 +139,17 @@ class DaskExecutor:
     def _submit(self, task: _Task) -> None:
         fitting = self._fitting() if task.avoided else []
         others = [name for name in fitting if name not in task.avoided]
+        task.request = min(task.memory, self._largest)
         remote = self._client.submit(
             task.work,
             task.order,
             self._token,
             key=f"{task.key}-{task.attempts}" if task.attempts else task.key,
-            resources={task.resource: 1},
+            resources={task.slot: 1, task.pool: task.request},
             workers=others or None,
             allow_other_workers=bool(others),  # if none of these is left
         )
-        self._waiting[task.future] = remote
+        self._waiting[task.future] = task, remote
         remote.add_done_callback(partial(self._settle, task))
 
     def _settle(self, task: _Task, remote: Any) -> None:
@@ -202,20 +227,48 @@ class DaskExecutor:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def _fitting(self) -> list[str]:
-        workers = self._workers().items()
-        return [address for address, worker in workers if self._resource in worker["resources"]]
+        resources = {name: worker["resources"] for name, worker in self._workers().items()}
+        fitting = [name for name, has in resources.items() if {self._resource, MEMORY} <= {*has}]
+        self._largest = max((int(resources[name][MEMORY]) for name in fitting), default=0)
+        return fitting
 
     def _watch(self) -> None:
-        """Fails waiting jobs after a long time without a worker."""
-        since = time.monotonic()
+        """After a long time without a worker waiting jobs fail; without one that is large enough
+        they are submitted again, for the largest."""
+        present = large = time.monotonic()
         while not self._closed.wait(POLL_S):
             with suppress(Exception):  # the scheduler restarts
                 if self._fitting():
-                    since = time.monotonic()
-            if time.monotonic() - since > self._wait_s:
+                    present = time.monotonic()
+                if not self._too_large():
+                    large = time.monotonic()
+            now = time.monotonic()
+            if now - present > self._wait_s:
                 hint = "finished artifacts are kept; start workers, then run it again"
                 for future in list(self._waiting):
                     _fail(future, StageError("the cluster has lost its workers", None, hint))
+            elif now - large > self._wait_s:
+                for remote in self._too_large():
+                    remote.cancel()  # `_settle` submits it again
+
+    def _too_large(self) -> list[Any]:
+        """Dask's futures of the tasks that ask for more memory than a worker has."""
+        waiting = [*self._waiting.values()]
+        return [remote for task, remote in waiting if task.request > self._largest]
+
+
+def _parse_sources(memory: BuildMemory) -> None:
+    """In a new cache folder every process would parse the sources of all stages."""
+    for build in memory.builds:
+        for node in build.plan.nodes:
+            memory.code.closure(*node.modules)
+    memory.save()
+
+
+def _shortage(work: Submission, largest: int) -> str:
+    need, limit = f"{work.memory / GIB:.1f} GiB", f"{largest / GIB:.1f} GiB"
+    place = f"runs on the largest worker, with {limit} (npumake worker --memory-limit)"
+    return f"note: `{work.node}` may need {need} of memory and {place}"
 
 
 def _wait_s() -> float:

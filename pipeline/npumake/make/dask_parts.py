@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from npumake.digest import Json
-from npumake.make.machine import part_resource
+from npumake.make.machine import PART_MEMORY, part_resource
 from npumake.make.parts import SLOT, Order
 
 PRIORITY = 1  # parts before nodes: a node at work ends before another one begins
@@ -39,7 +39,7 @@ class WorkerQueue:
             {"part": order.plain, "versions": dict(self.versions)},
             self.token,
             key=order.name,
-            resources={self._resource: 1},
+            resources={self._resource: 1, PART_MEMORY: order.memory},
             priority=PRIORITY,
         )
 

@@ -16,11 +16,12 @@ from npumake.digest import Json
 from npumake.errors import CacheError, PipelineError
 from npumake.make.build import Build
 from npumake.make.carrier import Blob, written
-from npumake.make.executor import Executor
+from npumake.make.executor import Executor, Submission
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.job import MachineError, error_in, packed
 from npumake.make.maker import How, Outcome, recalled
 from npumake.make.node import Node, NodeKey
+from npumake.make.peak_memory import estimated_peak
 from npumake.make.preflight import refuse_missing
 from npumake.progress import tell
 
@@ -53,7 +54,9 @@ def delegate(build: Build, node: Node, executor: Executor) -> Outcome | Delegate
         job = written(packed(build, node, document, executor.carrier), executor.carrier)
     except PipelineError as error:
         raise build.with_place(node, error) from None
-    return Delegated(build, node, document, executor.submit(digest.of_document(document), job))
+    key, peak = digest.of_document(document), estimated_peak(build, node)
+    future = executor.submit(Submission(key, node.name, job, peak))
+    return Delegated(build, node, document, future)
 
 
 def completed(work: Delegated, executor: Executor) -> Outcome:
@@ -74,6 +77,8 @@ def completed(work: Delegated, executor: Executor) -> Outcome:
     executor.carrier.bring(blob, build.artifact(node))
     record = Record(digest.plain(work.document), blob.digest, blob.size, result["seconds"])
     memory = build.memory
+    if (peak := result.get("peak")) is not None:
+        memory.peaks.remember(node.name, peak)
     memory.store.remember(digest.of_document(work.document), record)
     build.write_stamp(node, work.document, blob.digest, flush=False)
     how: How = "recalled" if result["how"] == "recalled" else "made"

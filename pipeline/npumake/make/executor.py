@@ -1,4 +1,8 @@
-"""Executor: the place where the jobs of a build run. `local` is this process, `dask` a cluster.
+"""Executor: the place where the jobs of a build run.
+
+    local     this process, one at a time
+    threads   threads of this process
+    dask      a cluster, or processes of this machine
 
 A job is a document in the shared store (npumake.make.job); an executor carries its digest and
 returns its result, and knows nothing of stages.
@@ -8,7 +12,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from npumake.digest import Json, plain
 from npumake.make.carrier import Blob, Carrier, read
@@ -18,8 +22,17 @@ from npumake.make.part_jobs import PartQueue
 from npumake.make.parts import Order, performed_part
 
 
+class Submission(NamedTuple):
+    """A job of the node named `node`, which may need `memory` bytes. Equal keys run once."""
+
+    key: str
+    node: str
+    job: Blob
+    memory: int
+
+
 class Executor(PartQueue, Protocol):
-    """Equal keys run once. A result is what `performed` returns, with the name of its `worker`.
+    """A result is what `performed` returns, with the name of its `worker`.
 
     `width` is the number of jobs to submit at a time. A future raises CacheError or StageError
     if no machine could run the job.
@@ -31,7 +44,7 @@ class Executor(PartQueue, Protocol):
     @property
     def width(self) -> int: ...
 
-    def submit(self, key: str, job: Blob) -> Future[Json]: ...
+    def submit(self, work: Submission) -> Future[Json]: ...
 
     def close(self) -> None:
         """Ends the executor's processes. Running jobs keep their results in the store."""
@@ -39,20 +52,24 @@ class Executor(PartQueue, Protocol):
 
 
 class LocalExecutor:
-    """One job at a time, in this process, like a worker without a cluster."""
+    """`width` jobs at a time in threads of this process, which share what they import and read.
 
-    width = part_width = 1
+    What a stage distributes stays in its own thread: the stage runs samples in threads already.
+    """
 
-    def __init__(self, memory: BuildMemory) -> None:
+    part_width = 1
+
+    def __init__(self, memory: BuildMemory, width: int = 1) -> None:
+        self.width = width
         self.carrier = Carrier(memory.near, None)
         self._memory = memory
-        self._thread = ThreadPoolExecutor(1)
+        self._threads = ThreadPoolExecutor(width)
 
-    def submit(self, key: str, job: Blob) -> Future[Json]:
-        return self._thread.submit(self._run, job)
+    def submit(self, work: Submission) -> Future[Json]:
+        return self._threads.submit(self._run, work.job)
 
     def submit_part(self, order: Order) -> Future[Json]:
-        return self._thread.submit(self._run_part, order)
+        return self._threads.submit(self._run_part, order)
 
     def idle(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -64,4 +81,4 @@ class LocalExecutor:
         return {"blob": plain(performed_part(order, self._memory, self.carrier))}
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True, cancel_futures=True)

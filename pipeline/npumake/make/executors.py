@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 
 from npumake.digest import Json
 from npumake.errors import PipelineError
-from npumake.make.carrier import Blob, Carrier
+from npumake.make.carrier import Carrier
 from npumake.make.cluster import DaskExecutor
-from npumake.make.executor import Executor, LocalExecutor
+from npumake.make.executor import Executor, LocalExecutor, Submission
 from npumake.make.memory import BuildMemory
 from npumake.make.part_jobs import PartFuture
 from npumake.make.parts import Order
 
-# Each takes the scheduler's address, if any, and the number of processes, 0 for the cores.
+# Each takes the scheduler's address, if any, and the number of threads or processes, 0: the cores.
 Opening = Callable[[BuildMemory, str | None, int], Executor]
 
 EXECUTORS: Mapping[str, Opening] = {
-    "local": lambda memory, _address, _processes: LocalExecutor(memory),
+    "local": lambda memory, _address, _count: LocalExecutor(memory),
+    "threads": lambda memory, _address, count: LocalExecutor(memory, count or os.cpu_count() or 1),
     "dask": DaskExecutor,
 }
 
@@ -43,8 +45,8 @@ class LateExecutor:
     def carrier(self) -> Carrier:
         return self._executor.carrier
 
-    def submit(self, key: str, job: Blob) -> Future[Json]:
-        return self._executor.submit(key, job)
+    def submit(self, work: Submission) -> Future[Json]:
+        return self._executor.submit(work)
 
     @property
     def part_width(self) -> int:

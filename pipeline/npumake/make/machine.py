@@ -11,6 +11,8 @@ from npumake import digest
 from npumake.make.memory import BuildMemory
 
 RESOURCE_PREFIX = "npumake-"
+# The memory limit of a worker in bytes, for the node that it builds and for the part beside it.
+MEMORY, PART_MEMORY = f"{RESOURCE_PREFIX}memory", f"{RESOURCE_PREFIX}memory-of-part"
 UNKNOWN = "none"
 
 
@@ -40,7 +42,8 @@ def part_resource(of: Mapping[str, str]) -> str:
 
 
 def offered(of: Mapping[str, str]) -> dict[str, int]:
-    """All resources of a worker with these versions."""
+    """The resources of a worker with these versions; its memory is announced by the worker itself
+    (npumake.make.dask_worker)."""
     return {resource(of): 1, part_resource(of): 1}
 
 

@@ -2,6 +2,7 @@
 
 blobs/ records/   the store: artifacts by content, and their records, by key
 files.json        digests of files, trusted by signature
+peaks.json        the memory that nodes needed on a cluster, by node
 sources.json      the imports of the package's sources, by content
 stages.json       the declarations of the stages, sealed with the digest of the package
 seals/            projects that are current as a whole, with the status of their files
@@ -29,6 +30,7 @@ from npumake.errors import CacheError, PipelineError, UnwritableError
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep
 from npumake.make.code import CodeClosure, SourceCode
+from npumake.make.peak_memory import PeakTable
 from npumake.make.places import cache_directory as cache_directory
 from npumake.make.places import is_paranoid
 from npumake.make.places import workspace as workspace
@@ -74,6 +76,7 @@ class BuildMemory:
         self.near = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
+        self.peaks = PeakTable(root / "peaks.json")
         self._closures: set[str] = set()  # stored ones
 
     @cached_property
@@ -131,6 +134,8 @@ class BuildMemory:
             self.files.save()
         with self.doing_without():
             self.code.save()
+        with self.doing_without():
+            self.peaks.save()
 
     def keep(self, path: Path, data: bytes) -> None:
         """Writes a file that only makes the next build faster."""

@@ -40,10 +40,12 @@ class PartQueue(Protocol):
 
 @dataclass(frozen=True)
 class PartJobs:
-    """The parts of the node of `job`, whose key is `node`."""
+    """The parts of the node of `job`, whose key is `node` and which may need `memory` bytes: a part
+    has the inputs of its stage."""
 
     job: Blob
     node: str
+    memory: int
     carrier: Carrier
     queue: PartQueue
 
@@ -63,7 +65,8 @@ class PartJobs:
         self, function: Part, items: Sequence[bytes], shared: Mapping[str, Any]
     ) -> Iterator[bytes]:
         name = f"{function.__module__}.{function.__qualname__}"
-        orders = [Order(self.job, self.node, name, self.carrier.send_bytes(i)) for i in items]
+        blobs = map(self.carrier.send_bytes, items)
+        orders = [Order(self.job, self.node, name, blob, self.memory) for blob in blobs]
         reasons: set[str] = set()
         with sharing(self.node, name, shared):
             futures = [self.queue.submit_part(order) for order in orders]

@@ -39,12 +39,13 @@ SLOT = threading.Lock()
 
 
 class Order(NamedTuple):
-    """A part of the node with the key `node`, whose job is a blob."""
+    """A part of the node with the key `node`, whose job is a blob. It may need `memory` bytes."""
 
     job: Blob
     node: str
     part: str
     item: Blob
+    memory: int
 
     @property
     def document(self) -> Json:
@@ -62,9 +63,8 @@ class Order(NamedTuple):
 
     @classmethod
     def of(cls, document: Json) -> Order:
-        return cls(
-            Blob(**document["job"]), document["node"], document["part"], Blob(**document["item"])
-        )
+        blobs = {name: Blob(**document[name]) for name in ("job", "item")}
+        return cls(**{**document, **blobs})
 
 
 class SharedInputs:

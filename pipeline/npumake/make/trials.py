@@ -30,6 +30,7 @@ from npumake.make.job import packed
 from npumake.make.maker import T, loaded
 from npumake.make.node import Node, NodeKey
 from npumake.make.part_jobs import PartJobs
+from npumake.make.peak_memory import estimated_peak
 from npumake.project.hints import hints_of
 from npumake.project.reader import built
 from npumake.project.sections import Quantization, Sections
@@ -117,7 +118,7 @@ class Trials:
     def scores_without(self, names: Sequence[str]) -> Iterator[Score]:
         """For each name, the score with all nodes promoted but this one; side by side with an
         executor."""
-        every = [all_but(self.graph, self.target, self.quantization, n, self.to) for n in names]
+        every = [*all_but(self.graph, self.target, self.quantization, names, self.to)]
         if self._executor is None:
             yield from (self._score(types, None) for types in every)
             return
@@ -138,7 +139,8 @@ class Trials:
             return
         document, carrier = self._build.document(self._node, self._inputs), executor.carrier
         job = written(packed(self._build, self._node, document, carrier), carrier)
-        parts = PartJobs(job, digest.of_document(document), carrier, executor)
+        memory = estimated_peak(self._build, self._node)
+        parts = PartJobs(job, digest.of_document(document), memory, carrier, executor)
         items = [json.dumps(digest.plain(types)).encode() for types in every]
         # Nothing is measured here unless a part comes back.
         for result in parts.map(

@@ -37,6 +37,7 @@ STAGES = (
 # Inputs that are computed for each run and not stored: by name, the function that computes them.
 # Its parameters are inputs of the stage.
 COMPUTED = {
+    "compared_models": "npumake.debug.compared_batches.compared_models",
     "compiled_model": "npumake.stages.compiled_model.compiled_model",
     "dataset": "npumake.evaluate.artifact_scores.dataset_for",
     "evaluator": "npumake.quant.search.figures.evaluator_of",
@@ -51,9 +52,11 @@ COMPUTED = {
 
 # What a stage distributes (npumake.distribution): functions of an `item` and inputs of the stage.
 PARTS = (
+    "npumake.debug.compared_batches.compared_batch",
     "npumake.evaluate.batches.batch",
     "npumake.quant.calibration.shards.shard",
     "npumake.quant.search.figures.figure",
+    "npumake.quant.search.modelwise.candidate_trial",
     "npumake.quant.search.sensitive_tensors.probe",
     "npumake.quant.search.trials.switch_trial",
     "npumake.quant.search.type_judge.trial",

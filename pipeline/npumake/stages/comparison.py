@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.data.samples import Samples, evenly_spaced
+from npumake.data.samples import Samples, spaced_numbers
 from npumake.debug.calibration_notes import calibration_notes
-from npumake.debug.compare import compare
+from npumake.debug.compare import compared
 from npumake.debug.compared import Comparison
+from npumake.debug.compared_batches import compared_models, sums_of_batches
 from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.input_grids import input_grid_notes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import wording_of
-from npumake.progress import track
 from npumake.project.sections import Calibration, ComparisonSettings, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.precision.placement import observed_tensors
@@ -49,18 +49,19 @@ def comparison(
     comparison: ComparisonSettings = PLAIN,
 ) -> Comparison:
     count = COMPARED_SAMPLES if comparison.samples is None else comparison.samples
-    compared = samples if count == "all" else evenly_spaced(samples, count)
-    feeds = track(compared, "comparison", len(compared))
+    numbers = spaced_numbers(len(samples), len(samples) if count == "all" else count)
+    samples_compared = samples.subset(numbers)
     statistics = statistics.of(observed_tensors(graphs.trained))
     calibrated, quantized = graphs.calibrated, graphs.quantized
-    result = compare(graphs.real, calibrated, quantized, feeds, target, operators)
-    model = ModelUnderTest(calibrated, compared, operators, data_num=DIAGNOSIS_SAMPLES)
+    models = compared_models(graphs, target, operators)
+    result = compared(models, sums_of_batches(models, samples, numbers))
+    model = ModelUnderTest(calibrated, samples_compared, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (graphs.trained, statistics, recipe, samples, target, operators)
     words = wording_of(vendor_dialect)
     inputs = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
     if recipe.method == LOAD:
-        notes = (*notes, *input_grid_notes(calibrated, compared, operators))
+        notes = (*notes, *input_grid_notes(calibrated, samples_compared, operators))
     worst = worst_node(result, model, inputs)
     texts = tuple(map(words.text, (*result.notes, *notes)))
     return replace(result, worst_node=worst, notes=texts, available=len(samples))

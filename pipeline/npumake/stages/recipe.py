@@ -88,15 +88,15 @@ def recipe(
     if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
         hint = "add  data: {'*': {files: ...}}, or  method: skip  only for timing"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
-    measured = statistics.of(observed_tensors(evaluator.graph))
-    return _recipe_of(evaluator, measured, _schemes(calibration, evaluator.target))
+    return _recipe_of(evaluator, statistics, _schemes(calibration, evaluator.target))
 
 
 def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
-    calibration, as_it_is = evaluator.calibration, RescaledModel(evaluator.graph, statistics, {})
+    calibration, graph = evaluator.calibration, evaluator.graph
     switches = switched_on(evaluator.quantization, calibration)
     if calibration.method == MODELWISE and calibration.recipe == "plain":
-        return modelwise(evaluator, as_it_is, switches)
+        return modelwise(evaluator, statistics, switches)
+    as_it_is = RescaledModel(graph, statistics.of(observed_tensors(graph)), {})
     if not _is_search(calibration):
         base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
         initial = plain_recipe(base.graph, base.statistics, calibration, schemes[0])

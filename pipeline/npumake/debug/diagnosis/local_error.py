@@ -16,7 +16,7 @@ import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Feed, Samples
-from npumake.debug.compare import real_numbers
+from npumake.debug.compared_models import real_numbers
 from npumake.debug.twins import View, compared_nodes, views_of
 from npumake.engine.exact import ExactSession
 from npumake.engine.fusion import absorbed, result

@@ -33,7 +33,7 @@ from npumake.quant.search.holdout import MIN_HOLDOUT_SPLIT, holdout_samples
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MIN_GAIN
-from npumake.quant.search.type_judge import judge
+from npumake.quant.search.type_judge import JudgedModel
 from npumake.targets.target import Target
 
 PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
@@ -84,10 +84,11 @@ def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: floa
     MIN_GAIN of the loss."""
     if inputs.is_fixed:
         return None
-    before = _cosine(inputs, inputs.recipe, inputs.quantization)
+    model = _judged_model(inputs)
+    before = _cosine(model, inputs.recipe, inputs.quantization)
     best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - MIN_GAIN))
     for trial in _trials(inputs, node, is_misfit):
-        after = _cosine(inputs, trial.recipe, trial.quantization)
+        after = _cosine(model, trial.recipe, trial.quantization)
         if after > best.after:
             best = Remedy(trial.yaml, before, after)
         if best.yaml and best.after >= enough:
@@ -152,14 +153,17 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
         yield from [_Trial(line, candidate, inputs.quantization)] if line else []
 
 
-def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
-    """The worst output's cosine; -1 if the chip refuses the change."""
+def _judged_model(inputs: CalibrationInputs) -> JudgedModel:
+    """The float model on the first of the held-out samples."""
     numbers = holdout_samples(len(inputs.samples))[: MIN_HOLDOUT_SPLIT - 1]
     few = inputs.samples.subset(numbers)
-    plainly = replace(recipe, switches=())
+    return JudgedModel(inputs.graph, few, inputs.target, inputs.operators)
+
+
+def _cosine(model: JudgedModel, recipe: Recipe, quantization: Quantization) -> float:
+    """The worst output's cosine; -1 if the chip refuses the change."""
     try:
-        score = judge(inputs.graph, plainly, few, inputs.target, inputs.operators)
-        return score(quantization).cosine
+        return model.scored(replace(recipe, switches=()), quantization)[1].cosine
     except (GraphError, ProjectError):
         return -1.0
 

@@ -44,10 +44,8 @@ WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
 BIAS = "bias_correction"
-SWITCHES = (
-    *(*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE),
-    *("clip_weights", "round_weights", BIAS),
-)
+CORRECTING = ("clip_weights", "round_weights", BIAS)  # the calibrated graph, in this order
+SWITCHES = (*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE, *CORRECTING)
 
 
 def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:

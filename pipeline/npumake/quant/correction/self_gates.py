@@ -66,7 +66,7 @@ def insert_gain(graph: Graph, activation: SelfGate, s: np.ndarray) -> None:
             "Sigmoid", [_scaled(graph, x, product, s)], f"{product.name}_gate", before=product
         )
     else:
-        bounds = [graph.constant(f"{product.name}_{n}", np.float32(n)) for n in (0, 1)]
+        bounds = [graph.constant(f"{product.name}_{n}", np.array(n, np.float32)) for n in (0, 1)]
         half = np.full(len(s), 0.5, np.float32)
         scaled = _scaled(graph, x, product, s / 6, half)
         opened = graph.insert("Clip", [scaled, *bounds], f"{product.name}_gate", before=product)

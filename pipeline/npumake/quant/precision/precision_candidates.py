@@ -9,7 +9,7 @@ A data movement is not a candidate: it takes the type of its input.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Literal
@@ -38,7 +38,10 @@ def candidates(
 
     Raises ProjectError if there is none.
     """
-    plan = plan_precision(graph, quantization, target)
+    return _candidates(plan_precision(graph, quantization, target), target, to)
+
+
+def _candidates(plan: PrecisionPlan, target: Target, to: Promoted) -> dict[str, int]:
     has_it = target.float16 or to != "float16"
     costs = {
         str(node.name): operations(node)
@@ -104,11 +107,16 @@ def _made_at(value: Value) -> Iterator[tuple[Node, int]]:
 def readers(value: Value) -> Iterator[tuple[Node, int]]:
     """The nodes that compute with the values, with the input index; data movements are looked
     through."""
-    waiting = [*value.uses()]
+    waiting = [*reversed(value.uses())]
+    moves: set[Node] = set()  # both halves of a tensor may lead to one Concat
     while waiting:
-        use = waiting.pop(0)
+        use = waiting.pop()
+        if use.node in moves:
+            continue
         if use.node.op_type in MOVING_OPERATORS:
-            waiting[:0] = [further for moved in use.node.outputs for further in moved.uses()]
+            moves.add(use.node)
+            further = [further for moved in use.node.outputs for further in moved.uses()]
+            waiting += reversed(further)
         elif use.idx in operands(use.node):
             yield use.node, use.idx
 
@@ -123,19 +131,22 @@ def section(quantization: Quantization) -> Json:
 
 
 def all_but(
-    graph: Graph, target: Target, quantization: Quantization, name: str, to: Promoted
-) -> Quantization:
-    """`quantization` with every candidate promoted but `name`, whose inputs and output stay as they
-    are."""
-    others = [other for other in candidates(graph, target, quantization, to) if other != name]
-    changed = promoted(graph, target, quantization, others, to)
-    if to != "int16":
-        return changed
-    if name in (node.name for node in plan_precision(graph, quantization, target).sums):
-        layers = {name: LayerTypes(input="int8"), **quantization.layers}  # its output has no 8 bits
-        return replace(changed, layers=layers)
-    types = _followed(changed.types, {name: "int8"})  # its neighbors would make it int16
-    return replace(changed, types=types, layers=quantization.layers)
+    graph: Graph, target: Target, quantization: Quantization, names: Iterable[str], to: Promoted
+) -> Iterator[Quantization]:
+    """For each name `quantization` with every candidate promoted but this one, whose inputs and
+    output stay as they are."""
+    plan = plan_precision(graph, quantization, target)
+    every, sums = _candidates(plan, target, to), {node.name for node in plan.sums}
+    for name in names:
+        others = [other for other in every if other != name]
+        changed = promoted(graph, target, quantization, others, to)
+        if to == "int16" and name in sums:  # its output has no 8 bits
+            layers = {name: LayerTypes(input="int8"), **quantization.layers}
+            changed = replace(changed, layers=layers)
+        elif to == "int16":  # its neighbors would make it int16
+            types = _followed(changed.types, {name: "int8"})
+            changed = replace(changed, types=types, layers=quantization.layers)
+        yield changed
 
 
 def _followed(types: Types | tuple[Types, ...], last: Types) -> Types | tuple[Types, ...]:

@@ -14,6 +14,7 @@ pass over the samples, YOLOv8n (mean .994, first output .9996) does not.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -21,13 +22,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from npumake import digest
+from npumake.distribution import distributed, width
 from npumake.engine.float_session import float_session
 from npumake.errors import ProjectError, Route
 from npumake.kernels.measure import Agreement, agreement
 from npumake.progress import track
 from npumake.project.sections import Calibration, Method
+from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import PER_CHANNEL
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, rescale_model
+from npumake.quant.search.figures import encoded
 from npumake.quant.search.methods import PERCENTILE, ranges_by_method
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.trials import complete_recipe
@@ -65,31 +71,57 @@ class Candidate(NamedTuple):
         return name + ",per_channel" * self.per_channel + ",asymmetric" * (not self.symmetric)
 
 
-def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
-    """The candidate that the vendor's search selects. Raises ProjectError for options that the chip
-    lacks."""
+def modelwise(evaluator: Evaluator, statistics: Statistics, switches: Sequence[str]) -> Recipe:
+    """The candidate that the vendor's search selects; `statistics` are those of all tensors. Raises
+    ProjectError for options that the chip lacks."""
     search = evaluator.calibration.modelwise
-    figure, sign = METRICS[search.metric]
+    _, sign = METRICS[search.metric]
     every = candidates(evaluator.calibration, evaluator.target)
-    first = evaluator.samples.read(0)
-    expected = float_session(evaluator.graph, evaluator.operators).run(None, first)
     results: list[tuple[Recipe, RecipeTrial]] = []
-    for candidate in track(every, "recipe", len(every)):
-        recipe = _standing(candidate, evaluator, as_it_is, switches)
-        outputs = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
-        sums = [agreement(a, b) for a, b in zip(expected, outputs, strict=True)]
-        cosine = _mean([measure.cosine for measure in sums])
-        trial = RecipeTrial(
-            candidate.logged, _mean([figure(measure) for measure in sums]), cosine, False
-        )
-        results.append((recipe, trial))
-        if cosine >= search.similarity:
+    for result in track(_tried(every, evaluator, statistics, switches), "recipe", len(every)):
+        results.append(result)
+        if result[1].cosine >= search.similarity:
             break
     best = max(range(len(results)), key=lambda index: _order(sign * results[index][1].closeness))
     if results[-1][1].cosine >= search.similarity:
         best = len(results) - 1
     trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(results))
     return replace(results[best][0], trials=trials, selected=trials[best].what)
+
+
+def _tried(
+    every: Sequence[Candidate],
+    evaluator: Evaluator,
+    statistics: Statistics,
+    switches: Sequence[str],
+) -> Iterator[tuple[Recipe, RecipeTrial]]:
+    """The recipe of each candidate and its trial, as many at once as run at a time."""
+    items = [encoded({"candidate": candidate, "switches": switches}) for candidate in every]
+    for start in range(0, len(items), width()):
+        ahead = items[start : start + width()]
+        inputs = {"evaluator": evaluator, "statistics": statistics}
+        for result in distributed(candidate_trial, ahead, **inputs):
+            document = json.loads(result)
+            yield Recipe.of_document(document["recipe"]), RecipeTrial(**document["trial"])
+
+
+def candidate_trial(evaluator: Evaluator, statistics: Statistics, item: bytes) -> bytes:
+    """The recipe of one candidate and its trial, as JSON."""
+    document = json.loads(item)
+    candidate = Candidate(*document["candidate"])
+    graph, operators = evaluator.graph, evaluator.operators
+    as_it_is = RescaledModel(graph, statistics.of(observed_tensors(graph)), {})
+    recipe = _standing(candidate, evaluator, as_it_is, document["switches"])
+    first = evaluator.samples.read(0)
+    expected, outputs = (
+        float_session(model, operators).run(None, first)
+        for model in (graph, evaluator.model(recipe))
+    )
+    sums = [agreement(a, b) for a, b in zip(expected, outputs, strict=True)]
+    figure, _ = METRICS[evaluator.calibration.modelwise.metric]
+    closeness, cosine = (_mean([*map(f, sums)]) for f in (figure, METRICS[COSINE][0]))
+    trial = RecipeTrial(candidate.logged, closeness, cosine, kept=False)
+    return encoded({"recipe": digest.plain(recipe), "trial": digest.plain(trial)})
 
 
 def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
