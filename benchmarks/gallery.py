@@ -54,7 +54,7 @@ class Example:
     def is_here(self) -> bool:
         """Whether its model is: fetch.py of an example with a published one takes it from a
         package."""
-        return (self.project / "fetch.py").is_file() <= any(self.project.glob("model.*"))
+        return any(self.project.glob("model.*")) or not (self.project / "fetch.py").is_file()
 
     def load_task(self) -> Any:
         specification = spec_from_file_location(f"task_of_{self.name}", REPO / self.task)
