@@ -21,10 +21,12 @@ and every correction of a trial measured the float model anew, over all of its o
     yolox                           89.6  42.8
 
 The pairs of mobilenet's first two columns are of two runs. Its float pass takes .07 s, libraries
-alone 1.5. `best` takes 104 of squeezenet's passes and 186 of mobilenet's. Of the stages `recipe`
-and `calibrated` of a first build 60 and 70 % are bias correction and adaptive rounding; scoring the
-trials on held-out samples is a fifth and a tenth, so stopping one early would save little. By `kl` the outputs of mobilenet and yolox are far from the float model's: ten to thirty
+alone 1.5. By `kl` the outputs of mobilenet and yolox are far from the float model's: ten to thirty
 of their passes look for the worst node.
+
+On busy cores `best` took 104 passes of squeezenet and 186 of mobilenet. Of the stages of a first
+build 60 and 70 % were bias correction and adaptive rounding. Trials run on held-out samples for 19
+and 11 %, behind their corrections, so ending one early would save little.
 """
 
 from __future__ import annotations
