@@ -23,6 +23,10 @@ and every correction of a trial measured the float model anew, over all of its o
 The pairs of mobilenet's first two columns are of two runs. Its float pass takes .07 s, libraries
 alone 1.5. By `kl` the outputs of mobilenet and yolox are far from the float model's: ten to thirty
 of their passes look for the worst node.
+
+On busy cores `best` took 104 passes of squeezenet and 186 of mobilenet. Of the stages of a first
+build 60 and 70 % were bias correction and adaptive rounding. Trials run on held-out samples for 19
+and 11 %, behind their corrections, so ending one early would save little.
 """
 
 from __future__ import annotations

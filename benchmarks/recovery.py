@@ -27,7 +27,7 @@ from npumake.frontends import read_model
 from npumake.graph import Graph, shape, upgraded
 from npumake.kernels.measure import Agreement, agreement
 from npumake.passes import optimized
-from npumake.project.sections import Calibration
+from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.correction.adaptive_rounding import round_adaptively
 from npumake.quant.correction.bias_correction import correct_biases
@@ -99,7 +99,12 @@ def _cropped(path: Path, side: int, short: int) -> np.ndarray:
 
 
 def quantized(
-    graph: Graph, feeds: Sequence[Feeds], target: Target, method: str, switches: Sequence[str]
+    graph: Graph,
+    feeds: Sequence[Feeds],
+    target: Target,
+    method: str,
+    switches: Sequence[str],
+    quantization: Quantization = DEFAULT,
 ) -> Graph:
     """The graph on the target's grids, with these switches on."""
     if "equalize" in switches:
@@ -110,7 +115,7 @@ def quantized(
     recipe = ranges_by_method(
         graph, observe(graph, feeds), calibration, target.activations.symmetric
     )
-    made = calibrated_with(graph, recipe, target, DEFAULT)
+    made = calibrated_with(graph, recipe, target, quantization)
     if "clip" in switches:
         made = clip_weights(made, target.weights)
     if "round" in switches:

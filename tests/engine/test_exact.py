@@ -169,6 +169,15 @@ def test_int32_sums_beyond_float32_are_left_to_the_reference(op, shape, weight):
     assert ExactSession(made).in_floats == (False,)
 
 
+def test_int32_sums_that_float32_does_not_hold_are_moved_exactly():
+    limits = np.iinfo(np.int32)
+    given = {"low": limits.min, "high": limits.max, "rounding": "half_even", "perm": [1, 0]}
+    step = Instruction("transpose", "move", ("x",), ("y",), factor(1.0), given)
+    tensors = {"x": Tensor((1, 4), "int32", 1.0, 0), "y": Tensor((4, 1), "int32", 1.0, 0)}
+    sums = np.array([[(1 << 24) + 1, 3, -(1 << 30) - 1, limits.max]], np.int32)
+    same(Program(("x",), ("y",), tensors, (step,)), {"x": sums})
+
+
 @pytest.mark.parametrize("name", ["steps", "zero_point", "y/Cast", "y/Mul", "y/constant", "moved"])
 def test_a_tensor_called_as_one_that_the_translation_makes_is_itself(name):
     grid, limits = Tensor((1, 256), "int8", 1.0, 3), {"low": -128, "high": 127}

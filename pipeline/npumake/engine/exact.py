@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from npumake.bundle.program import Instruction, Program
+from npumake.bundle.program import SUMS, Instruction, Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.branches import Branches, ParallelTurn, Values
 from npumake.engine.floats import InexactError, codes_of, steps_of
@@ -134,7 +134,7 @@ class _Floats:
         if not is_translatable(step, self._program):
             return False
         try:
-            self._read(step.inputs)
+            self._read(step)
             self._steps[step.outputs[0]] = translated(
                 self._building, step, self._program, self._steps
             )
@@ -142,10 +142,12 @@ class _Floats:
             return False
         return True
 
-    def _read(self, names: Iterable[str]) -> None:
-        for name in names:
+    def _read(self, step: Instruction) -> None:
+        for name in step.inputs:
             if name not in self._steps:
                 grid = self._program.tensors[name]
+                if grid.dtype == SUMS and step.op != "dequantize":  # it rounds to float32 as well
+                    raise InexactError  # NumPy's sums may exceed what float32 holds
                 value = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
                 self._steps[name] = steps_of(self._building, value, grid)
 

@@ -3,7 +3,8 @@
 blobs/ records/   the store: artifacts by content, and their records, by key
 files.json        digests of files, trusted by signature
 peaks.json        the memory that nodes needed on a cluster, by node
-sources.json      the imports of the package's sources, by content
+sources.json      the imports of the package's sources, by content; a copy is in the package's
+                  __pycache__, for new caches
 stages.json       the declarations of the stages, sealed with the digest of the package
 seals/            projects that are current as a whole, with the status of their files
 closures/         the modules behind each `code` digest, so that `why` can name them; canonical
