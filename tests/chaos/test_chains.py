@@ -23,7 +23,7 @@ from workspaces import REPO, few, lay_out_none
 
 pytestmark = pytest.mark.slow
 SHAPE = [1, 2, 4, 4]
-WARM, LENGTHS = 12, (48, 96, 192)
+WARM, LENGTHS = 12, (30, 60, 120)
 LINEAR = 2.4  # of the calls that are more: twice as many for twice as many nodes
 CHANCE = 1.5  # calls per node: caches, and searches that end early
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -41,7 +41,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "turned": ("Transpose", "Relu"),
     "halves": ("Split", "Concat"),
     "residual": ("Conv", "Relu", "Sum"),
-    "mixed": ("Conv", "Relu", "Add", "Identity"),
+    "mixed": ("Conv", "Relu", "Split", "Concat", "Sum", "Identity"),
     "zeros": ("Conv", "Relu"),  # behind a product with zero
 }
 CONSTANTS = {
@@ -176,7 +176,7 @@ def faster_than_the_chain(short: Calls, middle: Calls, long: Calls) -> Iterator[
             yield f"{name}: {first}, {second}, {third} calls"
 
 
-@pytest.mark.parametrize("kind", few(KINDS, lambda kind: kind in ("halves", "mixed")))
+@pytest.mark.parametrize("kind", few(KINDS, lambda kind: kind == "mixed"))
 def test_twice_the_nodes_are_twice_the_calls_of_every_function(kind: str, tmp_path: Path) -> None:
     _, *counted = calls(tmp_path, kind, (WARM, *LENGTHS))
     faster = [
@@ -189,7 +189,8 @@ def test_twice_the_nodes_are_twice_the_calls_of_every_function(kind: str, tmp_pa
 
 def test_a_walk_for_each_node_is_faster_than_the_chain() -> None:
     walks, once = ({"walk": n * n // 8} for n in LENGTHS), ({"walk": 30 * n} for n in LENGTHS)
-    assert list(faster_than_the_chain(*walks)) and not list(faster_than_the_chain(*once))
+    assert list(faster_than_the_chain(*walks))
+    assert not list(faster_than_the_chain(*once))
 
 
 @pytest.mark.parametrize("kind", few(["Identity"], lambda _: False))
