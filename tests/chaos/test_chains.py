@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -64,7 +65,7 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "Mul": ("gain",),
     "Split": ("sizes",),
 }
-ATTRIBUTES = {
+ATTRIBUTES: Mapping[str, Mapping[str, Any]] = {
     "Concat": {"axis": 1},
     "MaxPool": {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
     "Split": {"axis": 1},

@@ -113,9 +113,9 @@ class _Widening:
             turn = heappop(self._waiting)
             if turn != last:
                 last = turn
-                known = len(self._new)
+                count = len(self._new)
                 self.extend(nodes[turn[1]])
-                self._wake(self._new[known:], turn)
+                self._wake(self._new[count:], turn)
 
     def _wake(self, uses: Sequence[TensorUse], turn: _Turn) -> None:
         """The nodes that look at these uses get a turn: in this round those behind, the others in
