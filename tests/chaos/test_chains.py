@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 SHAPE = [1, 2, 4, 4]
 WARM, LENGTHS = 12, (30, 60, 120)
 LINEAR = 2.4  # of the calls that are more: twice as many for twice as many nodes
-CHANCE = 1.5  # calls per node: caches, and searches that end early
+CHANCE = 3.0  # calls per node: caches of texts, and searches that end early
 KINDS: Mapping[str, tuple[str, ...]] = {
     "Identity": ("Identity",),
     "Relu": ("Relu",),
