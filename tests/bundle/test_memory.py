@@ -72,6 +72,11 @@ def test_a_chain_of_convolutions_needs_two_places():
     assert (memory.peak, memory.live_peak) == (512, 512)
 
 
+def test_a_chain_of_thousands_needs_two_places_too() -> None:
+    memory = planned(chain(*["conv"] * 5000))
+    assert memory.peak == memory.live_peak == 512
+
+
 def test_an_operand_that_is_read_again_keeps_its_place():
     program = chain("lookup", "lookup")
     (a, b), tensors = program.instructions, program.tensors

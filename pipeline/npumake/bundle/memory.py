@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -180,8 +180,8 @@ ORDERS = (_by_size, _by_time)
 
 def _pairs(blocks: list[TensorBlock], steps: int) -> int:
     """How many pairs of blocks are live at one step: the live ones whenever one begins."""
-    ones = [TensorBlock(block.names, 1, block.first, block.last) for block in blocks]
-    live = live_bytes(ones, steps)
+    counted = [replace(block, size=1) for block in blocks]
+    live = live_bytes(counted, steps)
     return sum(live[block.first + 1] for block in blocks)
 
 

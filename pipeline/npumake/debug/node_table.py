@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from npumake.engine.functions import FUNCTIONS
 from npumake.engine.fusion import absorbed, result
@@ -81,6 +82,15 @@ class Listing:
         clamps = {absorbed(node) for node in self.graph.nodes()}
         nodes = (node for node in self.graph.nodes() if node not in clamps)
         return tuple(entry for node in nodes for entry in self._of(node))
+
+    @cached_property
+    def makers(self) -> Mapping[str, Node]:
+        """By tensor, the first node whose result it is."""
+        return {str(result(node).name): node for node in reversed(self.graph.nodes())}
+
+    @cached_property
+    def order(self) -> Mapping[Node, int]:
+        return {node: index for index, node in enumerate(self.graph.nodes())}
 
     def runs(self, node: Node | None) -> bool:
         return node is not None and str(node.name) in self.unit
@@ -207,9 +217,8 @@ def _adds(listing: Listing, node: Node, value: Value | None) -> bool:
 
 
 def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
-    makers = {str(result(row).name): row for row in reversed(listing.graph.nodes())}
     for tensor in listing.requantized.get(str(node.name), ()):
-        about, name = makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
+        about, name = listing.makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
         yield Entry(name, REQUANTIZE, str(about.name), makes=False, reads=False)
     yield from _plain(listing, node)
 
@@ -219,8 +228,7 @@ def _split(listing: Listing, node: Node) -> Iterator[Entry]:
     assert node.inputs[0] is not None
     beside = (use.node for use in node.inputs[0].uses())
     slices = [row for row in beside if origin(row) == origin(node) and written_for(row)]
-    order = {row: index for index, row in enumerate(listing.graph.nodes())}
-    if min(slices, key=order.__getitem__) is node:
+    if min(slices, key=listing.order.__getitem__) is node:
         yield Entry(origin(node)[0], "Split", str(node.name))
 
 

@@ -18,7 +18,7 @@ class GraphNames:
 
     def find(self, name: str) -> tuple[Node, ...]:
         """As `Graph.find`: the node of this name, else every node of that trained node."""
-        return tuple(self._own.get(name) or self._trained.get(name, ()))
+        return tuple(self._own.get(name) or self._trained.get(name) or ())
 
     @cached_property
     def values(self) -> dict[str, Value]:

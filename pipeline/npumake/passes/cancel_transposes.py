@@ -101,17 +101,33 @@ def _names_every_size(node: Node) -> bool:
 
 
 def _turned(graph: Graph) -> int:
-    """Turns the first region with a gain; consecutive Transposes are merged before the next."""
+    """Turns the regions with a gain, in order. Those beside a turned one wait: consecutive
+    Transposes are merged before."""
     visited: set[Node] = set()
+    turned: set[Node] = set()  # the turned regions and what is beside them
+    total = 0
     for node in graph.nodes(*sorted(ELEMENTWISE)):
-        if node in visited:
+        if node in visited or node in turned:
             continue
         for turn in _turns(node, visited):
             saved = _saved(turn)
-            if saved > 0:
+            if saved > 0 and turned.isdisjoint(around := _around(turn)):
+                turned |= around
                 _turn(graph, turn)
-                return saved
-    return 0
+                total += saved
+                break
+    return total
+
+
+def _around(turn: _Turn) -> set[Node]:
+    """The region, and the Transposes and elementwise nodes up to two nodes beside it: those whose
+    own gain its turn may change."""
+    beside = [maker for value in turn.into if (maker := producer(value)) is not None]
+    beside += [use.node for value in (*turn.into, *turn.out) for use in value.uses()]
+    for node in tuple(dict.fromkeys(beside)):
+        beside += [maker for value in operands(node) if (maker := producer(value)) is not None]
+        beside += [use.node for value in node.outputs for use in value.uses()]
+    return {*turn.nodes, *(n for n in beside if n.op_type in (*ELEMENTWISE, "Transpose"))}
 
 
 def _turns(start: Node, visited: set[Node]) -> Iterator[_Turn]:

@@ -16,8 +16,11 @@ def padded_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Int
     """The ranges that a pad value widens, by observed tensor of the float `graph`."""
     widened: dict[str, Interval] = {}
     for node in graph.nodes("Pad"):
-        name, fill = str(source_tensor(node.outputs[0]).name), fill_of(node)
-        if has_kernel(node) and fill and name in ranges:
+        fill = fill_of(node)
+        if not fill or not has_kernel(node):
+            continue
+        name = str(source_tensor(node.outputs[0]).name)
+        if name in ranges:
             low, high = widened.get(name, ranges[name])
             widened[name] = (min(low, fill), max(high, fill))
     return widened

@@ -108,11 +108,15 @@ def activations(node: Node) -> tuple[Value, ...]:
 
 def source_tensor(value: Value) -> Value:
     """The tensor whose values `value` holds: back through every data movement."""
-    maker = producer(value)
-    while maker is not None and is_data_movement(maker) and maker.inputs[0] is not None:
-        value = maker.inputs[0]
-        maker = producer(value)
+    while (moved := _moved(value)) is not None:
+        value = moved
     return value
+
+
+def _moved(value: Value) -> Value | None:
+    """The tensor whose values a data movement gives to `value`."""
+    maker = producer(value)
+    return maker.inputs[0] if maker is not None and is_data_movement(maker) else None
 
 
 def is_data_movement(node: Node) -> bool:
@@ -160,7 +164,7 @@ def observed_tensors(graph: Graph) -> tuple[str, ...]:
     hidden = {node.outputs[0] for node in graph.nodes() if absorbed(node) is not None}
     outputs = [value for node in graph.nodes() for value in node.outputs]
     floats = [v for v in (*graph.inputs, *outputs) if is_float(v) and not is_constant(v)]
-    return tuple(str(v.name) for v in floats if v not in hidden and source_tensor(v) is v)
+    return tuple(str(v.name) for v in floats if v not in hidden and _moved(v) is None)
 
 
 def subgraphs(graph: Graph, chip: set[Node]) -> dict[Node, int]:

@@ -107,7 +107,7 @@ def _made_at(value: Value) -> Iterator[tuple[Node, int]]:
 def readers(value: Value) -> Iterator[tuple[Node, int]]:
     """The nodes that compute with the values, with the input index; data movements are looked
     through."""
-    waiting = [*reversed(value.uses())]
+    waiting = [*value.uses()][::-1]
     moves: set[Node] = set()  # both halves of a tensor may lead to one Concat
     while waiting:
         use = waiting.pop()

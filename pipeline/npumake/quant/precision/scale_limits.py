@@ -68,8 +68,10 @@ def limited_scales(
     """
     limited = dict(grids)
     for node in nodes:
+        if is_data_movement(node) or node.op_type not in RULES:
+            continue
         name = str(source_tensor(result(node)).name)
-        if name in limited and not is_data_movement(node) and node.op_type in RULES:
+        if name in limited:
             limited[name] = _widened(limited[name], _scale_bound(node, limited), power)
     for name, bound in _least_added(nodes, limited).items():
         limited[name] = _widened(limited[name], _Bound(bound, bound), power)

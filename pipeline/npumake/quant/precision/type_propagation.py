@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from npumake.engine.fusion import result
@@ -68,11 +69,7 @@ def propagate_int16(
     for node in nodes:
         widening.widen([spot for spot in tensor_uses(node) if spot in requests.wide])
     widening.widen([value for value in graph.inputs if value in requests.wide])
-    reached = -1
-    while reached < len(widening.wide):
-        reached = len(widening.wide)
-        for node in nodes:
-            widening.extend(node)
+    widening.spread()
     used = {
         source
         for node in nodes
@@ -83,6 +80,9 @@ def propagate_int16(
     return Int16Uses(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
 
 
+_Turn = tuple[int, int]  # a round, and the place of a node
+
+
 class _Widening:
     def __init__(
         self, graph: Graph, nodes: Sequence[Node], requests: TypeRequests, target: Target
@@ -90,12 +90,40 @@ class _Widening:
         self.narrow = requests.narrow
         self.target = target
         self.wide: set[TensorUse] = set()
+        self._new: list[TensorUse] = []  # of `wide`, in order
         self.refused: dict[Node, None] = {}
         self.overruled: dict[Node, None] = {}
         self._makers: dict[Value, TensorUse] = {value: value for value in graph.inputs}
         self._makers |= {result(node): (node, OUT) for node in nodes}
         self._spots = {node: tensor_uses(node) for node in nodes}
         self.sources = {node: self._makes(node) for node in nodes}
+        self._place = {node: index for index, node in enumerate(nodes)}
+        self._readers: dict[TensorUse, list[Node]] = {}
+        for node in nodes:
+            for source in dict.fromkeys(self.sources[node].values()):
+                self._readers.setdefault(source, []).append(node)
+        self._waiting: list[_Turn] = []
+
+    def spread(self) -> None:
+        """Extends every node in order, round after round; from the second round on those that a
+        wider use is new to."""
+        self._waiting = [(0, index) for index in self._place.values()]
+        nodes, last = [*self._place], (-1, -1)
+        while self._waiting:
+            turn = heappop(self._waiting)
+            if turn != last:
+                last = turn
+                count = len(self._new)
+                self.extend(nodes[turn[1]])
+                self._wake(self._new[count:], turn)
+
+    def _wake(self, uses: Sequence[TensorUse], turn: _Turn) -> None:
+        """The nodes that look at these uses get a turn: in this round those behind, the others in
+        the next."""
+        for spot in uses:
+            own = [spot[0]] if isinstance(spot, tuple) else []
+            for index in (self._place[n] for n in (*own, *self._readers.get(spot, ()))):
+                heappush(self._waiting, (turn[0] + (index <= turn[1]), index))
 
     def extend(self, node: Node) -> None:
         own, sources = self._spots[node], self.sources[node]
@@ -133,6 +161,7 @@ class _Widening:
                 self.refused[spot[0]] = None
             else:
                 self.wide.add(spot)
+                self._new.append(spot)
 
 
 def is_of_one_type(node: Node, target: Target) -> bool:
