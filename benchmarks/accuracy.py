@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py [--models mobilenet vww] [--targets ara240 rdk-x5]
                                   [--ways default best] [--folds 1 2 3 4 5]
-                                  [--nncf /path/to/python]
+                                  [--most-int16 0 0.1] [--nncf /path/to/python]
 
 100 images of imagenet500, in a fixed shuffle, calibrate; the other 400 measure. With `--folds` each
 hundred calibrates in turn, because the loss on 400 images depends on the choice.
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from nncf_peer import quantized_by_nncf
+from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
 from recovery import MODELS, answers, images
 
@@ -31,8 +31,10 @@ from npumake.data.samples import Samples
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.graph import Graph
 from npumake.kernels.measure import cosine
-from npumake.project.sections import Calibration
+from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
+from npumake.quant.precision.int16_share import int16_share
+from npumake.quant.qdq.insert import DEFAULT
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -58,17 +60,25 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
         return next(self._feeds, None)
 
 
-def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, ways: Sequence[str]) -> Ways:
+def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.Namespace) -> Ways:
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
     measured = observe(graph, samples)
 
-    def made(calibration: Calibration) -> bytes:
-        found = recipe(graph, measured, samples, calibration, target)
+    def made(calibration: Calibration, asked: Quantization) -> bytes:
+        found = recipe(graph, measured, samples, calibration, target, quantization=asked)
         print("\n".join(f"    {line}" for line in found.lines))
-        return quantized(calibrated(graph, found, samples, target), target).to_bytes()
+        tensors = calibrated(graph, found, samples, target, quantization=asked)
+        finished = quantized(tensors, target)
+        print(f"    int16: {100 * int16_share(finished):.1f} % of the multiply-accumulates")
+        return finished.to_bytes()
 
-    for name in ways:
-        yield f"{name}, {target.name}", partial(made, OURS[name])
+    for name in given.ways:
+        if name != "best":
+            yield f"{name}, {target.name}", partial(made, OURS[name], DEFAULT)
+            continue
+        for share in given.most_int16:
+            asked = Quantization(most_int16=share)
+            yield f"best {share:g}, {target.name}", partial(made, OURS[name], asked)
 
 
 def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
@@ -93,7 +103,8 @@ def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | No
             yield f"ort {name}, {scheme}", partial(by_onnxruntime, method)
         if nncf:
             by_nncf = partial(quantized_by_nncf, nncf, source.read_bytes(), feeds, symmetric)
-            yield f"nncf, {scheme}", by_nncf
+            for name, correction in CORRECTIONS.items():
+                yield f"{name}, {scheme}", partial(by_nncf, correction)
 
 
 def run(model: bytes, feeds: Sequence[Feeds]) -> np.ndarray:
@@ -106,7 +117,7 @@ def row(
     name: str, seconds: float, meant: np.ndarray, made: np.ndarray, wanted: Sequence[int]
 ) -> str:
     same = 100 * np.mean(meant.argmax(1) == made.argmax(1))
-    text = f"{name:<24}{seconds:7.1f} s {cosine(meant, made):9.5f} {same:7.2f}"
+    text = f"{name:<40}{seconds:7.1f} s {cosine(meant, made):9.5f} {same:7.2f}"
     if not wanted:
         return text
     before, after = (100.0 * (y.argmax(1) == np.array(wanted)) for y in (meant, made))
@@ -127,12 +138,12 @@ def measure(name: str, fold: int | None, given: argparse.Namespace) -> None:
     wanted = [] if base is None else [classes[index] + base for index in others]
     meant = answers(graph, held_out)
     title = name if fold is None else f"{name}, hundred {fold}"
-    print(f"{title:<24}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
+    print(f"{title:<40}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
     print(row("float", 0.0, meant, meant, wanted), flush=True)
     for target in map(read_target, given.targets):
         symmetric = not target.activations.may_be_asymmetric
-        peers = theirs(graph, fed, symmetric, given.nncf) if given.ways == list(OURS) else iter(())
-        for ways in (ours(graph, fed, target, given.ways), peers):
+        peers = theirs(graph, fed, symmetric, given.nncf) if given.nncf else iter(())
+        for ways in (ours(graph, fed, target, given), peers):
             for way, make in ways:
                 started = time.perf_counter()
                 made = make()
@@ -146,6 +157,7 @@ def main() -> None:
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--ways", nargs="*", choices=OURS, default=list(OURS))
     parser.add_argument("--folds", nargs="*", type=int, choices=range(1, 6), default=[None])
+    parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
     parser.add_argument("--nncf")
     given = parser.parse_args()
     for name in given.models:

@@ -1,7 +1,7 @@
 """Outputs of quantized models against float ones: npumake, onnxruntime and NNCF, small models.
 
     python benchmarks/closest.py [--models ocr kws] [--targets ara240 rdk-x5] [--best]
-                                 [--nncf /path/to/python]
+                                 [--most-int16 0 0.1] [--nncf /path/to/python]
 
 CALIBRATE samples calibrate, MEASURE others measure the cosine of the worst output. `default` (and
 `best`) are compared with onnxruntime's methods and NNCF on the same graph. A second figure is the
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import Reader, Ways
-from nncf_peer import quantized_by_nncf
+from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationMethod, quantize_static
 from PIL import Image, ImageDraw, ImageFont
 from recovery import SHARED
@@ -40,8 +40,9 @@ from npumake.frontends import read_model
 from npumake.graph import Graph, upgraded
 from npumake.kernels.measure import Agreement, agreement
 from npumake.passes import optimized
-from npumake.project.sections import Calibration
+from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -49,6 +50,7 @@ from npumake.targets.reader import read_target
 from npumake.targets.target import Target
 
 CALIBRATE, MEASURE = 32, 300
+BEST = Calibration(recipe="best")
 GROUPS = 16
 METHODS = ("MinMax", "Percentile")  # its Entropy, by default, writes what MinMax does
 Parts = list[list[Agreement]]  # by output and sample
@@ -149,10 +151,17 @@ def _words(size: tuple[int, int]) -> list[np.ndarray]:
     return made
 
 
-def ours(graph: Graph, fed: Sequence[Feeds], target: Target, calibration: Calibration) -> bytes:
+def ours(
+    graph: Graph,
+    fed: Sequence[Feeds],
+    target: Target,
+    calibration: Calibration,
+    asked: Quantization = DEFAULT,
+) -> bytes:
     samples = Samples(tuple(map(str, range(len(fed)))), fed.__getitem__)
-    found = recipe(graph, observe(graph, samples), samples, calibration, target)
-    return quantized(calibrated(graph, found, samples, target), target).to_bytes()
+    found = recipe(graph, observe(graph, samples), samples, calibration, target, quantization=asked)
+    tensors = calibrated(graph, found, samples, target, quantization=asked)
+    return quantized(tensors, target).to_bytes()
 
 
 def by_onnxruntime(graph: Graph, fed: Sequence[Feeds], method: str, symmetric: bool) -> bytes:
@@ -177,37 +186,37 @@ def answers(model: bytes, fed: Sequence[Feeds]) -> list[np.ndarray]:
     return [np.stack(column) for column in zip(*made, strict=True)]
 
 
-def ways(
-    graph: Graph, fed: Sequence[Feeds], target: Target, is_best: bool, nncf: str | None
-) -> Ways:
+def ways(graph: Graph, fed: Sequence[Feeds], target: Target, given: argparse.Namespace) -> Ways:
     symmetric = not target.activations.may_be_asymmetric
     yield "default", partial(ours, graph, fed, target, Calibration("default"))
-    if is_best:
-        yield "best", partial(ours, graph, fed, target, Calibration(recipe="best"))
+    for share in given.most_int16 if given.best else ():
+        asked = Quantization(most_int16=share)
+        yield f"best {share:g}", partial(ours, graph, fed, target, BEST, asked)
     for method in METHODS:
         yield f"ort {method}", partial(by_onnxruntime, graph, fed, method, symmetric)
-    if nncf:
-        yield "nncf", partial(quantized_by_nncf, nncf, graph.to_bytes(), fed, symmetric)
+    for name, correction in CORRECTIONS.items() if given.nncf else ():
+        by_nncf = partial(quantized_by_nncf, given.nncf, graph.to_bytes(), fed, symmetric)
+        yield name, partial(by_nncf, correction)
 
 
-def measure(name: str, targets: Sequence[Target], is_best: bool, nncf: str | None) -> None:
+def measure(name: str, targets: Sequence[Target], given: argparse.Namespace) -> None:
     graph = MODELS[name].read()
     fed = feeds(name, graph)
     shown, held_out = fed[:CALIBRATE], fed[CALIBRATE:]
     meant = answers(graph.to_bytes(), held_out)
     for target in targets:
         first: Parts = []
-        for way, make in ways(graph, shown, target, is_best, nncf):
+        for way, make in ways(graph, shown, target, given):
             try:
                 found = compared(meant, answers(make(), held_out))
             except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
-                print(f"{name:<11} {target.name:<8} {way:<15} {str(error)[:60]}", flush=True)
+                print(f"{name:<11} {target.name:<8} {way:<26} {str(error)[:60]}", flush=True)
                 continue
             first = first or found
             share, spread = ratio(found, first)
             mark = " <" if share < 0 and way.startswith(("ort", "nncf")) else ""
             told = f"{1 - lost(found, ()):.6f} {share:+.2f} ± {spread:.2f}{mark}"
-            print(f"{name:<11} {target.name:<8} {way:<15} {told}", flush=True)
+            print(f"{name:<11} {target.name:<8} {way:<26} {told}", flush=True)
 
 
 def compared(meant: Sequence[np.ndarray], made: Sequence[np.ndarray]) -> Parts:
@@ -232,12 +241,13 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--best", action="store_true")
+    parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
     parser.add_argument("--nncf")
     given = parser.parse_args()
     logging.disable(logging.WARNING)  # what onnxruntime's quantizer advises
     for name in given.models:
         targets = [read_target(target) for target in given.targets]
-        measure(name, targets, given.best, given.nncf)
+        measure(name, targets, given)
 
 
 if __name__ == "__main__":

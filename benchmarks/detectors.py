@@ -1,12 +1,14 @@
 """mAP of quantized detectors: npumake on two chips, beside onnxruntime's quantizer.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
-                                   [--nncf /path/to/python]
+                                   [--most-int16 0 0.1] [--nncf /path/to/python]
 
 Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
-quantized.onnx. The figures are mAP at IoU .50 and .50:.95, for pixels mean IoU and the share of
-equal ones, and the percentage kept of the float model's. `--nncf` is a Python that has nncf with
-its ONNX backend. Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
+quantized.onnx. The figures are mAP at IoU .50 and .50:.95 and the recall of boxes with a score of
+.25, for pixels mean IoU and the share of equal ones, and the percentage kept of the float model's.
+Rows of `best` name the share of multiply-accumulates that read int16, counted in the file. `--nncf`
+is a Python that has nncf with its ONNX backend. Models and pictures are beside the repository, or
+in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from heads import HEADS, PICTURES, SHARED, Arrays, score
-from nncf_peer import quantized_by_nncf
+from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -34,6 +36,7 @@ from npumake.project.paths import FilePath
 from npumake.project.sections import Calibration, ModelSection, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.stages.calibrated import calibrated
 from npumake.stages.optimized_float import optimized_float
@@ -86,8 +89,10 @@ def answered(graph: Graph | bytes, feeds: Iterable[Feed]) -> list[Arrays]:
     ]
 
 
-def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
-    graph, statistics = bench.graph, bench.statistics()
+def ours(
+    bench: Bench, target: Target, methods: Sequence[str], budgets: Sequence[float]
+) -> Iterator[Row]:
+    trained, statistics = bench.graph, bench.statistics()
     feeds = bench.feeds(trained=False, measured=False)
     fed = bench.feeds(trained=False, measured=True)
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
@@ -95,19 +100,17 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
         best = method == "best"
         calibration = Calibration() if best else Calibration(method)  # type: ignore[arg-type]
         calibration = replace(calibration, recipe="best" if best else "plain")
-        for asked in (DEFAULT,) if best else (DEFAULT, Quantization(widen=True)):
-            found = recipe(graph, statistics, samples, calibration, target, quantization=asked)
+        limited = [Quantization(most_int16=share) for share in budgets]
+        for asked in limited if best else (DEFAULT, Quantization(widen=True)):
+            found = recipe(trained, statistics, samples, calibration, target, quantization=asked)
             if asked.widen and not found.wide:
                 continue
-            made = calibrated(graph, found, samples, target, quantization=asked)
+            made = calibrated(trained, found, samples, target, quantization=asked)
             label = " + ".join((found.method if best else method, *found.switches))
-            counts = {"tensors": len({*found.wide, *found.sensitive})}
-            wide = "".join(f", int16: {n} {kind}" for kind, n in counts.items() if n)
-            yield (
-                f"{target.name} {'best: ' if best else ''}{label}{wide}",
-                quantized(made, target),
-                fed,
-            )
+            graph = quantized(made, target)
+            limit = f"best {asked.most_int16:g}: " if best else ""
+            wide = f", int16: {100 * share:.1f} %" if (share := int16_share(graph)) else ""
+            yield f"{target.name} {limit}{label}{wide}", graph, fed
 
 
 class _Reader(CalibrationDataReader):  # type: ignore[misc]
@@ -137,32 +140,36 @@ def onnxruntimes(bench: Bench) -> Row:
         return "onnxruntime MinMax", made.read_bytes(), bench.feeds(trained=True, measured=True)
 
 
-def nncfs(bench: Bench, python: str) -> Row:
+def nncfs(bench: Bench, python: str) -> Iterator[Row]:
     """nncf.quantize with its mixed preset, asymmetric activations."""
     feeds = bench.feeds(trained=True, measured=False)
-    made = quantized_by_nncf(python, bench.newer, feeds, symmetric=False)
-    return "nncf mixed", made, bench.feeds(trained=True, measured=True)
+    for name, correction in CORRECTIONS.items():
+        try:
+            made = quantized_by_nncf(python, bench.newer, feeds, False, correction)
+        except RuntimeError as error:  # a peer's failure is a row too
+            print(f"  {name:<26}  {str(error)[:100]}", flush=True)
+            continue
+        yield name, made, bench.feeds(trained=True, measured=True)
 
 
-def rows(
-    bench: Bench, targets: Sequence[str], methods: Sequence[str], nncf: str | None
-) -> Iterator[Row]:
+def rows(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
     yield onnxruntimes(bench)
-    if nncf:
-        yield nncfs(bench, nncf)
-    for target in targets:
-        yield from ours(bench, read_target(target), methods)
+    if given.nncf:
+        yield from nncfs(bench, given.nncf)
+    for target in given.targets:
+        yield from ours(bench, read_target(target), given.methods, given.most_int16)
 
 
-def measure(name: str, targets: Sequence[str], methods: Sequence[str], nncf: str | None) -> None:
+def measure(name: str, given: argparse.Namespace) -> None:
     bench = Bench(name)
     meant = answered(bench.bytes, bench.feeds(trained=True, measured=True))
     whole = score(bench.head, bench.files, meant, meant)
-    print(f"{name:<28}  {whole[0]:6.3f} {whole[1]:6.3f}", flush=True)
-    for label, graph, feeds in rows(bench, targets, methods, nncf):
+    print(f"{name:<28}  {' '.join(f'{figure:6.3f}' for figure in whole)}", flush=True)
+    for label, graph, feeds in rows(bench, given):
         found = score(bench.head, bench.files, answered(graph, feeds), meant)
         kept = " ".join(f"{100 * a / b:6.1f}" for a, b in zip(found, whole, strict=True))
-        print(f"  {label:<26}  {found[0]:6.3f} {found[1]:6.3f}   kept {kept}", flush=True)
+        figures = " ".join(f"{figure:6.3f}" for figure in found)
+        print(f"  {label:<26}  {figures}   kept {kept}", flush=True)
 
 
 def main() -> None:
@@ -170,10 +177,11 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", choices=HEADS, default=list(HEADS))
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--methods", nargs="*", default=["default"])
+    parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
     parser.add_argument("--nncf")
     arguments = parser.parse_args()
     for name in arguments.models:
-        measure(name, arguments.targets, arguments.methods, arguments.nncf)
+        measure(name, arguments)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 
 from npumake.evaluate import ImageDetections, Truths, average_precision
+from npumake.evaluate.average_precision import at_score, matches_of_boxes
 from npumake.kernels.boxes import sigmoid, suppressed
 from npumake.project.sections import Input
 
@@ -84,8 +85,9 @@ class Head:
 
 def score(
     head: Head, files: Sequence[Path], said: Sequence[Arrays], meant: Sequence[Arrays]
-) -> tuple[float, float]:
-    """mAP at IoU .50 and .50:.95; of pixels, the mean IoU of the classes and the share alike."""
+) -> tuple[float, ...]:
+    """mAP at IoU .50 and .50:.95, then the recall of boxes with a score of .25; of pixels, the mean
+    IoU of the classes and the share alike."""
     if head.decode is None:
         return _pixels(said, meant)
     made = [head.found(answers) for answers in said]
@@ -95,7 +97,8 @@ def score(
         sure = scores >= SURE
         truths.append(Truths(boxes[sure], labels[sure], np.zeros(sure.sum(), bool)))
     found = average_precision(made, truths, head.classes)
-    return found.map50, found.map50_95
+    at_25 = at_score([*map(matches_of_boxes, made, truths)], 0.25)
+    return found.map50, found.map50_95, at_25.recall
 
 
 def _pixels(said: Sequence[Arrays], meant: Sequence[Arrays]) -> tuple[float, float]:

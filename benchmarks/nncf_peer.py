@@ -14,17 +14,28 @@ from npumake.engine.ort import Feeds
 
 SCRIPT = """
 import sys, numpy, onnx, nncf
-source, made, samples, preset = sys.argv[1:]
+source, made, samples, preset, correction = sys.argv[1:]
 arrays = numpy.load(samples)
 count = len(arrays[arrays.files[0]])
 data = nncf.Dataset([{name: arrays[name][i] for name in arrays} for i in range(count)])
 preset = nncf.QuantizationPreset(preset)
-model = nncf.quantize(onnx.load(source), data, preset=preset, subset_size=count)
+model = nncf.quantize(
+    onnx.load(source),
+    data,
+    preset=preset,
+    subset_size=count,
+    fast_bias_correction=correction == "fast",
+)
 onnx.save(model, made)
 """
 
 
-def quantized_by_nncf(python: str, model: bytes, feeds: Sequence[Feeds], symmetric: bool) -> bytes:
+CORRECTIONS = {"nncf": "fast", "nncf, full bias correction": "full"}  # the first is its default
+
+
+def quantized_by_nncf(
+    python: str, model: bytes, feeds: Sequence[Feeds], symmetric: bool, correction: str = "fast"
+) -> bytes:
     """The model as nncf.quantize makes it of these samples, all of one shape.
 
     Raises RuntimeError with the last line of what it says where it fails.
@@ -35,7 +46,7 @@ def quantized_by_nncf(python: str, model: bytes, feeds: Sequence[Feeds], symmetr
         stacked: Any = {name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]}
         np.savez(kept, **stacked)
         preset = "performance" if symmetric else "mixed"
-        command = [python, "-c", SCRIPT, str(source), str(made), str(kept), preset]
+        command = [python, "-c", SCRIPT, str(source), str(made), str(kept), preset, correction]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise RuntimeError(f"nncf: {ran.stderr.strip().splitlines()[-1:]}")

@@ -31,6 +31,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -200,6 +201,8 @@ def to_the_table(folder: Path) -> float:
 
 
 def first_build(folder: Path) -> float:
+    for left in ("cache", "out"):
+        shutil.rmtree(folder / "project" / left, ignore_errors=True)
     return build(folder, "{method: default}")
 
 

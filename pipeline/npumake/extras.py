@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from shlex import quote
 from typing import Literal
 
-Installer = Literal["pip", "pipx", "uv", "uv tool"]
+Installer = Literal["pip", "pip --python", "pipx", "uv", "uv tool"]
 
 EXTRAS: Mapping[str, str] = {
     "ai-edge-litert": "tflite",
@@ -44,7 +45,8 @@ def install_line(name: str, by: Installer | None = None) -> str:
         return f"pipx inject npumake {name}"
     if by == "uv tool":
         return f"uv tool install --with {name} npumake"
-    command = "uv pip install" if by == "uv" else "pip install"
+    commands = {"uv": "uv pip install", "pip --python": f"pip --python {quote(sys.prefix)} install"}
+    command = commands.get(by, "pip install")
     return f"{command} {name}" if extra is None else f"{command} 'npumake[{extra}]'"
 
 
@@ -60,4 +62,9 @@ def installer() -> Installer:
         recorded = distribution("npumake").read_text("INSTALLER") or ""  # as UTF-8
     except PackageNotFoundError:  # run from a folder of sources
         recorded = ""
-    return "uv" if recorded.strip() == "uv" or find_spec("pip") is None else "pip"
+    if recorded.strip() == "uv":
+        return "uv"
+    if find_spec("pip") is not None:
+        return "pip"
+    # An environment made by `venv --without-pip`: a pip outside installs into it.
+    return "pip --python" if recorded.strip() == "pip" else "uv"

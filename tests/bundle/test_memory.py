@@ -84,5 +84,5 @@ def test_an_operand_that_is_read_again_keeps_its_place():
 
 def test_a_program_beyond_the_search_has_every_block_in_a_row(monkeypatch):
     program = chain("conv", "conv", "conv")
-    monkeypatch.setattr("npumake.bundle.memory.MAX_BLOCKS", 3)
+    monkeypatch.setattr("npumake.bundle.memory.MAX_PAIRS", 3)
     assert planned(program).peak == 4 * 256

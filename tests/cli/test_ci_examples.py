@@ -282,6 +282,22 @@ def test_the_image_holds_all_that_its_command_needs(built: Workspace, tmp_path: 
         assert str(sources) in done.stdout or " current in " in done.stdout
 
 
+INSTRUCTIONS = {"FROM", "RUN", "COPY", "ARG", "WORKDIR", "CMD"}
+
+
+def test_the_dockerfile_is_of_known_instructions_and_sound_shell() -> None:
+    lines = dockerfile()
+    assert {instruction for instruction, _ in lines} == INSTRUCTIONS
+    assert lines[0][0] == "FROM"
+    for instruction, rest in lines:
+        if instruction == "RUN":
+            assert subprocess.run(["sh", "-n", "-c", rest], check=False).returncode == 0
+        if instruction == "COPY":
+            assert all((REPO / name).exists() for name in shlex.split(rest)[:-1])
+    (system,) = (rest for _, rest in lines if "apt-get install" in rest)
+    assert re.match(r"apt-get update && apt-get install -y .*rm -rf /var/lib/apt/lists", system)
+
+
 def test_the_image_installs_what_was_copied() -> None:
     installs = [
         rest for instruction, rest in dockerfile() if instruction == "RUN" and "pip install" in rest

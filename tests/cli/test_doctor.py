@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 
 import pytest
 
@@ -68,6 +69,7 @@ def test_a_table_is_the_same_as_csv_and_markdown(capsys: pytest.CaptureFixture[s
     ("by", "line"),
     [
         ("pip", "pip install 'npumake[ethos-u]'"),
+        ("pip --python", f"pip --python {sys.prefix} install 'npumake[ethos-u]'"),
         ("uv", "uv pip install 'npumake[ethos-u]'"),
         ("pipx", "pipx inject npumake ethos-u-vela"),
         ("uv tool", "uv tool install --with ethos-u-vela npumake"),

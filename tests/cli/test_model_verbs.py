@@ -67,7 +67,7 @@ def test_run_gives_the_boxes_of_a_detector_and_draws_them(
     assert main([*command, "--score", "0.95"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     assert main([*command[:-1], "--score", "0.95"]) == 0
-    assert capsys.readouterr().out == "no box scores 0.95 or more; --score asks for less\n"
+    assert capsys.readouterr().out == "no box scores 0.95 or more; --score sets a lower limit\n"
 
 
 def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
@@ -209,7 +209,7 @@ def test_verify_wants_a_graph_to_hold_it_against(
             2,
             "0 is not a number of threads",
         ),
-        (["run", ".", "--input", "digit.png"], 3, "a directory, no model"),
+        (["run", "/", "--input", "digit.png"], 2, "no project here"),
         (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
     ],
     ids=["draw", "threads", "directory", "modify"],

@@ -80,7 +80,7 @@ def test_build_takes_a_folder_and_leaves_nothing_where_it_was_typed(here, tmp_pa
     [
         ("digit", "no project and no node `digit`"),
         ("digits:rdk-x5/quantised", "no node `digits:rdk-x5/quantised`"),
-        ("projects/digits@kl", "no node `digits@kl`"),
+        ("projects/digits@kl", "no variant `digits@kl`"),
     ],
 )
 def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
@@ -186,10 +186,13 @@ def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys
     assert "made from: not known here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["digits:rdk-x5/compild", "nothing.onnx"])
-def test_show_of_nothing_is_one_error(here: Workspace, capsys: Output, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("digits:rdk-x5/compild", "no node"), ("nothing.onnx", "no file and no node")],
+)
+def test_show_of_nothing_is_one_error(here: Workspace, capsys: Output, name, what) -> None:
     assert main(["show", name]) == 2
-    assert "error: no file and no node" in capsys.readouterr().err
+    assert f"error: {what} `{name}`\nhint: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", VERBS)

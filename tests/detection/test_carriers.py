@@ -52,6 +52,38 @@ def test_a_label_is_one_line_whatever_it_holds(tmp_path):
     assert made["labels.txt"] == b"a b\nc\n"
 
 
+def test_a_blank_label_keeps_its_line(tmp_path):
+    data = members(None, ("a", " ", "c"))["labels.txt"]
+    assert labels_in(appended(tmp_path / "m.dvm", labels_txt=data)) == ("a", "1", "c")
+
+
+def test_a_classifier_carries_its_class_names_alone():
+    assert members(None, ("a",)) == {"labels.txt": b"a\n"}
+    assert members(None, ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("notes", "names"),
+    [
+        ({"names": "{0: 'a', 1: 'b'}"}, ("a", "b")),
+        ({"labels": '["c"]', "names": "['a']"}, ("c",)),
+        ({"labels": "a, b"}, ()),
+        ({"labels": "{", "names": "['a']"}, ("a",)),
+        ({"names": "7"}, ()),
+        ({}, ()),
+    ],
+)
+def test_notes_of_a_model_name_classes_or_nothing(tmp_path, notes, names):
+    (tmp_path / "m.onnx").write_bytes(head(**notes))
+    assert labels_in(tmp_path / "m.onnx") == names
+
+
+def test_unreadable_labels_beside_metadata_are_an_error(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(head(edgefirst=props(dataset={"classes": []}), labels="a, b"))
+    with pytest.raises(ProjectError):
+        labels_in(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("data", [b"{", b"\xff\xfe", b"[]", b" " * ((1 << 24) + 1)])
 def test_what_is_no_metadata_is_one_error(tmp_path, data):
     path = appended(tmp_path / "m.dvm", edgefirst_json=data)

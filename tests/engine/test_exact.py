@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,11 +91,82 @@ def test_a_channel_whose_weights_are_next_to_nothing_is_its_bias_exactly(roundin
     assert ExactSession(made).in_floats == (rounding != TWICE,)
 
 
-def test_a_sum_that_float32_does_not_hold_is_left_to_the_reference():
-    weight = np.full((256, 256), 127, np.int16) * 40
-    session = ExactSession(made := program("matmul", {"weight": weight, **factor(2.0**-22)}))
-    same(made, {"x": CODES})
-    assert session.in_floats == (False,)
+WIDE = ("int16", "uint16")
+
+
+def wide(op, shape, constants, rounding, dtype="int16", attributes=None):
+    """One instruction on random 16-bit codes, both ends among them, which keeps the shape."""
+    limits = np.iinfo(dtype)
+    zero = (int(limits.max) + int(limits.min) + 1) // 2
+    given = {"low": int(limits.min), "high": int(limits.max), "rounding": rounding}
+    step = Instruction(op, op, ("x",), ("y",), constants, {**given, **(attributes or {})})
+    made = Program(("x",), ("y",), dict.fromkeys("xy", Tensor(shape, dtype, 1.0, zero)), (step,))
+    codes = np.random.default_rng(0).integers(limits.min, limits.max + 1, shape).astype(dtype)
+    codes.flat[:2] = limits.min, limits.max
+    return made, {"x": codes}
+
+
+def plain_conv(group):
+    return {"pads": [1, 1, 1, 1], "strides": [1, 1], "dilations": [1, 1], "group": group}
+
+
+@pytest.mark.parametrize("rounding", [*ROUNDINGS, TWICE])
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("group", [1, 64])
+@pytest.mark.parametrize("bias", [None, 1 << 20, 1 << 30])
+def test_a_convolution_of_16_bits_is_exact_in_two_digits(bias, group, dtype, rounding):
+    rng = np.random.default_rng(1)
+    weight = rng.integers(-127, 128, (64, 64 // group, 3, 3)).astype(np.int8)
+    constants = {"weight": weight, **factor(rng.uniform(0.5, 2, 64) * 2.0**-14 / (64 // group))}
+    if bias is not None:
+        constants["bias"] = rng.integers(-bias, bias, 64).astype(np.int32)
+    made, feeds = wide("conv", (1, 64, 6, 6), constants, rounding, dtype, plain_conv(group))
+    same(made, feeds)
+    assert ExactSession(made).in_floats == (rounding != TWICE,)
+
+
+@pytest.mark.parametrize("rounding", [*ROUNDINGS, TWICE])
+@pytest.mark.parametrize("real", [2.0**-16, 2.0**-17, 3 * 2.0**-18, 2.0**-16 / 3, -(2.0**-17)])
+def test_a_sum_halfway_between_two_16_bit_codes_follows_the_rule(real, rounding):
+    weight = np.eye(256, dtype=np.int16) * 255
+    weight[0] = 127
+    made, feeds = wide("matmul", (64, 256), {"weight": weight, **factor(real)}, rounding)
+    feeds["x"][:, 1:] = (feeds["x"][:, 1:] >> 6) << 6
+    same(made, feeds)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_a_product_that_float32_does_not_hold_is_exact_in_float64(dtype):
+    weight = np.random.default_rng(2).integers(-(1 << 15), 1 << 15, (32, 32)).astype(np.int16)
+    made, feeds = wide(
+        "matmul", (4, 32), {"weight": weight, **factor(2.0**-19)}, "half_even", dtype
+    )
+    same(made, feeds)
+    assert ExactSession(made).in_floats == (True,)
+
+
+def test_a_convolution_by_16_bit_weights_is_left_to_the_reference():
+    weight = np.full((8, 8, 3, 3), 1 << 14, np.int16)
+    constants = {"weight": weight, **factor(2.0**-20)}
+    made, feeds = wide("conv", (1, 8, 6, 6), constants, "half_even", "int16", plain_conv(1))
+    same(made, feeds)
+    assert ExactSession(made).in_floats == (False,)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "weight"),
+    [("conv", (1, 64, 6, 6), (64, 64, 3, 3)), ("matmul", (4, 64), (64, 64))],
+)
+def test_int32_sums_beyond_float32_are_left_to_the_reference(op, shape, weight):
+    constants = {"weight": np.full(weight, 127, np.int8), **factor(1.0)}
+    made, feeds = wide(op, shape, constants, "half_even", attributes=plain_conv(1))
+    (step,) = made.instructions
+    limits = np.iinfo(np.int32)
+    free = replace(step, attributes={**step.attributes, "low": limits.min, "high": limits.max})
+    tensors = {**made.tensors, "y": Tensor(shape, "int32", 1.0, 0)}
+    made = replace(made, tensors=tensors, instructions=(free,))
+    same(made, feeds)
+    assert ExactSession(made).in_floats == (False,)
 
 
 @pytest.mark.parametrize("name", ["steps", "zero_point", "y/Cast", "y/Mul", "y/constant", "moved"])

@@ -15,6 +15,7 @@ from pycocotools.cocoeval import COCOeval
 
 from npumake.errors import StageError
 from npumake.evaluate import AveragePrecision, ImageDetections, Truths, average_precision, box_iou
+from npumake.evaluate.average_precision import at_score, matches_of_boxes
 
 CLASSES = 4
 
@@ -26,6 +27,13 @@ def xywh(box: np.ndarray) -> list[float]:
 
 def coco(detections: list[ImageDetections], truths: list[Truths]) -> AveragePrecision:
     """The same figures, by pycocotools."""
+    evaluation = evaluated(detections, truths)
+    evaluation.accumulate()
+    precision = evaluation.eval["precision"][:, :, :, 0, -1]  # area all, 100 detections
+    return AveragePrecision(np.where(precision < 0, np.nan, precision).mean(axis=1))
+
+
+def evaluated(detections: list[ImageDetections], truths: list[Truths]) -> COCOeval:
     truth = [
         {"image_id": n, "category_id": int(label), "bbox": xywh(box), "iscrowd": int(crowd)}
         | {"area": xywh(box)[2] * xywh(box)[3]}
@@ -48,9 +56,7 @@ def coco(detections: list[ImageDetections], truths: list[Truths]) -> AveragePrec
         data.createIndex()
         evaluation = COCOeval(data, data.loadRes(found), "bbox")
         evaluation.evaluate()
-        evaluation.accumulate()
-    precision = evaluation.eval["precision"][:, :, :, 0, -1]  # area all, 100 detections
-    return AveragePrecision(np.where(precision < 0, np.nan, precision).mean(axis=1))
+    return evaluation
 
 
 def images(seed: int, crowds: float) -> tuple[list[ImageDetections], list[Truths]]:
@@ -82,6 +88,38 @@ def test_it_equals_pycocotools_with_ties_crowds_and_empty_classes(seed, crowds):
     detections, truths = images(seed, crowds)
     ours = average_precision(detections, truths, CLASSES)
     assert ours.by_class == pytest.approx(coco(detections, truths).by_class, abs=1e-9, nan_ok=True)
+
+
+@given(seed=st.integers(0, 2**32 - 1), crowds=st.sampled_from([0.0, 0.3]))
+@settings(max_examples=50)
+def test_precision_and_recall_at_one_score_equal_pycocotools_matches(seed, crowds):
+    detections, truths = images(seed, crowds)
+    sure = [
+        ImageDetections(*(column[image.scores >= 0.5] for column in image)) for image in detections
+    ]
+    if not any(len(image.scores) for image in sure):
+        return
+    found = [entry for entry in evaluated(sure, truths).evalImgs if entry and entry["aRng"][0] == 0]
+    whole = [entry for entry in found if entry["aRng"][1] > 1e9]
+    right = sum(np.sum((e["dtMatches"][0] > 0) & ~e["dtIgnore"][0]) for e in whole)
+    counted = sum(np.sum(~e["dtIgnore"][0]) for e in whole)
+    there = sum(np.sum(~truth.crowd) for truth in truths)
+    ours = at_score([*map(matches_of_boxes, detections, truths)], 0.5)
+    assert ours.precision == pytest.approx(right / max(counted, 1))
+    assert ours.recall == pytest.approx(right / max(there, 1))
+
+
+def test_scores_that_sink_together_keep_their_average_precision_and_lose_recall():
+    boxes, labels = np.array([[0.0, 0, 8, 8], [9, 9, 12, 15]]), np.array([0, 1])
+    truths = [Truths(boxes, labels, np.zeros(2, bool))]
+    scores = np.array([0.4, 0.9])
+    points, precisions = [], []
+    for factor in (1.0, 0.5):
+        detections = ImageDetections(boxes, factor * scores, labels)
+        precisions.append(average_precision([detections], truths, 2).map50)
+        points.append(at_score([matches_of_boxes(detections, truths[0])], 0.25))
+    assert precisions == [1.0, 1.0]
+    assert points == [(1.0, 1.0, pytest.approx(0.65)), (1.0, 0.5, pytest.approx(0.325))]
 
 
 def test_more_than_100_detections_of_a_class_are_cut_to_the_best_as_pycocotools_does():

@@ -9,7 +9,7 @@ import pytest
 
 from npumake import digest
 from npumake.errors import ProjectError
-from npumake.evaluate.truths import items
+from npumake.evaluate.truths import labeled_files
 from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import Dataset, FileGlob, FilePath
 
@@ -39,7 +39,7 @@ def read(
 ) -> list[tuple[str, object]]:
     given = None if labels is None else FilePath("labels")
     dataset = Dataset(FileGlob("*"), given, classes=classes, **how)  # type: ignore[arg-type]
-    found = items(dataset, sources(tmp_path, labels, suffix, files), limit)
+    found = labeled_files(dataset, sources(tmp_path, labels, suffix, files), limit).items
     return [(item.files[0].name, item.truth) for item in found]
 
 
@@ -133,3 +133,23 @@ def test_a_mistake_is_one_error_at_its_place(
 def test_a_label_outside_the_classes_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"`dgo` is not in `classes`.*did you mean `dog`"):
         read(tmp_path, "file,label\na.jpg,dgo\n", classes=("cat", "dog"))
+
+
+def names(tmp_path: Path, labels: str | None, suffix: str = ".csv", **how: object) -> object:
+    path = None if labels is None else FilePath("labels")
+    dataset = Dataset(FileGlob("*"), path, **how)  # type: ignore[arg-type]
+    return labeled_files(dataset, sources(tmp_path, labels, suffix, FILES)).class_names
+
+
+def test_the_class_names_are_those_of_the_labels_in_the_order_of_the_classes(
+    tmp_path: Path,
+) -> None:
+    words = "file,label\na.jpg,z\nb.jpg,x\nc.jpg,y\n"
+    assert names(tmp_path, words) == ("x", "y", "z")
+    assert names(tmp_path, words, classes=("z", "y", "x")) == ("z", "y", "x")
+    assert names(tmp_path, "file,label\na.jpg,2\nb.jpg,0\nc.jpg,1\n") == ()
+    categories = [{"id": 9, "name": "car"}, {"id": 2, "name": "bus"}]
+    images = [{"id": n, "file_name": file} for n, file in enumerate(FILES)]
+    coco = json.dumps({"images": images, "annotations": [], "categories": categories})
+    assert names(tmp_path, coco, ".json") == ("bus", "car")
+    assert names(tmp_path, coco, ".json", classes=("car", "bus")) == ("car", "bus")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,59 @@ def test_a_memo_of_what_counted_otherwise_is_not_read(package: Path) -> None:
         files = FileDigests(package.parent / "files.json")
         found = SourceCode(files, package.parent / "sources.json").closure("npumake.one").digest
         assert (found == right) is expected
+
+
+def installed_memo(package: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the first build in a cache leaves beside the bytecode, for other caches."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    source = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
+    source.closure("npumake.one")
+    source.save()
+    return package / "__pycache__" / "sources.json"
+
+
+def in_a_new_cache(package: Path) -> str:
+    cache = package.parent / "new"
+    return (
+        SourceCode(FileDigests(cache / "files.json"), cache / "memo").closure("npumake.one").digest
+    )
+
+
+def test_a_new_cache_reads_what_another_parsed(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, file = in_a_new_cache(package), installed_memo(package, monkeypatch)
+    assert in_a_new_cache(package) == right
+    memo = json.loads(file.read_text())["content"]
+    other = {content: ["0" * 64, *imports] for content, (_, *imports) in memo.items()}
+    file.write_bytes(sealed(f"sources read by {digest.of_file(Path(code.__file__))}", other))
+    assert in_a_new_cache(package) != right
+
+
+DAMAGES = [lambda data: b"", lambda data: data[:-1], lambda data: data.replace(b'["', b'["0', 1)]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=["emptied", "cut", "changed"])
+def test_a_damaged_memo_beside_the_bytecode_is_not_read(
+    damage: Callable[[bytes], bytes], package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, file = in_a_new_cache(package), installed_memo(package, monkeypatch)
+    file.write_bytes(damage(file.read_bytes()))
+    assert in_a_new_cache(package) == right
+
+
+@pytest.mark.parametrize("is_off", [False, True])
+def test_an_installation_without_bytecode_is_left_as_it_is(
+    is_off: bool, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", is_off)
+    if not is_off:
+        (package / "__pycache__").write_text("no folder")
+    source = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
+    source.closure("npumake.one")
+    source.save()
+    assert (package.parent / "sources.json").exists()
+    assert not (package / "__pycache__").is_dir()
 
 
 def test_layout_comments_and_docstrings_say_nothing() -> None:

@@ -14,8 +14,9 @@ from npumake.cache.signature import FINE_MARGIN_NS
 from npumake.cli.sealed_projects import SealedProjects
 from npumake.make.build import Build
 from npumake.make.places import cache_directory, project_directories
+from npumake.make.sealed_build import SealedBuild
 from npumake.make.sealing import seal
-from npumake.make.seals import SealedBuild, Seals
+from npumake.make.seals import Seals
 from workspaces import Workspace, copied
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ from npumake.quant.correction.bias_correction import FloatLayers, bias_shift, co
 from npumake.quant.correction.cross_layer_equalization import equalize, factors
 from npumake.quant.correction.rescale_groups import find_rescale_groups
 from npumake.quant.correction.rounding import best, rounded
-from npumake.quant.correction.smoothquant import smoothquant, smoothquant_factors
+from npumake.quant.correction.smoothquant import Migration, smoothquant, smoothquant_factors
 from npumake.quant.correction.weight_clipping import clip_weights, square_errors
 from npumake.quant.precision.linear_layers import quantized_layers
 from npumake.quant.qdq.integers import with_integer_weights
@@ -139,7 +139,7 @@ def test_what_statistics_tell_of_channels_is_not_measured_again(name):
     graph, weights = stressed(network(name), HARD), PER_CHANNEL.weights
     known = observe(graph, samples()).channels
     measured = smoothquant_factors(graph, samples(), weights)
-    assert smoothquant_factors(graph, [], weights, extremes=known) == {
+    assert smoothquant_factors(graph, [], weights, migration=Migration(extremes=known)) == {
         bundle: pytest.approx(s, rel=1e-6) for bundle, s in measured.items()
     }
     assert any(max(s) > 2 * min(s) for s in measured.values())

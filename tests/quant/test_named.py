@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npumake.errors import ProjectError
-from npumake.graph import parse_text, upgraded
+from npumake.graph import GraphNames, parse_text, upgraded
 from npumake.project.sections import LayerTypes, Quantization
 from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.precision.selectors import select_nodes, strength
@@ -43,7 +43,7 @@ def names(nodes):
     ],
 )
 def test_a_name_means_these_nodes(name: str, expected: str):
-    assert names(select_nodes(graph(), name, "quantization.types").nodes) == expected
+    assert names(select_nodes(GraphNames(graph()), name, "quantization.types").nodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_name_means_these_nodes(name: str, expected: str):
 )
 def test_a_name_that_means_nothing_is_an_error(name: str, what: str):
     with pytest.raises(ProjectError, match=what.replace("(", ".")):
-        select_nodes(graph(), name, "quantization.types")
+        select_nodes(GraphNames(graph()), name, "quantization.types")
 
 
 @pytest.mark.parametrize("name", ["y/plus", "plus"])
@@ -66,13 +66,13 @@ def test_a_node_in_the_body_of_a_loop_has_the_loop_s_name_as_its_hint(name: str)
         (int64 i, bool on, float[1,2] s) => (bool more, float[1,2] t)
         { [plus] t = Add(s, x) [same] more = Identity(on) }> }""")
     with pytest.raises(ProjectError, match=f"`{name}` is in a body of `y`") as caught:
-        select_nodes(model, name, "quantization.cpu")
+        select_nodes(GraphNames(model), name, "quantization.cpu")
     assert caught.value.hint == "name the Loop itself, `y`"
 
 
 def test_the_name_that_says_more_is_the_stronger():
     ordered = ["*", "INPUTS", "Conv(*)", "c...", "d...", "e -> y", "e"]
-    found = [strength(graph(), name, "quantization.types") for name in ordered]
+    found = [strength(GraphNames(graph()), name, "quantization.types") for name in ordered]
     assert found == sorted(found)
 
 

@@ -24,12 +24,67 @@ SCRFD = {
     for kind, width in (("score", 1), ("bbox", 4), ("kps", 10))
     for stride in (8, 16, 32)
 }
+STRIDES = (8, 16, 32)
+BINS = {f"o{s}_{c}": (1, c, 320 // s, 320 // s) for s in STRIDES for c in (64, 80, 1)}
+# Public exports of maps for each stride: rknn_model_zoo, rdk_model_zoo, raw heads of v3 to v7.
+MAPS: dict[str, dict[str, Shape]] = {
+    "rknn": BINS,
+    "rknn, masks": {**BINS, "proto": (1, 32, 80, 80)},
+    "NHWC": {f"o{s}_{c}": (1, 320 // s, 320 // s, c) for s in STRIDES for c in (80, 64)},
+    "v3": {f"o{s}": (1, 255, 320 // s, 320 // s) for s in STRIDES},
+    "v5": {f"o{s}": (1, 3, 320 // s, 320 // s, 85) for s in STRIDES},
+}
+# Outputs that resemble one of these heads, and whose they are.
+RESEMBLING: dict[str, tuple[dict[str, Shape], str]] = {
+    "two maps of a pyramid": ({"a": (1, 64, 40, 40), "b": (1, 64, 20, 20)}, "unknown"),
+    "features of three strides": (
+        {f"o{s}": (1, 256, 320 // s, 320 // s) for s in STRIDES},
+        "unknown",
+    ),
+    "PP-YOLOE, which is no YOLOv8": (
+        {"boxes": (1, 2100, 4), "scores": (1, 80, 2100)},
+        "YOLO-NAS, PP-YOLOE",
+    ),
+    "NanoDet of three strides": ({"y": (1, 2100, 112)}, "NanoDet"),
+    "RT-DETR": ({"labels": (1, 9), "boxes": (1, 9, 4), "scores": (1, 9)}, "detection transformer"),
+}
 # name: picture, outputs, operators, file, colours, normalization
 HEADS: dict[str, tuple[Shape, dict[str, Shape], tuple[str, ...], str, str, str]] = {
     "YuNet": (SQUARE, YUNET, (), "m.onnx", "bgr", "0..255"),
     "YOLOX": (SQUARE, {"y": (1, 2100, 85)}, ("Slice",), "m.onnx", "bgr", "0..255"),
     "YOLO without metadata": (SQUARE, {"y": (1, 84, 2100)}, (), "m.onnx", "rgb", "0..1"),
     "NanoDet": (SQUARE, {"y": (1, 2125, 112)}, (), "m.onnx", "bgr", "ImageNet mean and std"),
+    "detection transformer": (
+        SQUARE,
+        {"logits": (1, 100, 92), "pred_boxes": (1, 100, 4)},
+        (),
+        "m.onnx",
+        "rgb",
+        "ImageNet mean and std",
+    ),
+    "YOLO with EfficientNMS": (
+        SQUARE,
+        {
+            "num_dets": (1, 1),
+            "det_boxes": (1, 9, 4),
+            "det_scores": (1, 9),
+            "det_classes": (1, 9),
+        },
+        (),
+        "m.onnx",
+        "rgb",
+        "0..1",
+    ),
+    "YOLO by strides": (SQUARE, BINS, (), "m.onnx", "rgb", "0..1"),
+    "YOLO-NAS, PP-YOLOE": (
+        SQUARE,
+        {"boxes": (1, 2100, 4), "scores": (1, 2100, 80)},
+        (),
+        "m.onnx",
+        "rgb",
+        "0..1",
+    ),
+    "YOLOv6": (SQUARE, {"outputs": (1, 2100, 85)}, (), "m.onnx", "rgb", "0..1"),
     "FastestDet": (SQUARE, {"y": (1, 85, 20, 20)}, (), "m.onnx", "bgr", "0..1"),
     "MTCNN": (
         (1, 3, 48, 48),
@@ -115,3 +170,18 @@ def test_what_a_family_proposes_reads_back(name: str) -> None:
     assert len(section.transforms) == len(family.resize) > 0
     if family.metadata is not None:
         assert read_metadata(canonical(family.metadata), "edgefirst.json").input_shape == picture
+
+
+@pytest.mark.parametrize("outputs", MAPS.values(), ids=MAPS)
+def test_maps_of_each_stride_are_a_yolo_that_nothing_here_decodes(
+    outputs: dict[str, Shape],
+) -> None:
+    name, family = family_of(facts(SQUARE, outputs))
+    assert (name, family.feeds[0].words, family.task) == ("YOLO by strides", "rgb, 0..1", "detect")
+    assert "boxes are not drawn" in family.doubts[0]
+
+
+@pytest.mark.parametrize(("outputs", "whose"), RESEMBLING.values(), ids=RESEMBLING)
+def test_what_resembles_a_head_is_told_from_it(outputs: dict[str, Shape], whose: str) -> None:
+    name, _ = family_of(facts(SQUARE, outputs))
+    assert name == whose

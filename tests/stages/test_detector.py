@@ -90,6 +90,17 @@ def test_without_split_it_stays_whole_and_what_it_carries_goes_along(tmp_path):
     assert graph.metadata["labels"] == '["disc", "box", "star"]'
 
 
+@pytest.mark.parametrize("text", ["{0: 'disc', 1: 'box'}", '["disc", "box"]'])
+def test_names_of_an_exporter_go_along_as_labels(tmp_path, text):
+    assert json.loads(made(tmp_path, head(names=text)).metadata["labels"]) == ["disc", "box"]
+    labeled = made(tmp_path, head(names=text, labels='["a"]'))
+    assert json.loads(labeled.metadata["labels"]) == ["a"]
+
+
+def test_names_that_are_no_list_name_nothing(tmp_path):
+    assert "labels" not in made(tmp_path, head(names="{1: 'a', 2: 'b'}")).metadata
+
+
 def test_what_is_cut_and_optimized_decodes_to_what_was_trained(tmp_path):
     whole = made(tmp_path, head(edgefirst=props()))
     cut = optimized_float(made(tmp_path, head(edgefirst=props()), split="hints"))

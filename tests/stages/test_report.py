@@ -67,6 +67,24 @@ def test_one_target_changed_makes_its_findings_and_the_page_anew(reported: Works
     }
 
 
+def test_the_labels_of_the_evaluation_name_the_classes(reported: Workspace) -> None:
+    digits = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    files = sorted((reported.project / "samples").glob("*.npy"))[:12]
+    rows = [f"samples/{file.name},{digits[n % 10]}" for n, file in enumerate(files)]
+    (reported.project / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    (reported.project / "evaluation.yaml").write_text(
+        "dataset:\n  files: samples/000*.npy\n  labels: labels.csv\n"
+        f"  classes: [{', '.join(digits)}]\n"
+    )
+    reported.doit()
+    for build in told(reported)["builds"]:
+        for sample in build["samples"]:
+            numbers, names = zip(
+                *(name.split() for name, _ in sample["float"]["best"]), strict=True
+            )
+            assert [digits[int(number)] for number in numbers] == list(names)
+
+
 def test_a_key_that_changed_is_told_though_no_byte_of_it_did(reported: Workspace) -> None:
     before = told(reported)
     edit(reported, "method: max ", "percentile: 0.5\n  method: max ")

@@ -10,6 +10,7 @@ from pathlib import Path
 from npumake.api.results import BuildResult, NodeResult, TargetResult
 from npumake.cli.projects import read_builds
 from npumake.errors import PipelineError, ProjectError, did_you_mean
+from npumake.make.batch import begin_batch
 from npumake.make.build import Build
 from npumake.make.maker import make
 from npumake.make.memory import BuildMemory, cache_directory, workspace
@@ -49,8 +50,7 @@ def build(
     memory.sweep()
     opened = _opened(directory, memory)
     nodes = _selected(opened, targets)
-    memory.builds = (opened,)
-    memory.selected = frozenset(node.name for node in nodes)
+    begin_batch((opened,), frozenset(node.name for node in nodes))
     notes: list[str] = []
     try:
         with hearing(notes.append):

@@ -17,6 +17,7 @@ for Deep Neural Net Inference", 2020.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -28,8 +29,9 @@ from npumake.bundle.program import Instruction, Program, Tensor
 ALIGNMENT = 64
 # Elementwise instructions.
 IN_PLACE = frozenset({"add", "add_twice", "div", "lookup", "mul", "prelu", "rescale", "reshape"})
-# The search for gaps is quadratic; in a larger program blocks share no memory.
-MAX_BLOCKS = 4096
+# Pairs of blocks that are live at one step, each of which the search for gaps looks at. In a
+# program with more of them blocks share no memory.
+MAX_PAIRS = 4096 * 4096
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,47 @@ class TensorBlock:
     first: int
     last: int
 
-    def meets(self, other: TensorBlock) -> bool:
-        return self.first <= other.last and other.first <= self.last
+
+Placement = tuple[int, TensorBlock]  # where a block starts
+
+
+class LiveBlocks:
+    """The placed blocks, by the steps at which they are live.
+
+    A node of a binary tree over the steps, the root 1, holds the blocks that are live at all of its
+    steps and not at all of its parent's: O(log steps) nodes for each block.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._leaves = steps + 2  # -1, before the first step, to `steps`, behind the last
+        self._live: dict[int, list[Placement]] = {}
+        self._begin: list[tuple[int, int, int]] = []  # first step, start, size; sorted
+
+    def place(self, start: int, block: TensorBlock) -> None:
+        low, high = block.first + 1 + self._leaves, block.last + 2 + self._leaves
+        while low < high:
+            for node in ([low] if low % 2 else []) + ([high - 1] if high % 2 else []):
+                self._live.setdefault(node, []).append((start, block))
+            low, high = (low + 1) // 2, high // 2
+        insort(self._begin, (block.first, start, block.size))
+
+    def around(self, block: TensorBlock) -> list[tuple[int, int]]:
+        """Start and size of the placed blocks that are live while `block` is, sorted."""
+        around, node = list[tuple[int, int]](), block.first + 1 + self._leaves
+        while node:
+            around += ((start, other.size) for start, other in self._live.get(node, ()))
+            node //= 2
+        low, high = (bisect_right(self._begin, (at, math.inf)) for at in (block.first, block.last))
+        return sorted([*around, *((start, size) for _, start, size in self._begin[low:high])])
 
 
 def planned(program: Program) -> MemoryPlan:
     """The plan; it does not depend on the machine."""
-    blocks = blocks_of(program)
-    live_peak = max(live_bytes(blocks, len(program.instructions)))
-    if len(blocks) > MAX_BLOCKS:
+    blocks, steps = blocks_of(program), len(program.instructions)
+    live_peak = max(live_bytes(blocks, steps))
+    if _pairs(blocks, steps) > MAX_PAIRS:
         return _memory(_in_a_row(blocks), live_peak)
-    plans = [_memory(_packed(sorted(blocks, key=order)), live_peak) for order in ORDERS]
+    plans = [_memory(_packed(sorted(blocks, key=order), steps), live_peak) for order in ORDERS]
     return min(plans, key=lambda plan: plan.peak)
 
 
@@ -146,20 +178,28 @@ def _by_time(block: TensorBlock) -> tuple[int, int, list[str]]:
 ORDERS = (_by_size, _by_time)
 
 
-def _memory(placements: list[tuple[int, TensorBlock]], lower_bound: int) -> MemoryPlan:
+def _pairs(blocks: list[TensorBlock], steps: int) -> int:
+    """How many pairs of blocks are live at one step: the live ones whenever one begins."""
+    ones = [TensorBlock(block.names, 1, block.first, block.last) for block in blocks]
+    live = live_bytes(ones, steps)
+    return sum(live[block.first + 1] for block in blocks)
+
+
+def _memory(placements: list[Placement], lower_bound: int) -> MemoryPlan:
     offsets = {name: start for start, block in placements for name in block.names}
     peak = max((start + block.size for start, block in placements), default=0)
     return MemoryPlan({name: offsets[name] for name in sorted(offsets)}, peak, lower_bound)
 
 
-def _packed(order: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
-    placements: list[tuple[int, TensorBlock]] = []
+def _packed(order: list[TensorBlock], steps: int) -> list[Placement]:
+    placements, live = list[Placement](), LiveBlocks(steps)
     for block in order:
-        around = sorted((start, other.size) for start, other in placements if block.meets(other))
+        around = live.around(block)
         gaps = [gap for gap in _gaps(around) if gap[1] >= block.size]
         end = max((start + size for start, size in around), default=0)
         start = min(gaps, key=lambda gap: (gap[1], gap[0]))[0] if gaps else end
         placements.append((start, block))
+        live.place(start, block)
     return placements
 
 
@@ -172,6 +212,6 @@ def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         free = max(free, start + size)
 
 
-def _in_a_row(blocks: list[TensorBlock]) -> list[tuple[int, TensorBlock]]:
+def _in_a_row(blocks: list[TensorBlock]) -> list[Placement]:
     ends = accumulate((block.size for block in blocks), initial=0)
     return list(zip(ends, blocks, strict=False))  # the last end starts no block

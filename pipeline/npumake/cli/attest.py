@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from npumake.cache.publish import replacing
-from npumake.cli.projects import places, selected
+from npumake.cli.selection import aliases, chosen
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.node import Node
@@ -73,22 +73,10 @@ def _compiled(names: list[str]) -> Iterator[tuple[Build, Node]]:
     """The named compiled files. Raises ProjectError."""
     from npumake.make.attested_build import compiled_nodes
 
-    for directory, called in places(names).items():
-        builds = selected(directory, list(dict.fromkeys(_project(name) for name in called)))
-        nodes = {node.name: (build, node) for build in builds for node in compiled_nodes(build)}
-        chosen = [name for name in nodes if not called or _is_named(name, called)]
+    for build, called, nodes in chosen(names):
+        compiled = compiled_nodes(build)
         for name in called:
-            if not any(_is_named(node, [name]) for node in nodes):
-                hint = did_you_mean(name, nodes)
+            if not any(name in aliases(node.name) for node in compiled):
+                hint = did_you_mean(name, (node.name for node in compiled))
                 raise ProjectError(f"`{name}` is not a compiled file", hint=hint)
-        yield from (nodes[name] for name in chosen)
-
-
-def _project(name: str) -> str:
-    return name.partition(":")[0].partition("@")[0]
-
-
-def _is_named(node: str, names: list[str]) -> bool:
-    """Whether a node is named, or its variant or project is."""
-    group = node.partition(":")[0]
-    return bool({node, group, group.partition("@")[0]} & {*names})
+        yield from ((build, node) for node in compiled if node in nodes)

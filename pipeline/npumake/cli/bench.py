@@ -41,8 +41,10 @@ LAYER_TYPES = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL")
-    parser.add_argument("--model_file", "--model-file", type=Path, dest="file", metavar="MODEL")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a file, or PROJECT[:TARGET] that was built"
+    )
+    parser.add_argument("--model_file", "--model-file", dest="file", metavar="MODEL")
     names = ("-m", "--model_name", "--model-name")
     parser.add_argument(*names, dest="name", metavar="NAME", help="one of a packed model")
     for name, default, help_text in (
@@ -62,11 +64,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.archive import Bundle
     from npumake.bundle.opening import opened_one
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.timing import noise, perf
 
     if (arguments.model is None) == (arguments.file is None):
         raise ProjectError("which model?", "--model_file", "name one")
-    arguments.model, arguments.name = arguments.model or arguments.file, arguments.name or None
+    arguments.model = artifact_path(arguments.model or arguments.file)
+    arguments.name = arguments.name or None
     if not 1 <= arguments.thread_num <= MAX_THREADS:
         raise ProjectError(
             f"1 to {MAX_THREADS} threads, not {arguments.thread_num}", "--thread_num"

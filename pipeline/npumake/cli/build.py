@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -24,11 +23,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from npumake import digest
-from npumake.cli.projects import NOWHERE, NamedBuild, builds, places, project_directories
+from npumake.cli.projects import (
+    NOWHERE,
+    NamedBuild,
+    builds,
+    no_project,
+    places,
+    project_directories,
+)
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.sealed_projects import NamedEntry, SealedProjects
+from npumake.cli.selection import chosen_nodes, project_of
 from npumake.cli.show import error_document
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -48,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "tasks",
         nargs="*",
         metavar="PROJECT",
-        help="or its folder, a node (npumake list), an artifact",
+        help="PROJECT[:TARGET], a folder, a node (npumake list), an artifact",
     )
     build_arguments(parser)
     executor_arguments(parser)
@@ -94,13 +101,22 @@ def run(arguments: argparse.Namespace) -> int:
     entries: Sequence[NamedEntry] = ()
     if not names and not arguments.frozen and arguments.executor is None:
         entries = [*SealedProjects(top).entries()]
-    # Without a project, `buildable` raises the error.
     entries = entries or buildable(at, arguments.frozen)
+    if not entries:
+        raise no_project(top)
     with executor_of(arguments, entries) as executor:
-        code = run_builds(entries, names, top, executor or arguments.n, console)
+        tasks = [task for name in names for task in _tasks(name, entries)]
+        code = run_builds(entries, tasks, top, executor or arguments.n, console)
     if arguments.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     return code
+
+
+def _tasks(name: str, entries: Sequence[NamedEntry]) -> list[str]:
+    """The tasks that a name selects: of PROJECT[@VARIANT]:TARGET the nodes of the target, else the
+    one of that name."""
+    nodes = (node for _, build in entries if isinstance(build, Build) for node in build.plan.nodes)
+    return [n.name for n in nodes if n.target and name == f"{n.group}:{n.target}"] or [name]
 
 
 @contextmanager
@@ -189,7 +205,7 @@ def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list
     project that cannot be built. doit matches names with a `*`."""
     entries = []
     for top, names in at.items():
-        chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
+        chosen = {name: project_of(name) for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(top)]
         if not projects and os.path.lexists(top / "project.yaml"):
             raise ProjectError("no project here", str(top), "its project.yaml is not a plain file")
@@ -198,8 +214,11 @@ def buildable(at: Mapping[Path, Sequence[str]], is_frozen: bool = False) -> list
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
         for project, variant in map(held_to_lock, builds(top)) if is_frozen else builds(top):
-            inside = {name for name in chosen if chosen[name] == project != name}
-            _refuse_unknown(inside, variant)
+            inside = [name for name in chosen if chosen[name] == project != name]
+            if inside and isinstance(variant, PipelineError):
+                raise variant
+            if isinstance(variant, Build):
+                chosen_nodes(variant, inside)
             entries.append((project, variant))
     return entries
 
@@ -212,13 +231,3 @@ def held_to_lock(entry: NamedBuild) -> NamedBuild:
         return name, frozen(build)
     except PipelineError as error:
         return name, error
-
-
-def _refuse_unknown(names: set[str], build: Build | PipelineError) -> None:
-    if names and isinstance(build, PipelineError):
-        raise build
-    if isinstance(build, Build):
-        nodes = build.plan.nodes
-        node_names = {*(node.name for node in nodes), *(node.group for node in nodes)}
-        for name in sorted(names - node_names):
-            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, node_names))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
 import shlex
 import shutil
 import subprocess
@@ -28,7 +27,8 @@ from pathlib import Path
 
 from npumake import digest
 from npumake.cache.publish import replacing
-from npumake.cli.projects import place, plan_of, selected
+from npumake.cli.projects import plan_of
+from npumake.cli.selection import selection
 from npumake.errors import PipelineError, ProjectError
 from npumake.lifetime.parent import supervised
 from npumake.lifetime.temporaries import temporary_folder
@@ -100,9 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _build(name: str) -> Build:
     """Raises PipelineError for an unknown project, and for one that cannot be planned."""
-    directory, called = place(name)
-    (build,) = selected(directory, [re.split("[:@]", called, maxsplit=1)[0]])
-    return build
+    return selection(name).build
 
 
 def _reproduction(build: Build, samples: int | None, follow_links: bool) -> Reproduction:

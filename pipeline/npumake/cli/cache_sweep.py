@@ -16,8 +16,9 @@ from npumake.cache.pins import pin_names, unpin
 from npumake.cache.sweep import Marks, Removal, SweepPlan, planned_sweep, swept
 from npumake.cli.cache_contents import local_store, size_text
 from npumake.cli.cache_roots import keys_in, ref_marks, workspace_builds, workspace_marks
-from npumake.cli.projects import NOWHERE, selected
+from npumake.cli.projects import NOWHERE
 from npumake.cli.screen import SCREEN
+from npumake.cli.selection import whole_projects
 from npumake.errors import CacheError, PipelineError, ProjectError
 from npumake.make.build import Build
 from npumake.make.memory import workspace
@@ -91,7 +92,7 @@ def _print(plan: SweepPlan, removals: Sequence[Removal], arguments: argparse.Nam
 
 def pin(arguments: argparse.Namespace) -> int:
     """Pins the artifacts that are current here."""
-    builds = selected(workspace(Path.cwd()), arguments.projects)
+    builds = whole_projects(arguments.projects, workspace(Path.cwd()))
     store = LocalStore(builds[0].memory.root)
     contents = inventory(store)
     local_keys = {entry.key for entry in contents.entries if entry.digest in contents.blobs}

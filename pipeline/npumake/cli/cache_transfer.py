@@ -11,6 +11,7 @@ from npumake import digest
 from npumake.cli.cache_contents import size_text
 from npumake.cli.projects import refuse_no_remote, selected
 from npumake.cli.screen import SCREEN
+from npumake.cli.selection import whole_projects
 from npumake.digest import of_document
 from npumake.errors import CacheError, ProjectError
 from npumake.make.build import Build
@@ -69,7 +70,7 @@ def _current(builds: Sequence[Build]) -> Iterator[str]:
 def pull(arguments: argparse.Namespace) -> int:
     from npumake.make.pull import pull as pull_builds
 
-    builds = selected(Path.cwd(), arguments.projects)
+    builds = whole_projects(arguments.projects, Path.cwd())
     store = _layered(builds[0].memory)
     if store.far is None:
         raise ProjectError("nothing may be fetched: NPUMAKE_REMOTE=off")
@@ -95,7 +96,7 @@ def export(arguments: argparse.Namespace) -> int:
     from npumake.cache.archive import write_archive
     from npumake.make.packing import packed_artifacts, user_signing_key
 
-    builds = selected(Path.cwd(), arguments.projects)
+    builds = whole_projects(arguments.projects, Path.cwd())
     memory = builds[0].memory
     signing = user_signing_key() if arguments.sign else None
     packing = packed_artifacts(builds, memory.near, signing)

@@ -27,6 +27,7 @@ from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.cli.model_file import ModelFiles
+    from npumake.cli.selection import Selection
     from npumake.debug.model_check import ModelCheck, RewrittenModel
     from npumake.digest import Json
     from npumake.graph import Graph
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     from npumake.cli.vendors.project import shape_argument
 
-    parser.add_argument("model", metavar="MODEL", type=Path, help="a model file or a project")
+    parser.add_argument(
+        "model", nargs="?", default=".", metavar="MODEL", help="a model file or PROJECT[:TARGET]"
+    )
     parser.add_argument("--target", metavar="CHIP", action="append", help="may be given again")
     shape_argument(parser, "--input-shape")
     parser.add_argument("--json", action="store_true", help="for machines")
@@ -48,13 +51,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.fix and (arguments.model.is_dir() or len(arguments.target or ()) != 1):
+    from npumake.cli.selection import file_or_selection
+
+    named = file_or_selection(arguments.model)
+    is_file = isinstance(named, Path)
+    if arguments.fix and (not is_file or len(arguments.target or ()) != 1):
         hint = "npumake check MODEL --target CHIP --fix OUT.onnx"
         raise ProjectError("`--fix` is for one model file and one target", "--fix", hint)
-    checks = list((_of_project if arguments.model.is_dir() else _of_file)(arguments))
+    checks = list(
+        _of_file(arguments, named) if isinstance(named, Path) else _of_project(arguments, named)
+    )
     if arguments.json:
         print(digest.text([check.document() for check in checks], indent=1))
-    elif not arguments.target and not arguments.model.is_dir():
+    elif not arguments.target and is_file:
         _print_summary([check.checked for check in checks])
         return 0
     else:
@@ -100,7 +109,7 @@ def _target_check(
         return TargetCheck(result, None, error.what)
 
 
-def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
+def _of_project(arguments: argparse.Namespace, named: Selection) -> Iterator[TargetCheck]:
     """Checks a project with the placement of its build. Raises PipelineError."""
     from npumake.cli.vendors.project import build
     from npumake.dialects.advice import wording_of
@@ -111,10 +120,12 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
 
     if arguments.input_shape:
         raise ProjectError("a project defines the shapes of its inputs itself", "--input-shape")
+    if named.target and arguments.target:
+        raise ProjectError(f"`{arguments.model}` has a target", "--target", "leave one of them out")
     with SCREEN.hushed():
-        project_build = build(arguments.model, lambda node: node.stage == "optimized_float")
+        project_build = build(named.build.directory, lambda node: node.stage == "optimized_float")
     nodes = {node.name: node for node in project_build.plan.nodes}
-    calibrated_nodes = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
+    calibrated_nodes = named.nodes("calibrated")
     targets = arguments.target or [str(node.target) for node in calibrated_nodes]
     by_target = {node.target: node for node in calibrated_nodes}
     for name in targets:
@@ -128,7 +139,7 @@ def _of_project(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
         yield check._replace(checked=check.checked.in_words(words.text))
 
 
-def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
+def _of_file(arguments: argparse.Namespace, file: Path) -> Iterator[TargetCheck]:
     """Raises PipelineError."""
     from npumake.cli.model_file import held_files
     from npumake.cli.vendors.project import shapes
@@ -139,8 +150,8 @@ def _of_file(arguments: argparse.Namespace) -> Iterator[TargetCheck]:
     input_shapes = {
         name: tuple(entry["shape"]) for name, entry in shapes(arguments.input_shape).items()
     }
-    files = held_files(arguments.model, None)
-    model, is_onnx = _read(files, input_shapes), arguments.model.suffix.lower() == ".onnx"
+    files = held_files(file, None)
+    model, is_onnx = _read(files, input_shapes), file.suffix.lower() == ".onnx"
     closed = _close(model, files, may_guess=not arguments.fix)
     graph = prepared(model, is_onnx)
     for target in targets:

@@ -32,7 +32,7 @@ from npumake.cli.build import (
     prepare,
     run_builds,
 )
-from npumake.cli.projects import NOWHERE, NamedBuild, configuration_files, places
+from npumake.cli.projects import NamedBuild, configuration_files, no_project, places
 from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN, wide_argument
 from npumake.errors import PipelineError, ProjectError
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = [name for names in at.values() for name in names]
     entries = [entry for entry in buildable(at) if not named or entry[0] in named]
     if not entries:
-        raise ProjectError("no project here", hint=NOWHERE)
+        raise no_project(next(iter(at)))
     ref = "" if arguments.since == NO_COMMIT else arguments.since
     bases = {
         name: base_of(build, ref) for name, build in entries if ref and isinstance(build, Build)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
+from npumake.cli.projects import place, project_directories
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.show_artifact import artifact_of
 from npumake.cli.terminal import printable, shortened
@@ -31,7 +32,7 @@ SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="a file, a folder, or a node")
+    parser.add_argument("before", metavar="A", help="a file, a folder, a node, or PROJECT[:TARGET]")
     parser.add_argument("after", metavar="B", help="the same of the other build")
     parser.add_argument("--json", action="store_true", help="for machines: everything")
     wide_argument(parser)
@@ -73,8 +74,13 @@ def _table(files: Sequence[FileDifference]) -> Table:
 
 
 def _path(name: str) -> Path:
+    """A file, a folder, or the artifact of a name; of a project its out/."""
     path = Path(name)
-    return path if path.exists() else artifact_of(name)[0]
+    if path.is_file() or (path.is_dir() and not (path / "project.yaml").is_file()):
+        return path
+    directory, called = place(name)
+    by_name = {folder.name: folder for folder in project_directories(directory)}
+    return by_name[called] / "out" if called in by_name else artifact_of(name)[0]
 
 
 def difference_lines(difference: FileDifference) -> Iterator[str]:

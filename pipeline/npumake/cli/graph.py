@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cli.list_nodes import STYLES
-from npumake.cli.projects import places, selected
 from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.selection import chosen
 from npumake.cli.terminal import printable, shortened
-from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import Build, NodeState
 from npumake.make.node import Node
 
@@ -47,11 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.report.build_graph import svg
 
-    builds = [
-        entry
-        for directory, names in places(arguments.projects).items()
-        for entry in _chosen(directory, names)
-    ]
+    builds = [_with_states(build, nodes) for build, _, nodes in chosen(arguments.projects)]
     if arguments.svg:
         graphs = {build.plan.project: _nodes(build, states) for build, states in builds}
         with replacing(arguments.svg) as temporary:
@@ -65,31 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(directory: Path, names: list[str]) -> list[tuple[Build, dict[str, NodeState]]]:
-    """The builds with the states of their named nodes. Raises ProjectError."""
-    chosen = []
-    for build in selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in names))):
-        groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
-        for name in names:
-            if name.partition("@")[0] == build.plan.project and name not in groups:
-                raise ProjectError(f"no variant `{name}`", hint=did_you_mean(name, groups))
-        states = build.states()
-        build.memory.save()
-        if names and build.plan.project not in names:
-            states = _with_inputs(build, states, names)
-        chosen.append((build, states))
-    return chosen
-
-
-def _with_inputs(
-    build: Build, states: Mapping[str, NodeState], groups: list[str]
-) -> dict[str, NodeState]:
-    """The nodes of the groups, and those that they need of others."""
+def _with_states(build: Build, nodes: Sequence[Node]) -> tuple[Build, dict[str, NodeState]]:
+    """The states of the nodes, and of those that they need of others."""
     from npumake.make.node import needed_by
 
-    named = [node.name for node in build.plan.nodes if node.group in groups]
-    needed = needed_by(named, {node.name: _inputs(node) for node in build.plan.nodes})
-    return {name: state for name, state in states.items() if name in needed}
+    states = build.states()
+    build.memory.save()
+    inputs = {node.name: _inputs(node) for node in build.plan.nodes}
+    needed = needed_by([node.name for node in nodes], inputs)
+    return build, {name: state for name, state in states.items() if name in needed}
 
 
 def _inputs(node: Node) -> tuple[str, ...]:

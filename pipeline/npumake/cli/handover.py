@@ -1,7 +1,7 @@
 """npumake handover: write a package for the vendor's own tool: YAML, model, samples, command
 
 example:
-  npumake handover projects/digits --target rdk-x5 --out handed
+  npumake handover digits:rdk-x5 --out handed
   npumake handover projects/digits --target rdk-x5 --out handed --run   # if hb_mapper is on PATH
 
 hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("project", type=Path, metavar="PROJECT", help="its folder")
-    parser.add_argument("--target", required=True, metavar="CHIP", help="one of the project's")
+    parser.add_argument(
+        "project", nargs="?", default=".", metavar="PROJECT[:TARGET]", help="or its folder"
+    )
+    parser.add_argument("--target", metavar="CHIP", help="one of the project's")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--run", action="store_true", help="call the vendor's tool on it")
 
@@ -81,14 +83,15 @@ def _request(
     from npumake.stages.handover import Graphs, request_of
     from npumake.targets.reader import read_target
 
-    reading, vendor_document, tool = _project(arguments.project, arguments.target)
-    sections, target = reading.sections, read_target(arguments.target)
+    directory, chip = _place(arguments.project, arguments.target)
+    reading, vendor_document, tool = _project(directory, chip)
+    sections, target = reading.sections, read_target(chip)
     stages = ["original_float", "optimized_float", "samples"]
     if is_searched(sections.quantization, sections.calibration):
         stages.append("recipe")
-    is_needed = partial(_is_needed, stages=stages, target=arguments.target)
+    is_needed = partial(_is_needed, stages=stages, target=chip)
     with SCREEN.hushed():
-        project_build = build(arguments.project, is_needed)
+        project_build = build(directory, is_needed)
     nodes = {node.stage: node for node in project_build.plan.nodes if is_needed(node)}
     sources = {
         **project_build.sources(nodes["original_float"]),
@@ -102,6 +105,22 @@ def _request(
         tool, sections, target, graphs, sources, prefix, vendor_document, recipe
     )
     return tool, request, sources, sets
+
+
+def _place(name: str, target: str | None) -> tuple[Path, str]:
+    """The project's folder, and the target: of the name, of --target, or the only one. Raises
+    ProjectError."""
+    from npumake.cli.selection import selection
+
+    named = selection(name)
+    if named.group != named.build.plan.project:
+        raise ProjectError(
+            f"`{named.group}` is a variant", hint="a hand-over is of a whole project"
+        )
+    if target and named.target:
+        raise ProjectError(f"`{name}` has a target", "--target", "leave one of them out")
+    chip = target or named.target or str(named.only_node("calibrated").target)
+    return named.build.directory, chip
 
 
 def _is_needed(node: Node, stages: Collection[str], target: str) -> bool:

@@ -32,7 +32,9 @@ LISTING = Path("deleted_nodes_info.txt")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .hybrid or an .onnx file")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a .hybrid or .onnx file, or PROJECT[:TARGET]"
+    )
     parser.add_argument("-m", "-n", dest="name", metavar="NAME", help="one of a packed model")
     keys.arguments(parser)
 
@@ -40,12 +42,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.opening import opened
     from npumake.cache.publish import replacing
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.border import deleted_nodes
 
-    if arguments.model.suffix.lower() == ".onnx":
-        print(f"npumake info version {version('npumake')}", *_onnx_lines(arguments.model), sep="\n")
+    model = artifact_path(arguments.model)
+    if model.suffix.lower() == ".onnx":
+        print(f"npumake info version {version('npumake')}", *_onnx_lines(model), sep="\n")
         return 0
-    bundles = opened(arguments.model, arguments.name, keys.keys_of(arguments))
+    bundles = opened(model, arguments.name, keys.keys_of(arguments))
     print(f"npumake info version {version('npumake')}")
     for name, bundle in bundles.items():
         print(*_lines(name, bundle), sep="\n")

@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
-from npumake.cli.projects import places, selected
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
+from npumake.cli.selection import chosen
 from npumake.cli.terminal import shortened
-from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from npumake.make.build import Build
 
 REASON = 24  # characters that a terminal keeps for the reason, and spaces
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
@@ -49,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _list_targets(arguments.json)
     if arguments.scores:
         return _list_scores(arguments)
-    rows = [row for at, names in places(arguments.projects).items() for row in _rows(at, names)]
+    rows = list(_rows(arguments.projects))
     if arguments.json:
         print(digest.text(rows, indent=1))
     elif SCREEN.is_export:
@@ -62,12 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _list_scores(arguments: argparse.Namespace) -> int:
     from npumake.cli.scores import scores, scores_table
 
-    rows = [
-        row
-        for at, names in places(arguments.projects).items()
-        for build in _chosen(at, names)
-        for row in scores(build, set(names))
-    ]
+    rows = [row for build, _, nodes in chosen(arguments.projects) for row in scores(build, nodes)]
     if arguments.json:
         print(digest.text(rows, indent=1))
     else:
@@ -75,25 +67,14 @@ def _list_scores(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(directory: Path, names: list[str]) -> list[Build]:
-    """The builds of the named projects, or of their variants. Raises ProjectError."""
-    return selected(directory, list(dict.fromkeys(name.partition("@")[0] for name in names)))
-
-
-def _rows(directory: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(names: list[str]) -> Iterator[dict[str, Any]]:
     """Raises ProjectError."""
-    names = set(named)
-    for build in _chosen(directory, named):
-        groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
-        for name in sorted(names - groups):
-            if name.startswith(f"{build.plan.project}@"):
-                raise ProjectError(f"no variant `{name}`", hint=did_you_mean(name, groups))
-        for name, state in build.states().items():
-            node = build.plan.node(name)
-            if names and not {build.plan.project, node.group} & names:
-                continue
+    for build, _, nodes in chosen(names):
+        states = build.states()
+        for node in nodes:
+            state = states[node.name]
             yield {
-                "node": name,
+                "node": node.name,
                 "status": state.status,
                 "reasons": list(state.reasons),
                 "artifact": node.path,

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from npumake.cache.publish import replacing
 from npumake.cli.build import buildable, executor_arguments, executor_of, run_builds
-from npumake.cli.projects import NOWHERE, NamedBuild, places
+from npumake.cli.projects import NamedBuild, no_project, places
 from npumake.errors import LockError, ProjectError
 from npumake.make.build import Build
 from npumake.make.lock import LOCK_FILE, Lock, read_lock
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ProjectError(message, hint="a lock file has all artifacts of a project")
     entries = [entry for entry in buildable(at) if not names or entry[0] in names]
     if not entries:
-        raise ProjectError("no project here", hint=NOWHERE)
+        raise no_project(next(iter(at)))
     names = [name for name, _ in entries]
     with executor_of(arguments, entries) as executor:
         jobs = executor or arguments.n

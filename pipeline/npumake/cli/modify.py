@@ -20,7 +20,7 @@ from npumake.errors import GraphError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="HYBRID")
+    parser.add_argument("model", metavar="HYBRID", help="a file, or PROJECT[:TARGET]")
     for flags, by, help_text in (
         (("-r",), "node", "a node to delete"),
         (("-a", "--all"), "type", "a type; all its nodes are removed"),
@@ -42,9 +42,11 @@ def _selection(by: str, name: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.pack import single
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.border import modified, removable
 
-    bundle = single(arguments.model)
+    model = artifact_path(arguments.model)
+    bundle = single(model)
     if not arguments.selections:
         print(f"Nodes that can be deleted: {[x.step.name for x in removable(bundle.program)]}")
         return 0
@@ -52,9 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     for node in removed:
         print(f"Node '{node.step.name}' found, its OP type is '{node.kind}'")
         print(f"Node '{node.step.name}' is removed")
-    output = arguments.output or arguments.model.with_name(
-        f"{arguments.model.stem}_modified{arguments.model.suffix}"
-    )
+    output = arguments.output or model.with_name(f"{model.stem}_modified{model.suffix}")
     try:
         bundle.save(output)
     except OSError as error:

@@ -11,6 +11,7 @@ example:
   npumake new projects/yolo --model yolov8n.onnx --images street --fed-type nv12
   npumake new projects/mobilenet --model mobilenet.onnx --target rdk-x5 --target ara240
   npumake new projects/faces --model faces.prototxt --weights faces.caffemodel
+  npumake new . --config resnet50_config.yaml    # in a repository of hb_mapper or hb_compile
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 from npumake.cli.fed_types import COLOR_TYPES
 from npumake.cli.model_file import WEIGHTS, ModelFiles, held_files
 from npumake.cli.open_sizes import closed_inputs, random_sample
+from npumake.cli.projects import typed
 from npumake.cli.schema_file import relative_path, schema_file, write_schema
 from npumake.errors import CacheError, ProjectError, did_you_mean
 
@@ -38,7 +40,9 @@ TARGET = "rdk-x5"  # the default
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", type=Path, help="it must not exist yet")
-    parser.add_argument("--model", metavar="M", type=Path, required=True, help="the float model")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--model", metavar="M", type=Path, help="the float model")
+    kind.add_argument("--config", metavar="YAML", type=Path, help="of hb_mapper or hb_compile")
     parser.add_argument("--weights", metavar="W", type=Path, help="the .caffemodel of a .prototxt")
     parser.add_argument("--target", metavar="CHIP", action="append", help="see npumake targets")
     parser.add_argument("--images", metavar="FOLDER", type=Path, help="pictures to calibrate with")
@@ -61,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.quant.qdq.brought_grids import carries_grids
     from npumake.targets.reader import known_targets
 
+    if arguments.config:
+        return _of_vendor(arguments)
     directory, targets = arguments.directory, tuple(dict.fromkeys(arguments.target or [TARGET]))
     _refuse(arguments)
     chips = known_targets()
@@ -85,7 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
         write_schema(schema)
     print(f"{directory}: {arguments.model.name}, opset {graph.opset}, for {', '.join(targets)}")
     print("\n".join(project.lines))
-    print(f"next: read {directory / 'project.yaml'}, then run npumake build there")
+    print(f"next: read {directory / 'project.yaml'}, then npumake build {_named(directory)}")
+    return 0
+
+
+def _of_vendor(arguments: argparse.Namespace) -> int:
+    """Raises PipelineError."""
+    from npumake.cli.vendor_project import write_vendor_project
+
+    for option in ("weights", "target", "images", "labels", "fed_type"):
+        if getattr(arguments, option):
+            name = f"--{option.replace('_', '-')}"
+            raise ProjectError(f"`{name}` is for a model's own project", name, "leave it out")
+    _refuse_name(arguments.directory)
+    print("\n".join(write_vendor_project(arguments.directory, arguments.config)))
+    print(f"next: npumake build {_named(arguments.directory)}, then npumake lock and npumake ci")
     return 0
 
 
@@ -120,14 +140,24 @@ def _refuse(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_directory(directory: Path) -> None:
+    _refuse_name(directory)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ProjectError("there is something already", str(directory), "name a new folder")
+
+
+def _refuse_name(directory: Path) -> None:
     from npumake.project.expand import NAME
 
     name = Path(os.path.abspath(directory)).name
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
         raise ProjectError(f"`{name}` cannot name a project", str(directory), hint)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ProjectError("there is something already", str(directory), "name a new folder")
+
+
+def _named(directory: Path) -> str:
+    """How a command in the current directory names the project: by its name or its folder."""
+    folder = Path(os.path.abspath(directory))
+    return "." if folder == Path.cwd() else typed(folder, folder.name)
 
 
 def _read(model_files: ModelFiles) -> Graph:

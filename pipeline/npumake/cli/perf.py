@@ -38,7 +38,9 @@ NO_LAYERS = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a compiled file or a project")
+    parser.add_argument(
+        "model", nargs="?", default=".", metavar="MODEL", help="a compiled file or PROJECT[:TARGET]"
+    )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument(
         "-p", action="store_true", help="of a packed model; a pack is detected without it"
@@ -64,26 +66,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _files(model: Path) -> list[Path]:
+def _files(model: str) -> list[Path]:
     """The compiled files: the given one, or those of a project. Raises PipelineError."""
     from npumake.cli.screen import SCREEN
+    from npumake.cli.selection import file_or_selection
     from npumake.cli.vendors.project import build
 
-    if not model.is_dir():
-        return [model]
+    named = file_or_selection(model)
+    if isinstance(named, Path):
+        return [named]
+    names = {node.name for node in named.compiled_nodes}
     with SCREEN.hushed():
-        project_build = build(model, lambda node: node.stage == "compiled")
+        project_build = build(named.build.directory, lambda node: node.name in names)
     files = [
-        project_build.artifact(node)
-        for node in project_build.plan.nodes
-        if node.stage == "compiled"
+        project_build.artifact(node) for node in project_build.plan.nodes if node.name in names
     ]
     estimable = [file for file in files if _is_estimated(file)]
     for file in files:
         if file not in estimable:
             print(f"{file.name}: no estimate; {HINT}", file=sys.stderr)
     if not estimable:
-        raise GraphError("none of the compiled files has an estimate", str(model), HINT)
+        raise GraphError("none of the compiled files has an estimate", model, HINT)
     return estimable
 
 

@@ -63,7 +63,8 @@ def picture_files(folder: Path) -> PictureFiles:
 
 def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) -> Surveyed:
     """Raises PipelineError, and ProjectError for a model that takes no picture."""
-    from npumake.recognition.facts import facts_of
+    from npumake.graph import shape
+    from npumake.recognition.facts import facts_of, obstacle
     from npumake.recognition.families import family_of
     from npumake.recognition.measured import usable
     from npumake.recognition.proposal import proposal
@@ -75,8 +76,11 @@ def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) ->
     closed = closed_graph(model_files, shapes)
     facts = facts_of(model_files.model.name, data, graph, closed)
     if facts is None:
-        listed = ", ".join(f"`{input_.name}` {list(input_.shape)}" for input_ in inputs)
-        message = f"the model takes no picture: {listed}"
+        obstacles = ", ".join(
+            f"`{value.name}` {list(shape(value))} {obstacle(value)}".rstrip()
+            for value in closed.inputs
+        )
+        message = f"the model takes no picture that --images can feed: {obstacles}"
         raise ProjectError(message, model_files.model.path, NO_PICTURE)
     _, family = family_of(facts)
     count = usable(len(pictures), facts) if len(inputs) == 1 else 0

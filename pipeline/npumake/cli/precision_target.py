@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
-from npumake.cli.projects import place, selected
 from npumake.cli.screen import SCREEN
+from npumake.cli.selection import selection
 from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -80,29 +80,14 @@ def _min_figure(arguments: argparse.Namespace, place: PrecisionTarget, task: Tas
 
 def place_of(name: str, metric: str | None) -> PrecisionTarget:
     """The nodes of PROJECT[@VARIANT][:TARGET]. Raises ProjectError for an unknown one."""
-    directory, name = place(name)
-    group, _, target = name.partition(":")
-    (build,) = selected(directory, [group.partition("@")[0]])
-    groups = {node.group for node in build.plan.nodes} | {build.plan.project}
-    if group not in groups:
-        raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
+    named = selection(name)
+    build, calibrated = named.build, named.only_node("calibrated")
+    target, group = calibrated.target, named.group
     nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
-    targets = [str(target) for target, stage in nodes if stage == "calibrated"]
-    if not target and len(targets) > 1:
-        raise ProjectError(
-            "which target?", hint=" or ".join(f"{group}:{option}" for option in targets)
-        )
-    target = target or targets[0]
-    if target not in targets:
-        raise ProjectError(
-            f"`{group}` has no target `{target}`", hint=did_you_mean(target, targets)
-        )
-    task = None if metric is None else _task(build, nodes[target, "calibrated"], metric)
+    task = None if metric is None else _task(build, calibrated, metric)
     verdict = nodes.get((target, "verdict"))
     gates = () if verdict is None else verdict.params["gates"]
-    return PrecisionTarget(
-        build, nodes[target, "calibrated"], nodes[target, "comparison"], task, gates
-    )
+    return PrecisionTarget(build, calibrated, nodes[target, "comparison"], task, gates)
 
 
 def _task(build: Build, calibrated: Node, metric: str) -> Task:

@@ -28,6 +28,16 @@ NamedBuild: TypeAlias = tuple[str, Build | PipelineError]
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
 
 
+def no_project(directory: Path) -> ProjectError:
+    """The error for a folder without projects; the hint names a vendor's YAML in it."""
+    from npumake.cli.vendor_project import vendor_files
+
+    files = vendor_files(directory)
+    folder = os.path.relpath(directory)
+    hint = f"npumake new {folder} --config {os.path.relpath(files[0])}" if files else NOWHERE
+    return ProjectError("no project here", str(directory), hint)
+
+
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
     """The names to look for, by folder; without names, everything here.
 
@@ -102,7 +112,7 @@ def selected(directory: Path, names: list[str], paranoid: bool | None = None) ->
     """The builds of the named projects, by default of all. Raises PipelineError."""
     by_name = dict(builds(directory, paranoid))
     if not by_name:
-        raise ProjectError("no project here", str(directory), NOWHERE)
+        raise no_project(directory)
     chosen = []
     for name in names or by_name:
         build = by_name.get(name)

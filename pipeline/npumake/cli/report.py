@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake.cache.publish import replacing
-from npumake.cli.projects import NOWHERE, builds, places, project_directories, selected, typed
+from npumake.cli.projects import builds, no_project, project_directories, typed
 from npumake.cli.screen import SCREEN
+from npumake.cli.selection import chosen
 from npumake.errors import PipelineError, ProjectError
 from npumake.make.build import Build
 from npumake.make.memory import workspace
@@ -52,14 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.workspace:
         return _report_workspace(arguments.projects, arguments.output)
-    chosen = [
-        build
-        for directory, names in places(arguments.projects).items()
-        for build in selected(directory, names)
-    ]
-    pages = [(build, node) for build in chosen if (node := _page_node(build)) is not None]
+    chosen_builds = [entry.build for entry in chosen(arguments.projects)]
+    pages = [(build, node) for build in chosen_builds if (node := _page_node(build)) is not None]
     if not pages:
-        raise _no_page(chosen)
+        raise _no_page(chosen_builds)
     for build, node in pages:
         _tell(build, node)
     if arguments.output is not None:
@@ -94,7 +91,7 @@ def _report_workspace(names: list[str], output: Path | None) -> int:
         raise ProjectError("--workspace compares all projects", hint="name none")
     top = workspace(Path.cwd())
     if not project_directories(top):
-        raise ProjectError("no project here", str(top), NOWHERE)
+        raise no_project(top)
     by_name = dict(builds(top))
     usable = [build for build in by_name.values() if isinstance(build, Build)]
     with hearing(SCREEN.line):

@@ -14,7 +14,7 @@ from npumake.cli.screen import SCREEN
 from npumake.cli.show import bug_text, error_text
 from npumake.cli.terminal import printable, shortened
 from npumake.errors import CacheError, PipelineError
-from npumake.make.seals import SealedBuild
+from npumake.make.sealed_build import SealedBuild
 from npumake.make.tasks import in_full
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ class Reporter:
         if self._seals is not None:
             has_others = any(task.actions and not task.meta for task in tasks.values())
             self._seals.trust(has_others)
-        for build in self._builds[:1]:  # one memory is shared by all of them
+        if self._builds:  # they share one memory
+            from npumake.make.batch import begin_batch
             from npumake.make.node import needed_by
 
             needed = {name: task.task_dep for name, task in tasks.items()}
-            build.memory.selected = needed_by(selected, needed)
-            build.memory.builds = self._builds
+            begin_batch(self._builds, needed_by(selected, needed))
 
     def get_status(self, task: Any) -> None:
         pass

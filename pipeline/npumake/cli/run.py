@@ -1,22 +1,24 @@
-"""npumake run: run a model on a picture and print classes, boxes of a detector, or outputs
+"""npumake run: run a model on pictures and print classes, boxes of a detector, or outputs
 
 example:
-  npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
-  npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
+  npumake run mobilenet:rdk-x5 cat.jpg dog.jpg --labels labels.txt
+  npumake run out/yolo.ara240.hybrid street.jpg --draw boxes.png
   npumake run model.onnx --input a=one.npy --input b=two.npy --save answers.npz
 
-A picture is stretched to the input's size and fed as pixel - offset. Boxes need a detector's
-metadata in the file. For models that do not classify, it summarizes the outputs. Code in a file
-runs only with --allow-code.
+MODEL is a file, or PROJECT[:TARGET] that was built. A picture is stretched to the input's size and
+fed as pixel - offset. Boxes need a detector's metadata in the file. For models that do not classify
+it summarizes the outputs. In place of a file that only an Ethos-U runs, its quantized graph runs.
+Code in a file runs only with --allow-code.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
 from npumake.cli import code_trust
@@ -24,36 +26,43 @@ from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
 
 NOT_FINITE = "not finite"
-# `fed_type` of a project: the colors of a picture; the model is fed nv12 as yuv444.
-FED_COLORS = {"rgb": "rgb", "bgr": "bgr", "gray": "gray", "yuv444": "yuv444", "nv12": "yuv444"}
+LOWER = "--score sets a lower limit"
+UNKNOWN_FEED = (
+    "pixels are fed as value - {offset}, in rgb unless --colors says otherwise, which may not be "
+    "what this model was trained on; npumake new measures that on pictures"
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from npumake.cli.run_source import RunSource
     from npumake.detection.metadata import Metadata
     from npumake.runtime import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument("model", metavar="MODEL", help="a file, or PROJECT[:TARGET]")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="a picture, a .npy file or raw numbers: a run each"
+    )
     parser.add_argument(
         *("-i", "--input"),
         action="append",
-        required=True,
+        default=[],
         metavar="[NAME=]FILE",
-        help="a picture, a .npy file or raw numbers",
+        help="the same for one of several inputs of one run",
     )
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
-    parser.add_argument(
-        "--colors", help="rgb, bgr, gray or yuv444; default: that of the bundle's project"
-    )
+    parser.add_argument("--colors", help="rgb, bgr, gray or yuv444; default: that of the project")
     parser.add_argument(
         "--offset", type=int, default=128, help="subtracted from each pixel; default 128"
     )
     parser.add_argument("--score", type=float, default=0.5, help="minimum of a box; default 0.5")
-    parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
+    parser.add_argument(
+        "--draw", type=Path, metavar="FILE", help="the picture with its boxes; of several, a folder"
+    )
     parser.add_argument("--save", type=Path, metavar="FILE.npz", help="every output, unchanged")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--json", action="store_true", help="for machines")
@@ -61,50 +70,101 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from npumake.cli.run_source import source_of
     from npumake.detection.carriers import embedded_metadata
 
+    runs = _runs(arguments)
+    keys = keys_of(arguments)
+    source = source_of(arguments.model, arguments.name, keys)
+    if source.note:
+        print(f"note: {source.note}", file=sys.stderr)
+    session = code_trust.session(arguments, source.path, arguments.name, arguments.threads)
+    if not source.is_built and _is_fed_pixels(runs, session):
+        print(f"note: {UNKNOWN_FEED.format(offset=arguments.offset)}", file=sys.stderr)
+    model = RunModel(source, session, *embedded_metadata(source.path, arguments.name, keys))
+    if arguments.draw and not model.is_detector:
+        hint = "without --draw it prints classes or outputs; boxes need a detector's metadata"
+        raise ProjectError("no boxes to draw", "--draw", hint)
+    documents = []
+    for files in runs:
+        rows = _rows(arguments, model, files, len(runs) > 1)
+        documents.append({"file": files[0], "results": rows})
+        if not arguments.json:
+            if len(runs) > 1:
+                print(f"{files[0]}:")
+            print(_text(rows) or f"no box scores {arguments.score:g} or more; {LOWER}")
+    if arguments.json:
+        print(digest.text(documents if len(runs) > 1 else documents[0]["results"], indent=1))
+    return 0
+
+
+class RunModel(NamedTuple):
+    """A file that runs, with the metadata that it carries."""
+
+    source: RunSource
+    session: Session
+    metadata: Metadata | None
+    classes: tuple[str, ...]
+
+    @property
+    def is_detector(self) -> bool:
+        return self.metadata is not None and self.metadata.has_decoder
+
+
+def _runs(arguments: argparse.Namespace) -> list[list[str]]:
+    """The files of each run. Raises ProjectError for options that do not fit."""
     if arguments.threads is not None and arguments.threads < 1:
         raise ProjectError(f"{arguments.threads} is not a number of threads", "--threads")
-    session = code_trust.session(arguments, arguments.model, arguments.name, arguments.threads)
-    files = files_of(arguments.input, session.input_names)
-    colors = arguments.colors or fed_colors(arguments)
+    if bool(arguments.files) == bool(arguments.input):
+        hint = f"npumake run {arguments.model} picture.jpg"
+        message = "files of two kinds" if arguments.files else "nothing to run the model on"
+        hint = "leave out --input, or name each file by it" if arguments.files else hint
+        raise ProjectError(message, "--input", hint)
+    runs = [[file] for file in arguments.files] or [arguments.input]
+    if len(runs) > 1 and arguments.save:
+        raise ProjectError("the outputs of one run are saved", "--save", "name one picture")
+    stems = [Path(file).stem for (file, *_) in runs]
+    if arguments.draw and len({*stems}) < len(stems):
+        raise ProjectError("two pictures of one name", "--draw", "draw them into two folders")
+    return runs
+
+
+def _is_fed_pixels(runs: Sequence[Sequence[str]], session: Session) -> bool:
+    """Whether a float input is fed a picture."""
+    from npumake.runtime.picture import PICTURES
+
+    is_picture = any(file.lower().endswith(PICTURES) for files in runs for file in files)
+    return is_picture and any(port.dtype.kind == "f" for port in session.get_inputs())
+
+
+def _rows(
+    arguments: argparse.Namespace, model: RunModel, options: list[str], is_one_of_many: bool
+) -> list[dict[str, Any]]:
+    """Runs the model once. Raises PipelineError."""
+    session = model.session
+    files = files_of(options, session.input_names)
+    colors = arguments.colors or model.source.colors
     results = session.run(None, feeds_of(session, files, colors), arguments.offset)
     outputs = dict(zip(session.output_names, results, strict=True))
     if arguments.save:
         _save(arguments.save, outputs)
-    metadata, classes = embedded_metadata(arguments.model, arguments.name, keys_of(arguments))
-    labels = _lines(arguments.labels) if arguments.labels else classes
-    no_box = ""
-    if metadata is not None and metadata.has_decoder:
-        picture = files[session.input_names[0]]
-        rows = _boxes(session, outputs, metadata, arguments, picture, labels or metadata.classes)
-        no_box = f"no box scores {arguments.score:g} or more; --score asks for less"
-    elif arguments.draw:
-        message, hint = "no boxes to draw", "the file has no metadata of a detector"
-        raise ProjectError(message, "--draw", hint)
-    elif len(results) == 1 and _is_vector(results[0]):
-        rows = _classes(results[0], arguments.top, labels)
-    else:
-        rows = _outputs(outputs)
-    print(digest.text(rows, indent=1) if arguments.json else _text(rows) or no_box)
-    return 0
+    labels = _lines(arguments.labels) if arguments.labels else model.classes
+    if model.metadata is not None and model.is_detector:
+        from npumake.cli.boxes import box_rows, boxes_of, draw_boxes
 
-
-def fed_colors(arguments: argparse.Namespace) -> str | None:
-    """The color format of a bundle's input, by its record; None for another file, or without
-    one."""
-    from npumake.bundle.archive import INPUTS, Bundle
-    from npumake.bundle.opening import opened_one
-
-    if arguments.model.suffix != Bundle.suffix:
-        return None
-    bundle = opened_one(arguments.model, arguments.name, keys_of(arguments))
-    inputs = bundle.provenance.get(INPUTS)
-    sections = [*inputs.values()] if isinstance(inputs, dict) else []
-    if len(sections) != 1 or not isinstance(sections[0], dict):
-        return None
-    fed_type = sections[0].get("fed_type") or sections[0].get("type")
-    return FED_COLORS.get(fed_type) if isinstance(fed_type, str) else None
+        picture, port = files[session.input_names[0]], session.get_inputs()[0]
+        boxes = boxes_of(outputs, model.metadata, port, picture, arguments.score)
+        labels = labels or model.metadata.classes
+        if arguments.draw:
+            file = arguments.draw
+            if is_one_of_many:
+                file.mkdir(parents=True, exist_ok=True)
+                file /= f"{picture.stem}.png"
+            draw_boxes(file, picture, boxes, labels)
+        return box_rows(boxes, labels)
+    if len(results) == 1 and _is_vector(results[0]):
+        return _classes(results[0], arguments.top, labels)
+    return _outputs(outputs)
 
 
 def files_of(options: list[str], names: tuple[str, ...]) -> dict[str, Path]:
@@ -143,9 +203,11 @@ def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[di
     """The highest scores; ties keep their order."""
     import numpy as np
 
+    from npumake.cli.boxes import label_of
+
     flat = scores.reshape(-1)
     return [
-        {"class": int(at), "label": _label(labels, int(at)), "score": float(flat[at])}
+        {"class": int(at), "label": label_of(labels, int(at)), "score": float(flat[at])}
         for at in np.argsort(-flat.astype(np.float64), kind="stable")[: max(count, 0)]
     ]
 
@@ -183,50 +245,6 @@ def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
             plain = values.astype(np.str_) if values.dtype.kind == "O" else values
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, plain, allow_pickle=False)
-
-
-def _label(labels: tuple[str, ...], index: int) -> str:
-    return labels[index] if index < len(labels) else ""
-
-
-def _boxes(
-    session: Session,
-    outputs: dict[str, np.ndarray],
-    metadata: Metadata,
-    arguments: argparse.Namespace,
-    picture: Path,
-    labels: tuple[str, ...],
-) -> list[dict[str, Any]]:
-    import numpy as np
-
-    from npumake.cli.vendors.synap_images import save_picture
-    from npumake.data.detections import Detection, with_detections
-    from npumake.data.pictures import pixels
-    from npumake.detection.decode import Rules, decode
-    from npumake.runtime.picture import closed, read, size
-
-    height, width = size(closed(session.get_inputs()[0]), picture.name)
-    rules = Rules(score=arguments.score, class_aware=metadata.nms == "class_aware")
-    detections = decode(outputs, metadata.outputs, (height, width), rules)
-    rgb = pixels(read(picture), picture.name, "RGB", upright=True)
-    corners = np.asarray(detections.boxes) * np.tile(rgb.shape[1::-1], 2)
-    boxes = [
-        Detection(int(kind), float(score), (round(x1), round(y1), round(x2 - x1), round(y2 - y1)))
-        for (x1, y1, x2, y2), score, kind in zip(
-            corners.tolist(), detections.scores, detections.classes, strict=True
-        )
-    ]
-    if arguments.draw:
-        save_picture(arguments.draw, with_detections(rgb, boxes, labels=labels))
-    return [
-        {
-            "class": box.class_index,
-            "label": _label(labels, box.class_index),
-            "score": box.confidence,
-            "box": list(box.box),
-        }
-        for box in boxes
-    ]
 
 
 def _text(rows: list[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ of `evaluation:`. A build that is not current has a dash instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 NO_FIGURE = "--"
 
 
-def scores(build: Build, chosen: set[str]) -> Iterator[dict[str, Any]]:
-    """A row for each variant and target of `chosen` groups, all if empty. Raises CacheError."""
+def scores(build: Build, nodes: Iterable[Node]) -> Iterator[dict[str, Any]]:
+    """A row for each compiled node of `nodes`. Raises CacheError."""
     states = build.states()
-    for node in build.plan.nodes:
-        if node.stage == "compiled" and (not chosen or chosen & {build.plan.project, node.group}):
+    for node in nodes:
+        if node.stage == "compiled":
             yield _row(build, node, states)
     build.memory.save()
 

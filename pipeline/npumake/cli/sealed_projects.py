@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from npumake.errors import PipelineError
 from npumake.make.places import cache_directory, project_directories, workspace
-from npumake.make.seals import SealedBuild, Seals
+from npumake.make.sealed_build import SealedBuild
+from npumake.make.seals import Seals
 
 if TYPE_CHECKING:
     from npumake.make.build import Build

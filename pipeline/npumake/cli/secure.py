@@ -27,7 +27,7 @@ KEY_FILES = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="HYBRID")
+    parser.add_argument("model", metavar="HYBRID", help="a file, or PROJECT[:TARGET]")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     parser.add_argument("--security", type=Path, metavar="YAML", help="names the four files")
     for name, help_text in KEY_FILES.items():
@@ -39,12 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.bundle.certificates import called
     from npumake.bundle.secure import Keys, Signer, secured
     from npumake.cache.publish import replacing
+    from npumake.cli.selection import artifact_path
     from npumake.runtime.picture import read
 
     files = _files(arguments)
     signer = Signer.read(files["model_certificate"], files["signature_key"])
     keys = Keys.read(files["vendor_certificate"], files.get("encryption_key"))
-    data = secured(read(arguments.model), arguments.model.name, signer, keys)
+    model = artifact_path(arguments.model)
+    data = secured(read(model), model.name, signer, keys)
     with replacing(arguments.output) as temporary:
         temporary.write_bytes(data)
     how = "signed" if keys.encryption is None else "encrypted and signed"

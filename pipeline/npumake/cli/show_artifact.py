@@ -16,6 +16,7 @@ from pathlib import Path
 from npumake import digest
 from npumake.cli.projects import builds, place
 from npumake.cli.screen import SCREEN, format_argument, wide_argument
+from npumake.cli.selection import built_artifact, project_of, selection
 from npumake.cli.terminal import value_text
 from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
@@ -25,7 +26,7 @@ from npumake.make.stamp import Stamp
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
+    parser.add_argument("artifact", metavar="ARTIFACT", help="a file, a node, or PROJECT[:TARGET]")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--json", action="store_true", help="for machines")
     wide_argument(parser)
@@ -85,14 +86,12 @@ def artifact_of(name: str) -> tuple[Path, Json]:
     for _, build in builds(directory):
         if isinstance(build, Build):
             nodes |= {node.name: (build, node) for node in build.plan.nodes}
-    if called in nodes:
-        build, node = nodes[called]
-        if not build.artifact(node).is_file():
-            raise ProjectError(f"`{name}` has not been built", hint=f"npumake build {name}")
-        return build.artifact(node), _document(build, node)
-    if not path.is_file():
+    if called not in nodes and path.is_file():
+        return path, None
+    if called not in nodes and project_of(called) not in {project_of(node) for node in nodes}:
         raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, nodes))
-    return path, None
+    build, node = nodes[called] if called in nodes else selection(name).compiled
+    return built_artifact(build, node, name), _document(build, node)
 
 
 def _document(build: Build, node: Node) -> Json:

@@ -15,7 +15,7 @@ from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.rank_causes import RankedCause
 from npumake.debug.model_check import ModelCheck
 from npumake.debug.placement_report import NodePlacement
-from npumake.evaluate.figures import EvaluationResult
+from npumake.evaluate.figures import AT_SCORE, EvaluationResult
 
 COMPILED = "Compiled Cosine"
 WIDE_COLUMNS = 156  # characters of a terminal that has room for every digit of a threshold
@@ -177,14 +177,16 @@ def skipped_lines(
 def evaluation_table(
     evaluations: Sequence[tuple[str, EvaluationResult]], width: int | None = None
 ) -> Table:
-    """One line per artifact and metric: the figure and its drop below the float model."""
+    """One line per artifact and metric: the figure and its drop below the float model. A detector's
+    metric is followed by its figures at one score."""
     names = [Column(head, "name") for head in ("Project", "Target", "Artifact", "Metric")]
     lines = []
     for project, evaluated in evaluations:
         for row in evaluated.rows:
-            drop = evaluated.rows[0].value - row.value
-            figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
-            lines.append(Line((project, evaluated.target, row.artifact, row.metric, *figures)))
+            for metric in (row.metric, *(name for name in AT_SCORE if name in row.by_name)):
+                drop = evaluated.rows[0].by_name[metric] - row.by_name[metric]
+                figures = (f"{row.by_name[metric]:.6g}", f"{drop:.4g}", str(row.pictures))
+                lines.append(Line((project, evaluated.target, row.artifact, metric, *figures)))
     heads = ("Figure", "Drop", "Pictures")
     return draw_table([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
@@ -242,10 +244,16 @@ def targets_table(checks: Sequence[ModelCheck], width: int | None = None) -> Tab
 
 
 def cpu_reasons(check: ModelCheck) -> str:
-    """`Softmax 2: no integer kernel …; …`, the reasons of all nodes on the CPU by operator."""
-    counted = Counter((row.type, row.why) for row in check.nodes if row.subgraph is None)
+    """`Softmax x2, Exp x1: no integer kernel …; …`, each reason once; alone if it is that of all
+    nodes."""
+    counted = Counter((row.why, row.type) for row in check.nodes if row.subgraph is None)
+    operators: dict[str, list[str]] = {}
+    for (why, op), count in counted.items():
+        operators.setdefault(why, []).append(f"{op} x{count}")
     refused = [f"{op} does not run" for op in check.unsupported]
-    return "; ".join((*refused, *(f"{op} x{n}: {why}" for (op, why), n in counted.items())))
+    if len(operators) == 1 and check.on_cpu == len(check.nodes):
+        return "; ".join((*refused, *operators))
+    return "; ".join((*refused, *(f"{', '.join(ops)}: {why}" for why, ops in operators.items())))
 
 
 def artifact_table(

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from npumake import digest
-from npumake.cli.projects import NOWHERE, builds, places, project_directories
+from npumake.cli.projects import builds, no_project, places, project_directories
 from npumake.cli.schema_file import schema_file, write_schema
 from npumake.cli.show import error_document, print_error
 from npumake.errors import PipelineError, ProjectError, did_you_mean
@@ -61,7 +61,7 @@ def _write_schemas(names: list[str]) -> int:
     """One file for a workspace; beside a project that is in none."""
     folders = [folder for at in places(names) for folder in project_directories(at)]
     if not folders:
-        raise ProjectError("no project here", str(Path.cwd()), NOWHERE)
+        raise no_project(Path.cwd())
     for file in dict.fromkeys(map(schema_file, folders)):
         write_schema(file)
         print(f"{os.path.relpath(file)}: the schema of project.yaml, with all targets")
@@ -73,7 +73,7 @@ def _checked(names: list[str]) -> Iterator[tuple[str, PipelineError | None]]:
     for directory, called in places(names).items():
         by_name = dict(builds(directory))
         if not by_name:
-            raise ProjectError("no project here", str(directory), NOWHERE)
+            raise no_project(directory)
         for name in called or by_name:
             if name not in by_name:
                 raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, by_name))

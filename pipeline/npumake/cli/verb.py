@@ -22,8 +22,9 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     """`verbs` and `aliases` name the module of each, which has `arguments` and `run`."""
     set_up()  # first: the parser prints user input and help in any locale
     table = {**verbs, **aliases}
+    typed = typed[1:] if typed[:1] == ["--"] else typed  # Python 3.11 takes it for the verb
     if not typed or typed[0] not in table:
-        # Prints the version, or an error with the nearest verb. `-- list` may pass it.
+        # Prints the version, or an error with the nearest verb.
         return run_verb([parser_of(dict.fromkeys(verbs)).parse_args(typed).verb], verbs, aliases)
     module = import_module(f"{__package__}.{table[typed[0]]}")
     arguments = parser_of({typed[0]: module}).parse_args(typed)

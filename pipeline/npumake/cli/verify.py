@@ -27,7 +27,9 @@ STARS = "****************************"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", nargs="?", type=Path, help="a compiled file with a statement")
+    parser.add_argument(
+        "artifact", nargs="?", help="a compiled file with a statement, or PROJECT[:TARGET]"
+    )
     parser.add_argument(
         "--statement", type=Path, metavar="FILE", help="default: beside the artifact"
     )
@@ -46,8 +48,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.artifact is not None:
+        from npumake.cli.selection import artifact_path
         from npumake.cli.verify_statement import verify_statement
 
+        arguments.artifact = artifact_path(arguments.artifact)
         return verify_statement(arguments)
     if arguments.quanti_model is None or arguments.bin_model is None:
         hint = "npumake verify FILE, or npumake verify -q ONNX -b HYBRID"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import time
@@ -23,8 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake.cache.signature import Signature
-from npumake.cli.projects import NOWHERE, builds, places, planned_from, project_directories
+from npumake.cli.projects import builds, no_project, places, planned_from, project_directories
 from npumake.cli.screen import SCREEN
+from npumake.cli.selection import project_of
 from npumake.errors import PipelineError, Place, ProjectError, did_you_mean
 from npumake.lifetime.parent import supervised
 from npumake.make.build import Build
@@ -69,21 +69,17 @@ def _refuse_unknown(at: Mapping[Path, Sequence[str]]) -> None:
     for top, names in at.items():
         projects = [directory.name for directory in project_directories(top)]
         if not projects:
-            raise ProjectError("no project here", str(top), NOWHERE)
+            raise no_project(top)
         for name in names:
-            project = _project(name)
+            project = project_of(name)
             if project not in projects and "*" not in name:
                 hint = did_you_mean(name, projects)
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
 
 
-def _project(name: str) -> str:
-    return re.split("[:@]", name, maxsplit=1)[0]
-
-
 def _directories(at: Mapping[Path, Sequence[str]]) -> Iterator[Path]:
     for top, names in at.items():
-        chosen = {_project(name) for name in names}
+        chosen = {project_of(name) for name in names}
         for directory in project_directories(top):
             if not names or directory.name in chosen or any("*" in name for name in names):
                 yield directory

@@ -14,6 +14,7 @@ import argparse
 
 from npumake import digest
 from npumake.cli.projects import places, refuse_no_remote, selected
+from npumake.cli.selection import aliases
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import NodeState
 
@@ -23,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "nodes",
         nargs="*",
         metavar="NODE",
-        help="artifacts, projects, or their folders; all when none",
+        help="artifacts, projects, targets, or folders; all when none",
     )
     parser.add_argument("--remote", action="store_true", help="show what the remote cache has")
     parser.add_argument("--json", action="store_true", help="for machines")
@@ -65,17 +66,11 @@ def _text(states: dict[str, NodeState], is_complete: bool) -> str:
 
 def _chosen(states: dict[str, NodeState], names: list[str]) -> dict[str, NodeState]:
     """The states of the named nodes; a project or variant means all of its nodes."""
-    aliases = {node: {node, *_groups(node)} for node in states}
-    answers = {answer for group in aliases.values() for answer in group}
+    by_node = {node: aliases(node) for node in states}
+    answers = {answer for group in by_node.values() for answer in group}
     for name in names:
         if name not in answers:
             raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, answers))
     return {
-        node: state for node, state in states.items() if not names or aliases[node] & set(names)
+        node: state for node, state in states.items() if not names or by_node[node] & set(names)
     }
-
-
-def _groups(node: str) -> tuple[str, str]:
-    """`digits@p999:rdk-x5/calibrated` → `digits@p999`, `digits`."""
-    group = node.partition(":")[0]
-    return group, group.partition("@")[0]

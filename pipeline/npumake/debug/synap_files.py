@@ -16,7 +16,7 @@ from npumake.debug.synap_grids import FIXED, fraction, scheme_of, yaml_of
 from npumake.digest import Json
 from npumake.engine.fusion import absorbed
 from npumake.errors import Route
-from npumake.graph import Graph, Node
+from npumake.graph import Graph, GraphNames, Node
 from npumake.quant.precision.placement import subgraphs
 from npumake.quant.precision.selectors import select_nodes
 from npumake.targets.target import Target
@@ -41,8 +41,9 @@ def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) ->
     """The delegate of every node. Nodes that the NPU does not run go to the GPU if the metafile's
     `rules` (layer name or `*` -> delegate) say so, else to the CPU."""
     by_rule: dict[Node, str] = {}
+    names = GraphNames(graph)
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
-        by_rule |= dict.fromkeys(select_nodes(graph, name, Route("delegate")).nodes, delegate)
+        by_rule |= dict.fromkeys(select_nodes(names, name, Route("delegate")).nodes, delegate)
     nodes = {str(node.name): node for node in graph.nodes()}
     rows = {row.node: nodes[row.node] for row in comparison.of_graph if row.node in nodes}
     on_unit = {row.node for row in comparison.of_graph if row.subgraph is not None}

@@ -17,7 +17,7 @@ from npumake.bundle.archive import BESIDE, Bundle
 from npumake.bundle.opening import opened_one
 from npumake.detection.entry import MAX_JSON_BYTES
 from npumake.detection.metadata import Metadata, read_metadata
-from npumake.detection.notes import metadata_of
+from npumake.detection.notes import labels_of, metadata_of
 from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.late import when_used
@@ -62,7 +62,10 @@ def metadata_in(path: Path) -> Metadata | None:
 
 
 def labels_in(path: Path) -> tuple[str, ...]:
-    """The class names in a ZIP, by index: one per line, without blank ones. Raises ProjectError."""
+    """The class names by index: of an `.onnx` its metadata's, of a ZIP one per line, without blank
+    ones. Raises ProjectError, and GraphError for an invalid `.onnx`."""
+    if path.suffix == ".onnx":
+        return labels_of(Graph.load(path))
     return _classes(_member(path, CLASSES) or b"", path)
 
 
@@ -74,12 +77,15 @@ def _classes(data: bytes, path: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
-def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
-    """The metadata and the classes as members of a ZIP."""
-    contents = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
+def members(metadata: Metadata | None, labels: Sequence[str]) -> dict[str, bytes]:
+    """The metadata and the classes as members of a ZIP, those that there are."""
+    contents: dict[str, bytes] = {}
+    if metadata is not None:
+        text = json.dumps(metadata.document, ensure_ascii=False, indent=1)
+        contents[METADATA] = text.encode()
     if labels:
-        # A line break in a label would shift all later ones.
-        lines = (" ".join(label.split()) for label in labels)
+        # A line break in a label, or a blank one, would shift all later ones.
+        lines = (" ".join(text.split()) or str(index) for index, text in enumerate(labels))
         contents[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
     return contents
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from npumake.detection.class_names import class_names, printed_names
 from npumake.detection.entry import TEXTS, read_json
 from npumake.detection.metadata import NOTE, Metadata, Tiling, read_metadata
 from npumake.digest import Json
@@ -29,22 +30,36 @@ def metadata_of(graph: Graph) -> Metadata | None:
 
 
 def labels_of(graph: Graph) -> tuple[str, ...]:
-    """The class names by index, of the metadata or else of the model. Raises ProjectError."""
+    """The class names by index, of the metadata, of the model's labels, or else of the `names` of
+    an exporter.
+
+    Raises ProjectError for unreadable labels beside metadata. Of a model without, they may mean
+    anything, and name nothing.
+    """
     metadata = metadata_of(graph)
+    if metadata is not None and LABELS in graph.metadata:
+        return metadata.classes or _strict_labels(graph.metadata[LABELS])
     if metadata is not None and metadata.classes:
         return metadata.classes
+    return printed_names(graph.metadata.get(LABELS, "")) or class_names(graph.metadata)
+
+
+def _strict_labels(text: str) -> tuple[str, ...]:
     where = f"{LABELS} in the model"
     words, test = TEXTS
-    labels = read_json(graph.metadata.get(LABELS, "[]"), where)
+    labels = read_json(text, where)
     if not test(labels):
         raise ProjectError(f"it must be {words}", where)
     return tuple(labels)
 
 
 def carried(graph: Graph) -> Mapping[str, str]:
-    """The model's own notes, which artifacts made from it keep."""
+    """The model's own notes, which artifacts made from it keep. `names` of an exporter are LABELS,
+    unless it has both."""
     keys = (NOTE, LABELS, OPERATORS)
-    return {key: graph.metadata[key] for key in keys if key in graph.metadata}
+    names = class_names(graph.metadata)
+    labels = {LABELS: json.dumps(names)} if names else {}
+    return labels | {key: graph.metadata[key] for key in keys if key in graph.metadata}
 
 
 def tiling(graph: Graph) -> Tiling | None:

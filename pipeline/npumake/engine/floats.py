@@ -11,27 +11,39 @@ They are equal everywhere if they agree where the code changes: at the three int
 threshold  (k + 1/2) * 2**s / M  within the clamp and the range of a, and at the ends of that range.
 `_agree` checks these points, channel by channel.
 
+Where they are too many, as for int16, the mantissa is split, M = 2**n * m1 + m0:
+
+    a * M = 2**n * p + q    p = a * m1    q = a * m0
+
+A threshold is a multiple of 2**n, so of the fraction of q * 2**-n it only matters whether there is
+one (a sticky bit). This sum is an exact float64, and rounds as a * M * 2**-s does:
+
+    (2 p + floor(q * 2**-n) + ceil(q * 2**-n)) * 2**(n - 1 - s)
+
 An instruction outside these bounds has no translation and runs in NumPy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from npumake.bundle.program import SUMS, Instruction, Tensor
 from npumake.graph import Building, Value
 from npumake.graph import TensorSpec as Made
 from npumake.kernels import rounding
 from npumake.kernels.arrays import Int64
-from npumake.kernels.rounding import FixedPoint, Real, Rounding, Whole
+from npumake.kernels.rounding import MANTISSA_BITS, FixedPoint, Real, Rounding, Whole
 
 SINGLE, DOUBLE = 1 << 24, 1 << 53  # largest integers that float32 and float64 hold exactly
 FLOAT, INT32, FLOAT64 = 1, 6, 11  # numbers of ONNX's element types
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
 MAX_THRESHOLDS = 1 << 22  # of one instruction
+MAX_CODES = 1 << 8  # of an output whose thresholds are checked: more take longer than they save
+TOP_BITS = 52  # of 2 p
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
 
 
@@ -115,12 +127,31 @@ def rescaled(
     m, s, low, high = (operand.ravel() for operand in np.broadcast_arrays(mantissa, shift, *within))
     reach = np.maximum(np.abs(low), np.abs(high))
     wide = reach.astype(object) * np.abs(m) > DOUBLE
+    accumulator = call.add("Cast", x, to=FLOAT64)
     if wide.any() and not _agree(call, *(operand[wide, None] for operand in (m, s, low, high))):
+        parts = (np.asarray(_spread(part, trailing)) for part in (mantissa, shift))
+        return rounded(call, _split(call, accumulator, int(reach.max()), *parts))
+    real = _spread(np.ldexp(mantissa.astype(np.float64), -shift), trailing)
+    return rounded(call, call.add("Mul", accumulator, call.constant(real, np.float64)))
+
+
+def _spread(values: npt.NDArray[Any], trailing: int) -> npt.NDArray[Any]:
+    """One number per channel, in front of so many other axes; a scalar as it is."""
+    return values.reshape(*values.shape, *(1,) * trailing) if values.ndim == 1 else values
+
+
+def _split(call: TranslatedCall, a: Value, reach: int, mantissa: Int64, shift: Int64) -> Value:
+    """A float64 that rounds as a * M * 2**-s does. Raises InexactError if no split is exact."""
+    bits = reach.bit_length()
+    n = bits + MANTISSA_BITS + 1 - TOP_BITS
+    refuse_inexact(bits + n, TOP_BITS)
+    if int(shift.min()) <= n:
         raise InexactError
-    real = np.asarray(np.ldexp(mantissa.astype(np.float64), -shift))
-    spread = real.reshape(*real.shape, *(1,) * trailing) if real.ndim == 1 else real
-    scaled = call.add("Mul", call.add("Cast", x, to=FLOAT64), call.constant(spread, np.float64))
-    return rounded(call, scaled)
+    top, rest = 2.0 * (mantissa >> n), np.ldexp(mantissa & ((1 << n) - 1), -n)
+    p = call.add("Mul", a, call.constant(top, np.float64))
+    q = call.add("Mul", a, call.constant(rest, np.float64))
+    whole = call.add("Add", call.add("Add", p, call.add("Floor", q)), call.add("Ceil", q))
+    return call.add("Mul", whole, call.constant(np.ldexp(1.0, n - 1 - shift), np.float64))
 
 
 def rounded(call: TranslatedCall, x: Value) -> Value:
@@ -153,7 +184,9 @@ def _agree(call: TranslatedCall, m: Int64, s: Int64, low: Int64, high: Int64) ->
     """Whether the float64 product gives the exact code around every threshold of these factors from
     `low` to `high`, all (n, 1)."""
     first, last = limits(call)
-    if (last - first) * m.size > MAX_THRESHOLDS or m.min() <= 0 or s.min() < 1:
+    if last - first > MAX_CODES or (last - first) * m.size > MAX_THRESHOLDS:
+        return False
+    if m.min() <= 0 or s.min() < 1:
         return False
     odd = (2 * np.arange(first, last) + 1).astype(object)
     threshold = (odd << (s - 1)) // m

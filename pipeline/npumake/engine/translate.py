@@ -11,7 +11,8 @@ from math import prod
 
 import numpy as np
 
-from npumake.bundle.program import SUMS, Instruction, Program
+from npumake.bundle.program import Instruction, Program
+from npumake.engine import products
 from npumake.engine.floats import (
     CODES,
     DOUBLE,
@@ -49,52 +50,6 @@ def is_translatable(step: Instruction, program: Program) -> bool:
     return step.op in TRANSLATIONS and typed
 
 
-def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> Int64:
-    """The bound on every partial sum of x * w, per channel. Raises InexactError."""
-    reach = call.largest() * np.abs(weight.astype(np.int64)).sum(axis=axes)
-    refuse_inexact(int(reach.max(initial=0)), SINGLE)
-    return np.asarray(reach)
-
-
-def _biased(
-    call: TranslatedCall, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
-) -> Value:
-    """Adds the bias, in float64 if float32 might not hold the sum."""
-    if bias is None:
-        return finished(call, total, reach, trailing)
-    middle = bias.astype(np.int64)
-    column = bias.reshape(*bias.shape, *(1,) * trailing)
-    max_value = int((reach + np.abs(middle)).max(initial=0))
-    if call.output.dtype == SUMS:
-        refuse_inexact(max_value, SINGLE)  # no clamp limits these sums to float32's range
-    if max_value <= SINGLE:
-        total = call.add("Add", total, call.constant(column, np.float32))
-    else:
-        wide = call.add("Cast", total, to=FLOAT64)
-        total = call.add("Add", wide, call.constant(column, np.float64))
-    return finished(call, total, reach, trailing, middle)
-
-
-def _conv(call: TranslatedCall) -> Value:
-    weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
-    reach = _reach(call, weight, tuple(range(1, weight.ndim)))
-    filters = call.constant(weight, np.float32)
-    attributes = {**call.window(), "group": call.step.attributes["group"]}
-    total = call.add("Conv", call.read[0], filters, **attributes)
-    return _biased(call, total, reach, bias, trailing=weight.ndim - 2)
-
-
-def _matmul(call: TranslatedCall) -> Value:
-    if len(call.read) > 1:
-        depth = call.inputs[0].shape[-1]
-        bound = refuse_inexact(call.largest(0) * call.largest(1) * depth, SINGLE)
-        return finished(call, call.add("MatMul", *call.read), bound)
-    weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
-    reach = _reach(call, weight, (weight.ndim - 2,))
-    total = call.add("MatMul", call.read[0], call.constant(weight, np.float32))
-    return _biased(call, total, reach, bias)
-
-
 def _add(call: TranslatedCall) -> Value:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     bounds = [call.largest(index) * abs(int(mantissa[index])) for index in range(2)]
@@ -108,11 +63,6 @@ def _add(call: TranslatedCall) -> Value:
         for x, m in zip(call.read, mantissa, strict=True)
     )
     return clamped(call, rounded(call, call.add("Add", left, right)))
-
-
-def _mul(call: TranslatedCall) -> Value:
-    bound = refuse_inexact(call.largest(0) * call.largest(1), SINGLE)
-    return finished(call, call.add("Mul", *call.read), bound)
 
 
 def _moved(op: str, name: str) -> Callable[[TranslatedCall], Value]:
@@ -271,19 +221,19 @@ TRANSLATIONS: dict[str, Callable[[TranslatedCall], Value]] = {
     "add": _add,
     "average_pool": _average_pool,
     "concat": _concat,
-    "conv": _conv,
+    "conv": products.conv,
     "depth_to_space": _blocks("DepthToSpace", "blocksize", "mode"),
     "dequantize": _dequantize,
     "gather": _gather,
     "lookup": _lookup,
-    "matmul": _matmul,
+    "matmul": products.matmul,
     "max": _extreme("ReduceMax"),
     "max_pool": _max_pool,
     "maximum": _selected("Max"),
     "mean": _mean,
     "min": _extreme("ReduceMin"),
     "minimum": _selected("Min"),
-    "mul": _mul,
+    "mul": products.mul,
     "pad": _pad,
     "quantize": _quantize,
     "resize_nearest": _resize_nearest,

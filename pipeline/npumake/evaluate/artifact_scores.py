@@ -29,7 +29,7 @@ from npumake.evaluate.boxes_in_picture import Size
 from npumake.evaluate.figures import DIGITS, Figures
 from npumake.evaluate.metrics import Metric, ScoredSample, metric_of
 from npumake.evaluate.setting import Setting
-from npumake.evaluate.truths import FILES, LabeledFile, items
+from npumake.evaluate.truths import FILES, LabeledFile, labeled_files
 from npumake.graph import Graph
 from npumake.progress import track
 from npumake.project.files import SourceFiles
@@ -63,6 +63,7 @@ class EvaluationSet:
     sources: SourceFiles
     operators: Operators
     real: Graph  # the float model
+    class_names: tuple[str, ...] = ()  # of the labels, by class; () for numbers
 
     def of_graph(self, artifact: str, graph: Graph) -> Figures:
         """The figures of a graph in onnxruntime. Raises PipelineError like `figures`."""
@@ -90,7 +91,7 @@ class EvaluationSet:
         by_name = {
             name: round(value, DIGITS) for name, value in metric.figures(observations).items()
         }
-        return Figures(artifact, len(self.items), metric.name, by_name)
+        return Figures(artifact, len(self.items), metric.name, by_name, self.class_names)
 
     def samples(self, max_samples: int) -> Samples:
         """At most `max_samples` evenly spaced files as model inputs."""
@@ -154,8 +155,16 @@ def dataset_for(
         InputSamples(model_input, name, _how(data.get(keys.get(name, "")), evaluation.dataset), ())
         for name, model_input in by_input.items()
     )
-    listed = items(evaluation.dataset, sources, evaluation.limit, routes)
-    return EvaluationSet(evaluation, input_samples, listed, sources, operators, original_float)
+    labeled = labeled_files(evaluation.dataset, sources, evaluation.limit, routes)
+    return EvaluationSet(
+        evaluation,
+        input_samples,
+        labeled.items,
+        sources,
+        operators,
+        original_float,
+        labeled.class_names,
+    )
 
 
 def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:

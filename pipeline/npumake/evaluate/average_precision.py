@@ -88,6 +88,14 @@ class Matches(NamedTuple):
     truths: int
 
 
+class OperatingPoint(NamedTuple):
+    """What a user who keeps detections above one score sees; each 0..1."""
+
+    precision: float
+    recall: float
+    score: float  # the mean score of right detections, with any score
+
+
 ByClass: TypeAlias = Mapping[int, Matches]
 
 
@@ -127,6 +135,24 @@ def precision_of(images: Sequence[ByClass], classes: int) -> AveragePrecision:
         _of_class([image[label] for image in images if label in image]) for label in range(classes)
     ]
     return AveragePrecision(np.stack(by_class, axis=1) if by_class else np.zeros((10, 0)))
+
+
+def at_score(images: Sequence[ByClass], threshold: float) -> OperatingPoint:
+    """Precision and recall at IoU .50 of the detections with this score or more. Average precision
+    only sees the order of scores: a model whose scores all sink keeps it, and loses here."""
+    matches = [entry for image in images for entry in image.values()]
+    scores = np.concatenate([np.zeros(0), *(entry.scores for entry in matches)])
+    true, ignored = (
+        np.concatenate([np.zeros(0, bool), *(flags[0] for flags in column)])
+        for column in ([m.true for m in matches], [m.ignored for m in matches])
+    )
+    truths, sure = sum(entry.truths for entry in matches), scores >= threshold
+    right, count = int(np.sum(true & sure)), int(np.sum(~ignored & sure))
+    return OperatingPoint(
+        right / max(count, 1),
+        right / max(truths, 1),
+        float(scores[true].mean()) if true.any() else 0.0,
+    )
 
 
 def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:

@@ -66,6 +66,17 @@ def truths_of_coco(
     }
 
 
+def class_names_of_coco(
+    document: Mapping[str, Any], name: str, classes: Sequence[str]
+) -> tuple[str, ...]:
+    """The names by class of the model. Raises ProjectError like `truths_of_coco`."""
+    if classes:
+        return tuple(classes)
+    numbers = _classes(document, name, classes)
+    by_number = {numbers[entry["id"]]: entry.get("name", "") for entry in document["categories"]}
+    return tuple(str(by_number[number]) for number in sorted(by_number))
+
+
 def _classes(document: Mapping[str, Any], name: str, classes: Sequence[str]) -> dict[int, int]:
     """Category id -> class of the model."""
     ids: dict[int, str] = {}

@@ -11,18 +11,21 @@ from typing import Any, ClassVar
 from npumake import digest
 from npumake.errors import CacheError
 
+AT_SCORE = ("precision_at_25", "recall_at_25", "score")  # of detectors, beside their metric
 DIGITS = 9  # the last bits of a float engine are not a result
 
 
 @dataclass(frozen=True)
 class Figures:
     """One artifact over `pictures` files. `by_name` has every figure of the metric's kind, in
-    percent (0..100) except cosines and project metrics. Larger is better."""
+    percent (0..100) except cosines and project metrics. Larger is better. `class_names` are those
+    of the labels, in the order of the model's classes; () for labels that are numbers."""
 
     artifact: str
     pictures: int
     metric: str  # the configured metric
     by_name: Mapping[str, float]
+    class_names: tuple[str, ...] = ()
 
     suffix: ClassVar[str] = ".json"
 
@@ -77,7 +80,10 @@ def scores_of(
 
 def figures_in(document: Any) -> Figures:
     names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
-    figures = Figures(document["artifact"], document["pictures"], document["metric"], names)
+    classes = tuple(map(str, document.get("class_names", ())))  # older builds have none
+    figures = Figures(
+        document["artifact"], document["pictures"], document["metric"], names, classes
+    )
     if figures.metric not in names:
         raise KeyError(figures.metric)
     return figures

@@ -4,6 +4,8 @@
                         scores the first counts as the larger, as in NumPy's argmax
     map50, map50_95     COCO's average precision (npumake.evaluate.average_precision), in percent
     mask_map50, …_95    the same for masks, by shared pixels
+    precision_at_25 …   beside each average precision: precision and recall of the detections with a
+                        score of .25 or more at IoU .50, and `score`, the mean of the right ones
     cosine              to the outputs of the float model, over all pictures, of the worst output
     file.py:function    of the project: function(outputs) → a number, larger is better; outputs come
                         one by one as ({output: array}, class)
@@ -25,6 +27,7 @@ from npumake.evaluate.average_precision import (
     ByClass,
     ImageDetections,
     Truths,
+    at_score,
     matches_of_boxes,
     precision_of,
 )
@@ -34,6 +37,7 @@ from npumake.evaluate.boxes_in_picture import (
     pixel_transform,
     refuse_other_geometry,
 )
+from npumake.evaluate.figures import AT_SCORE
 from npumake.evaluate.finding import finder
 from npumake.evaluate.hook import hooked, is_hook
 from npumake.evaluate.masks_in_picture import Frame, matches_of_masks
@@ -43,6 +47,7 @@ from npumake.kernels.measure import Agreement, agreement, worst
 
 Arrays = Mapping[str, np.ndarray]
 ROUTE = Route("evaluation.metric")
+SURE = 0.25  # the score above which users of detectors commonly keep a box
 
 
 class ScoredSample(NamedTuple):
@@ -159,7 +164,8 @@ def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[st
         label for image in matches_by_image for label, matches in image.items() if matches.truths
     ]
     precision = precision_of(matches_by_image, 1 + max(present, default=-1))
-    return dict(zip(names, (100 * precision.map50, 100 * precision.map50_95), strict=True))
+    figures = (precision.map50, precision.map50_95, *at_score(matches_by_image, SURE))
+    return {name: 100 * x for name, x in zip((*names, *AT_SCORE), figures, strict=True)}
 
 
 def _closeness(name: str, setting: Setting) -> Metric:

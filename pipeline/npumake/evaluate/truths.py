@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from npumake.errors import Place, ProjectError, Route, did_you_mean
 from npumake.evaluate.average_precision import Truths
-from npumake.evaluate.coco import is_coco, truths_of_coco
+from npumake.evaluate.coco import class_names_of_coco, is_coco, truths_of_coco
 from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import Dataset
 
@@ -39,6 +39,20 @@ class LabeledFile(NamedTuple):
     truth: Truth
 
 
+class LabeledFiles(NamedTuple):
+    """The files, and the class names by number; () for labels that are numbers."""
+
+    items: tuple[LabeledFile, ...]
+    class_names: tuple[str, ...]
+
+
+class ReadLabels(NamedTuple):
+    """The truth by the name of its file, and the class names by number."""
+
+    truths: Mapping[str, Truth]
+    class_names: tuple[str, ...]
+
+
 class WrittenLabel(NamedTuple):
     """A label as written, and its place."""
 
@@ -47,12 +61,12 @@ class WrittenLabel(NamedTuple):
     where: Place | str
 
 
-def items(
+def labeled_files(
     dataset: Dataset,
     sources: SourceFiles,
     limit: int | None = None,
     routes: Sequence[str] = (FILES,),
-) -> tuple[LabeledFile, ...]:
+) -> LabeledFiles:
     """The labeled files in the order of their names, `limit` of them evenly spaced. With several
     inputs, one route each, the i-th files belong together.
 
@@ -64,12 +78,14 @@ def items(
         if len(sources[route]) != len(files):
             message = f"{len(sources[route])} files, but {len(files)} of the first input"
             raise ProjectError(message, Route(route), "each sample needs one file per input")
-    truths = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
+    read = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
+    truths = read.truths
     bare = _bare(truths)
     together = zip(*(sources[route] for route in routes), strict=True)
     labeled = [LabeledFile(group, _of(group[0], truths, bare, labels)) for group in together]
     count = min(limit or len(labeled), len(labeled))
-    return tuple(labeled[n * len(labeled) // count] for n in range(count))
+    chosen = tuple(labeled[n * len(labeled) // count] for n in range(count))
+    return LabeledFiles(chosen, read.class_names)
 
 
 def _of(
@@ -97,7 +113,7 @@ def _bare(names: Iterable[str]) -> dict[str, str]:
     return {last: name for last, name in by_name.items() if last not in twice}
 
 
-def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
+def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> ReadLabels:
     labels = []
     for file in files:
         folder = PurePosixPath(file.name).parent.name
@@ -108,9 +124,7 @@ def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Tr
     return _numbered(labels, dataset)
 
 
-def _from_file(
-    labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset
-) -> Mapping[str, Truth]:
+def _from_file(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> ReadLabels:
     suffix = PurePosixPath(labels.name).suffix.lower()
     if suffix not in (".csv", ".json"):
         raise ProjectError(f"`{labels.name}` is neither .csv nor .json", Route(LABELS))
@@ -125,7 +139,8 @@ def _from_file(
     document = _parsed(text, labels.name)
     if is_coco(document):
         pictures = {PurePosixPath(file.name).name for file in files}
-        return truths_of_coco(document, labels.name, dataset.classes, pictures)
+        truths = truths_of_coco(document, labels.name, dataset.classes, pictures)
+        return ReadLabels(truths, class_names_of_coco(document, labels.name, dataset.classes))
     return _numbered(_of_json(document, labels.name), dataset)
 
 
@@ -181,7 +196,7 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
         yield WrittenLabel(file, str(label), where)
 
 
-def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
+def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> ReadLabels:
     """The class of every file. Raises ProjectError for a label that is not in `classes`."""
     written = list(labels)
     names = {truth.label for truth in written}
@@ -196,7 +211,7 @@ def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, 
             raise ProjectError(f"`{label}` is not in `classes`", where, hint)
         if truths.setdefault(file, number) != number:
             raise ProjectError(f"`{file}` has two labels", where)
-    return truths
+    return ReadLabels(truths, tuple(order))
 
 
 def _is_number(label: str) -> bool:

@@ -69,7 +69,7 @@ class GateResult:
         trial = self.suggestion
         end = "meets the gate" if trial.suffices else "helps; `npumake precision` searches further"
         remark = f"# tried: {_figure(trial.before)} -> {_figure(trial.after)}, {end}"
-        head = "replace the `quantization` section with:"
+        head = "set `quantization` in project.yaml to:"
         return "\n".join([*lines, head, remark, trial.yaml.rstrip()])
 
 

@@ -46,6 +46,7 @@ from npumake.graph.match import (
     type_name,
     type_number,
 )
+from npumake.graph.names import GraphNames
 from npumake.graph.notes import noted
 from npumake.graph.opset import (
     allow_int16,
@@ -68,6 +69,7 @@ __all__ = [
     "Beside",
     "Building",
     "Graph",
+    "GraphNames",
     "Node",
     "SerializedGraph",
     "SerializedNode",

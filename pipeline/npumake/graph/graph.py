@@ -215,10 +215,10 @@ class Graph:
         """`node` now replaces the others: it inherits their origins, and those without readers are
         removed."""
         inherit(node, *others)
-        order = {other: index for index, other in enumerate(self.model.graph)}
-        for other in sorted(others, key=order.__getitem__, reverse=True):
-            if not any(value.uses() or value.is_graph_output() for value in other.outputs):
-                self.remove(other)
+        left = {*others}
+        while unread := {other for other in left if _is_unread(other)}:
+            self.model.graph.remove(unread, safe=True)
+            left -= unread
 
     def bypass(self, node: Node) -> bool:
         """Removes a node that returns its input unchanged. False if the node connects a graph
@@ -238,7 +238,7 @@ class Graph:
         """Removes nodes and constants that no output depends on; returns their number."""
         dropped = 0
         for node in reversed(self.nodes()):
-            if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            if _is_unread(node):
                 self.remove(node)
                 dropped += 1
         constants = self.model.graph.initializers
@@ -294,3 +294,7 @@ class Graph:
             free, number = f"{name}_{number}", number + 1
         self._names.add(free)
         return free
+
+
+def _is_unread(node: Node) -> bool:
+    return not any(value.uses() or value.is_graph_output() for value in node.outputs)

@@ -30,7 +30,12 @@ def originate(node: ir.Node, names: Iterable[str]) -> None:
 
 def inherit(node: ir.Node, *others: ir.Node) -> None:
     """Adds the origins of the other nodes."""
-    originate(node, [name for heir in (node, *others) for name in origin(heir)])
+    text = node.metadata_props.get(NOTE, "[]")
+    added = dict.fromkeys(json.dumps(name) for other in others for name in origin(other))
+    if text != "[]" and not any(name in text for name in added):  # not read again for each heir
+        node.metadata_props[NOTE] = ", ".join([text[:-1], *added]) + "]"
+    else:
+        originate(node, [name for heir in (node, *others) for name in origin(heir)])
 
 
 def trace(upgraded: ir.Graph, trained: ir.Graph) -> None:

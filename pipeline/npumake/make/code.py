@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -23,6 +24,7 @@ from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cache.sealed import sealed, unsealed
 from npumake.cache.signature import FileDigests
+from npumake.errors import CacheError
 
 PACKAGE = Path(__file__).parents[1]
 ASSETS = "assets"
@@ -70,7 +72,7 @@ class SourceCode:
     """The sources of the package, parsed once per content.
 
     `memo` stores parsed modules by SHA-256; it is valid as long as this module, which parses them,
-    is unchanged.
+    is unchanged. Another lies beside the package's bytecode, for the first build of a new cache.
     """
 
     def __init__(self, files: FileDigests, memo: Path) -> None:
@@ -78,7 +80,7 @@ class SourceCode:
         self._memo = memo
         self._reader = files.of(Path(__file__))
         self._digests = _read_memo(memo, self._reader)
-        self._fresh = False
+        self._fresh = self._parsed = False
         self._closures: dict[tuple[str, ...], CodeClosure] = {}
         self._modules: dict[str, ModuleSource | None] = {}  # stages share most of what they import
 
@@ -100,10 +102,17 @@ class SourceCode:
         return digest.of_document(digests)
 
     def save(self) -> None:
+        if self._parsed and not sys.dont_write_bytecode:
+            with suppress(CacheError, OSError):  # an installation that this user cannot write
+                self._write(_installed_memo())
+            self._parsed = False
         if self._fresh:
-            with replacing(self._memo) as temporary:
-                temporary.write_bytes(sealed(_memo_of(self._reader), self._digests))
+            self._write(self._memo)
             self._fresh = False
+
+    def _write(self, memo: Path) -> None:
+        with replacing(memo) as temporary:
+            temporary.write_bytes(sealed(_memo_of(self._reader), self._digests))
 
     def _closure(self, roots: Iterable[str]) -> CodeClosure:
         modules: dict[str, str] = {}
@@ -139,10 +148,13 @@ class SourceCode:
 
     def _source(self, path: str) -> ModuleSource:
         content = self._files.of(path)
+        if content not in self._digests and not self._fresh:
+            self._digests = _read_memo(_installed_memo(), self._reader) | self._digests
+            self._fresh = True
         if content not in self._digests:
             source = parsed(Path(path).read_text(encoding="utf-8"))
             self._digests[content] = [source.digest, *source.imports]
-            self._fresh = True
+            self._parsed = True
         own, *imports = self._digests[content]
         return ModuleSource(own, tuple(imports))
 
@@ -254,6 +266,10 @@ def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
         return unsealed(_memo_of(reader), memo.read_bytes()) or {}
     except OSError:
         return {}
+
+
+def _installed_memo() -> Path:
+    return PACKAGE / "__pycache__" / "sources.json"
 
 
 def _memo_of(reader: str) -> str:

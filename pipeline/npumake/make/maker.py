@@ -16,8 +16,8 @@ from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cache.store import Record, Store
 from npumake.errors import CacheError, PipelineError, StageError
-from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_folders
+from npumake.make.batch import restore_once
 from npumake.make.build import Build
 from npumake.make.frozen import refuse_unlocked
 from npumake.make.node import Node, NodeKey
@@ -28,9 +28,6 @@ from npumake.project.sections import Sections
 from npumake.stages.parameters import called, input_types, scored_artifact
 from npumake.stages.stage import Artifact, stage_named
 from npumake.targets.target import Target
-
-with when_used("npumake.make.restore"):  # only behind a remote
-    from npumake.make import restore
 
 T = TypeVar("T", bound=Artifact)
 How = Literal["made", "recalled"]
@@ -74,7 +71,7 @@ def _make(build: Build, node: Node) -> How:
     inputs = build.made_inputs(node)
     document = build.document(node, inputs)
     memory = build.memory
-    _restore(build)
+    restore_once(build)
     if recalled(build, node, document, memory.store):
         return "recalled"
     refuse_missing(build, node)
@@ -114,17 +111,6 @@ def _run(build: Build, node: Node, inputs: Mapping[str, str], document: NodeKey)
     if not store.has(artifact):  # swept before its record was there
         store.put(path)
     build.write_stamp(node, document, artifact)
-
-
-def _restore(build: Build) -> None:
-    """Fetches from the remote before the first node, once per process."""
-    memory = build.memory
-    if build.directory in memory.restored or memory.layered is None:
-        return
-    builds = memory.builds if build in memory.builds else (build,)
-    memory.restored |= {entry.directory for entry in builds}
-    if memory.layered.far is not None:
-        restore.restore(builds, memory.layered, memory.selected)
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:

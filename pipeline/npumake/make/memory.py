@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +40,6 @@ from npumake.progress import tell
 if TYPE_CHECKING:
     from npumake.cache.remote.layered import LayeredStore
     from npumake.cache.remote.outbox import Uploader
-    from npumake.make.build import Build
     from npumake.make.seals import Seals
 with when_used("npumake.make.remote"):  # unused without a remote
     from npumake.make import remote
@@ -67,7 +66,7 @@ class BuildMemory:
         self.root = root
         self.workspace = workspace
         self.selected: frozenset[str] | None = None  # node names of this build, None for all
-        self.builds: Sequence[Build] = ()  # all of this process
+        self.restore_batch: Callable[[], None] | None = None  # of npumake.make.batch
         self.restored: set[Path] = set()  # projects fetched from the remote
         self.checked: dict[Path, PipelineError | None] = {}  # by project: the files it lacks
         self.read: dict[Path, PlanInputs] = {}  # by project: the inputs of its plan

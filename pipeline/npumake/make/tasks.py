@@ -16,7 +16,7 @@ from doit.runner import JobHold, JobTask, MRunner
 from npumake.errors import PipelineError, StageError
 from npumake.late import when_used
 from npumake.make.failed_stage import FailedStage
-from npumake.make.seals import SealedBuild, SealedNode
+from npumake.make.sealed_build import SealedBuild, SealedNode
 
 if TYPE_CHECKING:
     from npumake.make.build import Build

@@ -11,7 +11,7 @@ from npumake.errors import GraphError
 from npumake.frontends import suffix_of
 from npumake.frontends.tflite.detections import anchors as anchors_in
 from npumake.frontends.tflite.flatbuffer import MalformedError
-from npumake.graph import Graph, Value, array, is_float, shape
+from npumake.graph import Graph, Value, array, dtype, is_float, shape
 from npumake.graph.qdq import is_quantize
 from npumake.recognition.tflite_notes import NO_NOTES, TFLiteNotes, exported_notes, tflite_notes
 
@@ -133,6 +133,16 @@ def picture_input(value: Value) -> PictureInput | None:
         return None
     is_long = max(picture.size) >= SPECTRUM_RATIO * min(picture.size)
     return None if picture.channels == 1 and is_long else picture
+
+
+def obstacle(value: Value) -> str:
+    """Why an input of the shape of a picture takes none; empty for another shape."""
+    sizes = shape(value)
+    if len(sizes) != 4 or not {sizes[1], sizes[3]} & {*CHANNELS}:
+        return ""
+    if not is_float(value):
+        return f"is {dtype(value)}, no float to normalize: export it without its Cast"
+    return f"takes {sizes[0]} at a time: export it with a batch of 1" if sizes[0] != 1 else ""
 
 
 def input_grid(value: Value) -> InputGrid | None:

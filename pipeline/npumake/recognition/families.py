@@ -7,6 +7,7 @@ several `feeds`; the measurement on the pictures chooses among them.
 from __future__ import annotations
 
 from npumake.detection.notes import metadata_of
+from npumake.recognition.anchor_free import pairs, queries, strided_maps, suppressed, yolov6
 from npumake.recognition.classifiers import (
     caffe,
     keras,
@@ -138,7 +139,12 @@ FAMILIES: tuple[Recognizer, ...] = (
     Recognizer("Ultralytics", ultralytics),
     Recognizer("YuNet", yunet),
     Recognizer("YOLOX", yolox),
+    Recognizer("detection transformer", queries),
+    Recognizer("YOLO with EfficientNMS", suppressed),
+    Recognizer("YOLO by strides", strided_maps),
+    Recognizer("YOLO-NAS, PP-YOLOE", pairs),
     Recognizer("YOLO without metadata", yolo_by_shape),
+    Recognizer("YOLOv6", yolov6),
     Recognizer("NanoDet", nanodet),
     Recognizer("FastestDet", one_scale),
     Recognizer("MTCNN", mtcnn),

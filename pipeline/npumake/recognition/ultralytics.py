@@ -13,19 +13,18 @@ Source: ultralytics/engine/exporter.py, yolov5/export.py.
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from npumake.detection.class_names import class_names
 from npumake.detection.outputs import DetectorOutput, output_document
 from npumake.digest import Json
 from npumake.recognition.facts import ModelFacts
 from npumake.recognition.feeds import IMAGENET, UNIT, PictureFeed
 from npumake.recognition.recognized import LETTERBOX, Family, Task, center
 
-MAX_NAMES_BYTES = 1 << 20
 STRIDES = (8, 16, 32)
 ROW = 6  # of an end-to-end model
 TASKS: Mapping[str, Task] = {"classify": "classify", "detect": "detect", "segment": "segment"}
@@ -41,23 +40,6 @@ class DetectorHead(NamedTuple):
     name: str
     form: str  # "flat", "anchors", "rows"
     classes: int
-
-
-def class_names(notes: Mapping[str, str]) -> tuple[str, ...]:
-    """The names by index, of a dict or list printed by Python, or of JSON; () if unreadable."""
-    text = notes.get("names", "")
-    if len(text) > MAX_NAMES_BYTES:
-        return ()
-    try:
-        value = ast.literal_eval(text)  # literals only: nothing runs
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return ()
-    if isinstance(value, dict):
-        keys = [key for key in value if isinstance(key, int)]
-        if sorted(keys) != list(range(len(value))):
-            return ()
-        value = [value[key] for key in sorted(keys)]
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
 def exported_size(notes: Mapping[str, str]) -> tuple[int, int] | None:

@@ -447,7 +447,7 @@ function evaluation() {
     }
     if (gate.suggestion) {
       const { before, after, suffices } = gate.suggestion;
-      made.append(element("p", {}, `Replace the quantization section with (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
+      made.append(element("p", {}, `Set quantization in project.yaml to (tried: ${figure(before)} → ${figure(after)}, ${suffices ? "meets the gate" : "helps, but misses the gate"}):`),
         element("pre", {}, gate.suggestion.yaml));
     }
     return made;

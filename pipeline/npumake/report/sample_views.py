@@ -20,7 +20,7 @@ from npumake.custom.operators import Operators
 from npumake.data.samples import Feed, Samples, made_up
 from npumake.detection.decode import Rules, decode
 from npumake.detection.metadata import Metadata
-from npumake.detection.notes import labels_of, metadata_of
+from npumake.detection.notes import metadata_of
 from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import float_session
 from npumake.engine.lower import lowered
@@ -40,8 +40,9 @@ Box = tuple[float, float, float, float, float, str]
 
 @dataclass(frozen=True)
 class SampleView:
-    """`best` are (class, value), largest first; `boxes` are (x1, y1, x2, y2, score, class) in 0..1
-    of the picture, None for models without boxes; `painted` is an overlay."""
+    """`best` are (class, value), largest first, a class as number and name. `boxes` are
+    (x1, y1, x2, y2, score, class) in 0..1 of the picture, None for models without boxes. `painted`
+    is an overlay."""
 
     best: tuple[tuple[str, float], ...] = ()
     boxes: tuple[Box, ...] | None = None
@@ -61,10 +62,11 @@ class SampleComparison:
 
 
 class ModelPair(NamedTuple):
-    """The float model and its quantized form."""
+    """The float model and its quantized form; `labels` are the class names by index, if known."""
 
     real: Graph
     quantized: Graph
+    labels: Sequence[str] = ()
 
 
 def sample_views(
@@ -81,7 +83,7 @@ def sample_views(
     numbers = sorted({round(i * (len(samples) - 1) / max(count - 1, 1)) for i in range(count)})
     floats = float_session(pair.real, operators)
     exact = ExactSession(lowered(pair.quantized, target.rounding, target.runnable), operators)
-    metadata, labels = metadata_of(pair.quantized), labels_of(pair.quantized)
+    metadata = metadata_of(pair.quantized)
     rows = []
     for number in numbers:
         feed = samples.read(number)
@@ -94,8 +96,8 @@ def sample_views(
                 samples.names[number],
                 None if pixels is None else data_uri(pixels),
                 {name: rounded(cosine(a[name], b[name].reshape(a[name].shape))) for name in a},
-                sample_view(a, metadata, labels, size),
-                sample_view(b, metadata, labels, size),
+                sample_view(a, metadata, pair.labels, size),
+                sample_view(b, metadata, pair.labels, size),
             )
         )
     return tuple(rows)
@@ -128,7 +130,7 @@ def sample_view(
         return SampleView()
     order = np.argsort(-row, kind="stable")[:TOP_CLASSES]
     return SampleView(
-        best=tuple((_label(index, labels), rounded(float(row[index]))) for index in order)
+        best=tuple((_numbered(int(k), labels), rounded(float(row[k]))) for k in order)
     )
 
 
@@ -159,6 +161,12 @@ def data_uri(pixels: np.ndarray) -> str:
     file = io.BytesIO()
     opened.save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def _numbered(index: int, labels: Sequence[str]) -> str:
+    """The number of a class, and its name if it is known."""
+    name = _label(index, labels)
+    return name if name == str(index) else f"{index} {name}"
 
 
 def _label(index: int, labels: Sequence[str]) -> str:

@@ -15,6 +15,12 @@ from npumake.runtime.codes import CodePort
 
 UNRESOLVED = re.compile(r"unresolved custom op: ([^\s]*[^\s.])")
 ETHOS_U = "ethos-u"
+ETHOS_U_OPERATOR = b"\x07\0\0\0ethos-u\0"  # a flatbuffer's string: its length, then its letters
+
+
+def is_for_ethos_u(model: bytes) -> bool:
+    """Whether Vela moved a part of the .tflite to the NPU."""
+    return ETHOS_U_OPERATOR in model
 
 
 class LiteRtSession:
@@ -87,7 +93,8 @@ def _refused(message: str, name: str) -> GraphError:
     if match[1] == ETHOS_U:
         reason = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
         hint = (
-            "target `tflite` makes the file before Vela; `npumake perf FILE` prints Vela's estimate"
+            "run the quantized.TARGET.onnx of its build instead, or add the target `tflite`; "
+            "npumake perf FILE prints Vela's estimate"
         )
         return GraphError(reason, name, hint)
     return GraphError(f"it has an operator that LiteRT lacks: {match[1]}", name)

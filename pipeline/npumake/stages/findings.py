@@ -11,6 +11,7 @@ from npumake.data.samples import Samples
 from npumake.debug.compared import Comparison
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.local_error import local_losses
+from npumake.detection.notes import labels_of
 from npumake.evaluate.calibration_fit import CalibrationFit
 from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
@@ -34,6 +35,11 @@ class TaskResults(NamedTuple):
     evaluation: EvaluationResult | None
     calibration_fit: CalibrationFit | None
     verdict: Verdict | None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Those of the evaluation's labels; () without an evaluation."""
+        return self.evaluation.rows[0].class_names if self.evaluation else ()
 
 
 def task_results_of(
@@ -62,6 +68,7 @@ def findings(
     statistics = statistics.of(observed_tensors(graphs.trained))
     if recipe.factors:  # the statistics are of unscaled tensors
         statistics = observe(real, samples, operators)
+    pair = ModelPair(real, quantized, labels_of(quantized) or task_results.class_names)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
     measured = TargetFindings(
         _with_fit(comparison, task_results.calibration_fit),
@@ -70,7 +77,7 @@ def findings(
         distributions(statistics, recipe),
         activation_channels(statistics),
         weight_channels(real),
-        sample_views(ModelPair(real, quantized), samples, report.samples, target, operators, kind),
+        sample_views(pair, samples, report.samples, target, operators, kind),
         task_results.evaluation,
         task_results.verdict,
         None if own_file is None else estimate_of(own_file, target),

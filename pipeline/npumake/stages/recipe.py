@@ -23,6 +23,7 @@ from npumake.graph import Graph, may_have_int16
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import (
+    MIGRATE,
     WIDENING,
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
@@ -48,6 +49,7 @@ from npumake.quant.search.trials import (
     best_method,
     best_switches,
     complete_recipe,
+    with_gated_candidates,
     with_int16_candidates,
     with_trials_beyond,
 )
@@ -114,6 +116,8 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
         names = tuple(name for name in names if name in DEFAULT_SWITCHES)
     if not may_have_int16(base.graph) or evaluator.int16_limit == 0.0:
         names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
+    if MIGRATE in left_open(evaluator.quantization):
+        tried = with_gated_candidates(tried, evaluator)
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
     first = tuple(name for name in names if name == FINALIST_SWITCH)

@@ -1,7 +1,8 @@
 """Suggestions: YAML that brings a broken build closer to its float model, tried first.
 
-A trial runs the model in float with Q/DQ over the held-out samples: with another calibration method
-if a grid of the node does not fit, then with the node in int16, then on the CPU. Its figure is the
+A trial runs the model in float with Q/DQ over the held-out samples: with `migrate` if the channels
+of a self-gated activation starve, with another calibration method if a grid of the node does not
+fit, then with the node in int16, then on the CPU. Its figure is the
 cosine of the worst output. Trials skip adaptive rounding and bias correction, which take minutes.
 """
 
@@ -18,16 +19,21 @@ from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
 from npumake.project.precision import Type
 from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.correction.corrections import MIGRATE, rescale_factors
 from npumake.quant.correction.rescale_groups import rescaled
+from npumake.quant.correction.smoothquant import passes_gates
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
+from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import LOAD
+from npumake.quant.search.evaluator import RescaledModel, refit_recipe
 from npumake.quant.search.holdout import MIN_HOLDOUT_SPLIT, holdout_samples
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import MIN_GAIN
-from npumake.quant.search.type_judge import judge
+from npumake.quant.search.type_judge import JudgedModel
 from npumake.targets.target import Target
 
 PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
@@ -78,10 +84,11 @@ def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: floa
     MIN_GAIN of the loss."""
     if inputs.is_fixed:
         return None
-    before = _cosine(inputs, inputs.recipe, inputs.quantization)
+    model = _judged_model(inputs)
+    before = _cosine(model, inputs.recipe, inputs.quantization)
     best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - MIN_GAIN))
     for trial in _trials(inputs, node, is_misfit):
-        after = _cosine(inputs, trial.recipe, trial.quantization)
+        after = _cosine(model, trial.recipe, trial.quantization)
         if after > best.after:
             best = Remedy(trial.yaml, before, after)
         if best.yaml and best.after >= enough:
@@ -90,6 +97,7 @@ def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: floa
 
 
 def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
+    yield from _migrated(inputs)
     if is_misfit:
         yield from _methods(inputs)
     own = inputs.quantization
@@ -111,6 +119,23 @@ def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization
     return replace(candidate, types=(*rules, around), layers=own.layers)
 
 
+def _migrated(inputs: CalibrationInputs) -> Iterator[_Trial]:
+    graph, statistics, own = inputs.graph, inputs.statistics, inputs.quantization
+    weights = with_scheme(inputs.target, own).weights
+    line = inputs.words.line("quantization", {**section(own), MIGRATE: True}, section(own))
+    uneven = uneven_tensors(graph, statistics)
+    is_open = line and own.migrate is None and not inputs.recipe.factors
+    if not is_open or not passes_gates(graph, weights, uneven):
+        return
+    factors = rescale_factors(
+        graph, (MIGRATE,), inputs.samples, weights, inputs.operators, statistics
+    )
+    real = rescaled(graph, factors)
+    base = RescaledModel(real, observe(real, inputs.samples, inputs.operators), factors)
+    recipe = refit_recipe(inputs.recipe, base, inputs.calibration)
+    yield _Trial(line, recipe, replace(own, migrate=True))
+
+
 def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
     recipe, real = inputs.recipe, rescaled(inputs.graph, inputs.recipe.factors)
     statistics = inputs.statistics
@@ -128,14 +153,17 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
         yield from [_Trial(line, candidate, inputs.quantization)] if line else []
 
 
-def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
-    """The worst output's cosine; -1 if the chip refuses the change."""
+def _judged_model(inputs: CalibrationInputs) -> JudgedModel:
+    """The float model on the first of the held-out samples."""
     numbers = holdout_samples(len(inputs.samples))[: MIN_HOLDOUT_SPLIT - 1]
     few = inputs.samples.subset(numbers)
-    plainly = replace(recipe, switches=())
+    return JudgedModel(inputs.graph, few, inputs.target, inputs.operators)
+
+
+def _cosine(model: JudgedModel, recipe: Recipe, quantization: Quantization) -> float:
+    """The worst output's cosine; -1 if the chip refuses the change."""
     try:
-        score = judge(inputs.graph, plainly, few, inputs.target, inputs.operators)
-        return score(quantization).cosine
+        return model.scored(replace(recipe, switches=()), quantization)[1].cosine
     except (GraphError, ProjectError):
         return -1.0
 

@@ -32,19 +32,18 @@ def neighbor_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, I
     if not empty:
         return {}
     near = _neighbors(graph, empty)
+    beside = _beside(near)
     known_ranges = {name: interval for name, interval in ranges.items() if name not in empty}
     from_neighbors: dict[str, Interval] = {}
-    while True:
-        new = {
-            name: _range(nodes, known_ranges)
-            for name, nodes in near.items()
-            if name not in from_neighbors
-        }
+    waiting = set(near)
+    while waiting:  # for a neighbor whose range is new
+        new = {name: _range(near[name], known_ranges) for name in sorted(waiting)}
         resolved = {name: interval for name, interval in new.items() if interval is not None}
-        if not resolved:
-            return from_neighbors
         from_neighbors |= resolved
         known_ranges |= resolved
+        nodes = {node for name in resolved for node in (*near[name].readers, *near[name].makers)}
+        waiting = {name for node in nodes for name in beside[node]}.difference(from_neighbors)
+    return from_neighbors
 
 
 class _Near(NamedTuple):
@@ -65,6 +64,15 @@ def _neighbors(graph: Graph, empty: set[str]) -> dict[str, _Near]:
         if output in neighbors:
             neighbors[output].makers.append(node)
     return neighbors
+
+
+def _beside(near: Mapping[str, _Near]) -> dict[Node, set[str]]:
+    """By node, the empty tensors that it reads or makes: one's range may give another's."""
+    tensors: dict[Node, set[str]] = {}
+    for name, nodes in near.items():
+        for node in (*nodes.readers, *nodes.makers):
+            tensors.setdefault(node, set()).add(name)
+    return tensors
 
 
 def _range(near: _Near, ranges: Mapping[str, Interval]) -> Interval | None:

@@ -20,27 +20,32 @@ from npumake.custom.operators import Operators
 from npumake.engine.partial.walk import Series
 from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.adaptive_rounding import round_adaptively
 from npumake.quant.correction.bias_correction import FloatLayers, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
-from npumake.quant.correction.smoothquant import NO_EXTREMES, STRENGTH, smoothquant_factors
+from npumake.quant.correction.smoothquant import (
+    NO_EXTREMES,
+    STRENGTH,
+    Migration,
+    smoothquant_factors,
+)
 from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.targets.target import WeightGrid
 
-RESCALING = ("equalize", "migrate")
+MIGRATE = "migrate"
+RESCALING = ("equalize", MIGRATE)
 PER_CHANNEL = "per_channel"
 RESCALES = (*RESCALING, PER_CHANNEL)
-MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # share that moves to the weights
+MIGRATING = {MIGRATE: STRENGTH, PER_CHANNEL: 1.0}  # share that moves to the weights
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
 BIAS = "bias_correction"
-SWITCHES = (
-    *(*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE),
-    *("clip_weights", "round_weights", BIAS),
-)
+CORRECTING = ("clip_weights", "round_weights", BIAS)  # the calibrated graph, in this order
+SWITCHES = (*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE, *CORRECTING)
 
 
 def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:
@@ -77,8 +82,10 @@ def rescale_factors(
     for switch, strength in MIGRATING.items():
         if switch in switches:
             extremes = NO_EXTREMES if total else statistics.channels
+            uneven = uneven_tensors(graph, statistics) if switch == MIGRATE else ()
+            migration = Migration(strength, extremes, uneven)
             real = rescaled(graph, total)
-            moved = smoothquant_factors(real, feeds, weights, operators, strength, extremes)
+            moved = smoothquant_factors(real, feeds, weights, operators, migration)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
 

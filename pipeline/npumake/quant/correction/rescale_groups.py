@@ -6,10 +6,12 @@ and every reader of a tensor is linear, each channel c may be divided by any s[c
 
     maker   w[c, :] / s[c]    b[c] / s[c]        reader   w[:, c] * s[c]
 
-Tensors with equal factors form a group. A Clip at 6 is not homogeneous: its input and output are in
-no group. (Factors s <= 1 if the samples stay below 6 s would work for these samples. Measured on
-a MobileNet with ReLU6 it loses accuracy: nearly all channels reach 6, the others do on other
-images.)
+Tensors with equal factors form a group. A self-gated activation, x * f(x), lets a factor through
+with one more node (correction.self_gates), which only `migrate` spends.
+
+A Clip at 6 is not homogeneous: its input and output are in no group. (Factors s <= 1 if the samples
+stay below 6 s would work for these samples. Measured on a MobileNet with ReLU6 it loses accuracy:
+nearly all channels reach 6, the others do on other images.)
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 from npumake.engine.fusion import Bounds, bounds, is_clamp
 from npumake.graph import Graph, Node, Value, array, attribute, producer, shape
 from npumake.kernels.affine import per_axis
+from npumake.quant.correction.self_gates import CHANNEL_AXIS, SelfGate, insert_gain, self_gate
 from npumake.quant.precision.linear_layers import LinearLayer, layer, set_bias, set_weight
 
 POOLS = ("AveragePool", "GlobalAveragePool", "MaxPool")
@@ -41,6 +44,7 @@ class RescaleGroup:
     readers: dict[Node, LinearLayer] = field(default_factory=dict)
     norms: list[Node] = field(default_factory=list)  # normalizations with gain and shift
     sums: set[Node] = field(default_factory=set)  # constants in them are divided too
+    gates: dict[Node, SelfGate] = field(default_factory=dict)  # by the node of the product
 
     @property
     def name(self) -> str:
@@ -53,9 +57,9 @@ class RescaleGroup:
         return shape(value)[axis]
 
 
-def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
+def find_rescale_groups(graph: Graph, gated: bool = False) -> list[RescaleGroup]:
     """Every group whose makers are layers and normalizations and whose readers are layers, in
-    order."""
+    order; those with self-gated activations only if `gated`."""
     groups: list[RescaleGroup] = []
     visited: set[Value] = set()
     for node in graph.nodes():
@@ -63,7 +67,7 @@ def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
         if axis is None or node.outputs[0] in visited:
             continue
         group = RescaleGroup({node.outputs[0]: axis})
-        if _grown(group) and group.readers:
+        if _grown(group) and group.readers and (gated or not group.gates):
             groups.append(group)
         visited |= group.axes.keys()
     return groups
@@ -75,7 +79,7 @@ def rescaled(graph: Graph, factors: Factors) -> Graph:
     if not factors:
         return graph
     graph = graph.copy()
-    for group in find_rescale_groups(graph):
+    for group in find_rescale_groups(graph, gated=True):
         if group.name in factors:
             rescale(graph, group, np.array(factors[group.name]))
     graph.drop_unused()
@@ -92,6 +96,8 @@ def rescale(graph: Graph, group: RescaleGroup, s: np.ndarray) -> None:
     for node in group.readers:
         read = _again(node)
         set_weight(graph, read, read.kernel() * _columns(read, s))
+    for gate in group.gates.values():
+        insert_gain(graph, gate, s)
     for node in group.norms:
         _divide_constants(graph, node, range(1, len(node.inputs)), s)
     for node in sorted(group.sums, key=lambda node: str(node.name)):
@@ -169,7 +175,12 @@ def _takes_reader(group: RescaleGroup, node: Node, value: Value) -> bool:
 
 def _lets_through(group: RescaleGroup, node: Node, value: Value) -> bool:
     """Whether a non-linear node passes the factor; its inputs and outputs join the group."""
-    joined = _joined(node, value, group.axes[value])
+    gate = self_gate(node)
+    if gate is not None and group.axes[value] == CHANNEL_AXIS:
+        group.gates[gate.product] = gate
+        joined: Axes = {gate.x: CHANNEL_AXIS, gate.y: CHANNEL_AXIS}
+    else:
+        joined = _joined(node, value, group.axes[value])
     if node.op_type in ("Add", "Sub"):
         group.sums.add(node)
     agree = all(group.axes.get(other, axis) == axis for other, axis in joined.items())

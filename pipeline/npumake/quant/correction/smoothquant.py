@@ -10,14 +10,16 @@ p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, ar
 only depthwise layers with per-channel scales read it, p = 1: the weights lose nothing. The maker of
 the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1 throughout
 gives every channel a grid of its own, as a per-channel activation scale would; a chip also has to
-take that up in the weights. No node is added: behind a function such as Gelu, which would need one,
-nothing moves.
+take that up in the weights. Behind a function such as Gelu nothing moves. A self-gated activation,
+SiLU or hard-swish, passes the factor for one more layer (correction.self_gates): its group moves
+only where its tensors are uneven, and weights have a scale per channel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,21 @@ NO_EXTREMES: Mapping[str, Extremes] = MappingProxyType({})
 MIN_RELATIVE_SIZE = 1e-5  # of the largest; keeps s finite
 
 
+class Migration(NamedTuple):
+    """What moves: `strength` is p, 0..1.
+
+    `extremes` are known channel extremes over the feeds, by tensor: the graph runs only for others.
+    `uneven` names the tensors whose group may pass a self-gated activation.
+    """
+
+    strength: float = STRENGTH
+    extremes: Mapping[str, Extremes] = NO_EXTREMES
+    uneven: Collection[str] = ()
+
+
+PLAIN = Migration()
+
+
 def smoothquant(
     graph: Graph,
     feeds: Series,
@@ -50,7 +67,8 @@ def smoothquant(
 
     `scheme` is that of the weights. `strength` is p, 0..1.
     """
-    return rescaled(graph, smoothquant_factors(graph, feeds, scheme, operators, strength))
+    migration = Migration(strength)
+    return rescaled(graph, smoothquant_factors(graph, feeds, scheme, operators, migration))
 
 
 def smoothquant_factors(
@@ -58,19 +76,30 @@ def smoothquant_factors(
     feeds: Series,
     scheme: WeightGrid,
     operators: Operators = NO_OPERATORS,
-    strength: float = STRENGTH,
-    extremes: Mapping[str, Extremes] = NO_EXTREMES,
+    migration: Migration = PLAIN,
 ) -> dict[str, list[float]]:
-    """The divisors of the channels of each group, by its name.
-
-    `extremes` are known channel extremes over the feeds, by tensor: the graph runs only for others.
-    """
-    groups = find_rescale_groups(graph)
+    """The divisors of the channels of each group, by its name."""
+    groups = [
+        group
+        for group in find_rescale_groups(graph, gated=scheme.per_channel)
+        if not group.gates or is_uneven(group, migration.uneven)
+    ]
+    extremes, strength = migration.extremes, migration.strength
     s: dict[str, list[float]] = {}
     for group, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
         alone = scheme.per_channel and all(_is_depthwise(r) for r in group.readers.values())
         s[group.name] = _factor(group, a, 1.0 if alone else strength).tolist()
     return s
+
+
+def passes_gates(graph: Graph, scheme: WeightGrid, uneven: Collection[str]) -> bool:
+    """Whether a factor would pass a self-gated activation between these uneven tensors."""
+    groups = find_rescale_groups(graph, gated=True) if scheme.per_channel and uneven else []
+    return any(group.gates and is_uneven(group, uneven) for group in groups)
+
+
+def is_uneven(group: RescaleGroup, uneven: Collection[str]) -> bool:
+    return any(value.name in uneven for value in group.axes)
 
 
 def _is_depthwise(read: LinearLayer) -> bool:

@@ -39,10 +39,14 @@ def with_fixed_thresholds(
 
 def _feeds_gates(value: Value) -> bool:
     """Whether only Sigmoids read the tensor, also through data movement."""
-    readers = [use.node for use in value.uses()]
-    if not readers or value.is_graph_output():
-        return False
-    return all(
-        _feeds_gates(node.outputs[0]) if is_data_movement(node) else node.op_type == "Sigmoid"
-        for node in readers
-    )
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        readers = [use.node for use in value.uses()]
+        if not readers or value.is_graph_output():
+            return False
+        moves = [node for node in readers if is_data_movement(node)]
+        if any(node.op_type != "Sigmoid" for node in readers if node not in moves):
+            return False
+        waiting += (node.outputs[0] for node in moves)
+    return True

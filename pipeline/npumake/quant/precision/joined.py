@@ -28,8 +28,9 @@ def with_concat_grids(
 ) -> dict[str, Grids]:
     """`grids`, by observed tensor of the float `graph`; the `chip` nodes run on the unit."""
     joined, numbers = dict(grids), subgraphs(graph, set(chip))
-    joins = [node for node in graph.nodes("Concat") if node in chip and absorbed(node) is None]
-    for join in reversed(joins):
+    concats = [node for node in graph.nodes("Concat") if node in chip and absorbed(node) is None]
+    joins = {node: index for index, node in enumerate(concats)}
+    for join in reversed(concats):
         whole = str(join.outputs[0].name)
         for part in map(source_tensor, activations(join)):
             maker, name = producer(part), str(part.name)
@@ -39,8 +40,9 @@ def with_concat_grids(
     return joined
 
 
-def _owner(part: Value, joins: Collection[Node]) -> Node | None:
-    """The Concat that gives a tensor its grid; None if something else computes with it."""
+def _owner(part: Value, joins: Mapping[Node, int]) -> Node | None:
+    """The Concat that gives a tensor its grid, of `joins` by their order; None if something else
+    computes with it."""
     itself, moved = list[Node](), list[Node]()
     waiting = [(part, itself)]
     while waiting:
@@ -54,5 +56,4 @@ def _owner(part: Value, joins: Collection[Node]) -> Node | None:
                 waiting.append((node.outputs[0], moved))
             else:
                 return None
-    last = [node for node in joins if node in itself] or [n for n in joins if n in moved]
-    return last[-1] if last else None
+    return max(itself or moved, key=joins.__getitem__, default=None)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from npumake.errors import ProjectError, Route
-from npumake.graph import Graph
+from npumake.graph import Graph, GraphNames
 from npumake.project.sections import Quantization
 from npumake.quant.precision.selectors import OF_OPERATOR, is_of_nodes, named_part, select_nodes
 
@@ -21,10 +21,12 @@ CLOSE = 0.9  # similarity of names; those of one model resemble each other
 MISSING = "the rule for `{}` has no effect: the model has no such node"
 
 
-def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantization, list[str]]:
-    """`quantization` without the `optional` rules that select nothing in `graph`, and a note for
+def without_missing(
+    parts: GraphNames, quantization: Quantization
+) -> tuple[Quantization, list[str]]:
+    """`quantization` without the `optional` rules that select nothing in the graph, and a note for
     each. `cpu` and `npu` keep their order."""
-    absent = [name for name in quantization.optional if not _is_there(graph, name)]
+    absent = [name for name in quantization.optional if not _is_there(parts, name)]
     if not absent:
         return quantization, []
     types = quantization.types
@@ -37,7 +39,9 @@ def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantizat
         cpu=tuple(name for name in quantization.cpu if name not in absent),
         npu=tuple(name for name in quantization.npu if name not in absent),
     )
-    return remaining, [_missing_note(graph, name, len(absent) <= MAX_HINTS) for name in absent]
+    return remaining, [
+        _missing_note(parts.graph, name, len(absent) <= MAX_HINTS) for name in absent
+    ]
 
 
 def _missing_note(graph: Graph, name: str, with_hint: bool) -> str:
@@ -49,11 +53,11 @@ def _missing_note(graph: Graph, name: str, with_hint: bool) -> str:
     return MISSING.format(name) + (f"; did you mean `{near[0]}`?" if near else "")
 
 
-def _is_there(graph: Graph, name: str) -> bool:
+def _is_there(parts: GraphNames, name: str) -> bool:
     if is_of_nodes(name) and not name.endswith(OF_OPERATOR):
-        return named_part(graph, name) is not None  # far faster than an error with its hint
+        return named_part(parts, name) is not None  # far faster than an error with its hint
     try:
-        selected = select_nodes(graph, name, Route("quantization.optional"))
+        selected = select_nodes(parts, name, Route("quantization.optional"))
     except ProjectError:
         return False
     return bool(selected.nodes or selected.inputs)

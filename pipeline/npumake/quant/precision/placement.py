@@ -7,7 +7,7 @@ to a float border it stays on the CPU: quantization would only add cost.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from npumake.engine.fusion import absorbed
 from npumake.engine.quantized_node import is_constant
@@ -125,29 +125,31 @@ def is_data_movement(node: Node) -> bool:
 
 def concat_parts(value: Value) -> frozenset[Value]:
     """The tensors that `value` is joined from, back through every Concat and data movement."""
-    parts: set[Value] = set()
-    read = [value]
-    while read:
-        value = source_tensor(read.pop())
-        maker = producer(value)
-        if maker is not None and maker.op_type == "Concat":
-            read += activations(maker)
-        else:
-            parts.add(value)
-    return frozenset(parts)
+    return frozenset(part for part in _joined([value]) if not _is_joined(part))
 
 
 def output_tensors(graph: Graph) -> frozenset[str]:
     """The observed tensors whose values the model's outputs hold, back through every Concat."""
-    names: set[str] = set()
-    read = list(graph.outputs)
+    return frozenset(str(value.name) for value in _joined(graph.outputs))
+
+
+def _joined(values: Iterable[Value]) -> set[Value]:
+    """The sources of the values, and of what each Concat among them joins. Two ways may lead to one
+    tensor, and 2**n through n Concats of both halves of a tensor: each is gone once."""
+    visited: set[Value] = set()
+    read = [*values]
     while read:
         value = source_tensor(read.pop())
-        names.add(str(value.name))
         maker = producer(value)
-        if maker is not None and maker.op_type == "Concat":
+        if maker is not None and value not in visited and _is_joined(value):
             read += activations(maker)
-    return frozenset(names)
+        visited.add(value)
+    return visited
+
+
+def _is_joined(value: Value) -> bool:
+    maker = producer(value)
+    return maker is not None and maker.op_type == "Concat"
 
 
 def observed_tensors(graph: Graph) -> tuple[str, ...]:

@@ -107,11 +107,16 @@ def _made_at(value: Value) -> Iterator[tuple[Node, int]]:
 def readers(value: Value) -> Iterator[tuple[Node, int]]:
     """The nodes that compute with the values, with the input index; data movements are looked
     through."""
-    waiting = [*value.uses()]
+    waiting = [*reversed(value.uses())]
+    moves: set[Node] = set()  # both halves of a tensor may lead to one Concat
     while waiting:
-        use = waiting.pop(0)
+        use = waiting.pop()
+        if use.node in moves:
+            continue
         if use.node.op_type in MOVING_OPERATORS:
-            waiting[:0] = [further for moved in use.node.outputs for further in moved.uses()]
+            moves.add(use.node)
+            further = [further for moved in use.node.outputs for further in moved.uses()]
+            waiting += reversed(further)
         elif use.idx in operands(use.node):
             yield use.node, use.idx
 

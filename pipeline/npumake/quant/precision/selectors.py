@@ -23,6 +23,7 @@ from npumake.detection.notes import box_nodes, coefficient_outputs
 from npumake.errors import ProjectError, Route, did_you_mean
 from npumake.graph import (
     Graph,
+    GraphNames,
     Node,
     Value,
     inside,
@@ -61,29 +62,30 @@ class TypeRule(NamedTuple):
     route: Route
 
 
-def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """The parts of `graph` that `name` selects. Raises ProjectError at `route` if there are
+def select_nodes(names: GraphNames, name: str, route: Route) -> SelectedNodes:
+    """The parts of the graph that `name` selects. Raises ProjectError at `route` if there are
     none."""
+    graph = names.graph
     if name == ALL_NODES:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return SelectedNodes((), graph.inputs)
     if name == BOXES:
-        nodes = (node for trained in box_nodes(graph) for node in graph.find(trained))
+        nodes = (node for trained in box_nodes(graph) for node in names.find(trained))
         return SelectedNodes(tuple(dict.fromkeys(nodes)))
     if name == MASKS:
         return SelectedNodes((), (), _mask_makers(graph))
     if name.endswith(OF_OPERATOR):
         return SelectedNodes(_of_operator(graph, name.removesuffix(OF_OPERATOR), route))
     if name.endswith(BEHIND):
-        start = _exactly(graph, name.removesuffix(BEHIND), route)
+        start = _exactly(names, name.removesuffix(BEHIND), route)
         return SelectedNodes(
             tuple(node for node in _behind(graph, start) if node not in start.nodes)
         )
     if WAY in name:
         first, _, last = name.partition(WAY)
-        return SelectedNodes(_between(graph, first, last, route))
-    return _exactly(graph, name, route)
+        return SelectedNodes(_between(names, first, last, route))
+    return _exactly(names, name, route)
 
 
 def is_of_nodes(name: str) -> bool:
@@ -91,34 +93,34 @@ def is_of_nodes(name: str) -> bool:
     return name not in BROAD_SELECTORS and not name.endswith(BEHIND) and WAY not in name
 
 
-def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
+def ordered_rules(names: GraphNames, types: Types | tuple[Types, ...]) -> list[TypeRule]:
     """The rules, the weakest first.
 
     A mapping has no order: there the rule that selects less is stronger, and of two `name...` the
     one that starts further behind.
     """
     if isinstance(types, Mapping):
-        return _by_strength(graph, types, "quantization.types")
+        return _by_strength(names, types, "quantization.types")
     return [
         rule
         for index, rules in enumerate(types)
-        for rule in _by_strength(graph, rules, f"quantization.types.{index}")
+        for rule in _by_strength(names, rules, f"quantization.types.{index}")
     ]
 
 
-def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
+def _by_strength(names: GraphNames, rules: Types, route: str) -> list[TypeRule]:
     typed = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
-    return sorted(typed, key=lambda rule: strength(graph, rule.name, rule.route))
+    return sorted(typed, key=lambda rule: strength(names, rule.name, rule.route))
 
 
-def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
+def strength(names: GraphNames, name: str, route: Route) -> tuple[int, int]:
     """The sort key of a selector, from the weakest, which selects most, to the strongest."""
     if name in BROAD_SELECTORS:
         return (BROAD_SELECTORS.index(name), 0)
     if name.endswith(OF_OPERATOR):
         return (3, 0)
     if name.endswith(BEHIND) or WAY in name:
-        return (4, -len(select_nodes(graph, name, route).nodes))
+        return (4, -len(select_nodes(names, name, route).nodes))
     return (5, 0)
 
 
@@ -130,19 +132,19 @@ def _mask_makers(graph: Graph) -> tuple[Node, ...]:
     return tuple(node for node in graph.nodes() if node in makers)
 
 
-def named_part(graph: Graph, name: str) -> SelectedNodes | None:
+def named_part(names: GraphNames, name: str) -> SelectedNodes | None:
     """The nodes that a name of a node, tensor, number or layer selects; None if there are none."""
-    if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
+    if nodes := names.find(name) or _numbered(names, name) or _of_layer_id(names.graph, name):
         return SelectedNodes(nodes)
-    value = graph.values().get(name)
+    value = names.values.get(name)
     if value is not None and value.is_graph_input():
         return SelectedNodes((), (value,))
     maker = None if value is None else producer(value)
     return None if maker is None else SelectedNodes((maker,))
 
 
-def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    selected = named_part(graph, name)
+def _exactly(names: GraphNames, name: str, route: Route) -> SelectedNodes:
+    selected, graph = named_part(names, name), names.graph
     if selected is None:
         _refuse_inner(graph, name, route)
         raise ProjectError(f"the optimized model has no node `{name}`", route, _hint(graph, name))
@@ -156,11 +158,11 @@ def _hint(graph: Graph, name: str) -> str:
     return did_you_mean(name, _all_names(graph))
 
 
-def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
+def _numbered(names: GraphNames, name: str) -> tuple[Node, ...]:
     """The nodes that compute the operator of that number in the trained file."""
     is_number = name.isdecimal() and name.isascii() and len(name) <= MAX_NUMBER_DIGITS
-    trained = operator_nodes(graph, int(name)) if is_number else ()
-    return tuple(dict.fromkeys(node for node_name in trained for node in graph.find(node_name)))
+    trained = operator_nodes(names.graph, int(name)) if is_number else ()
+    return tuple(dict.fromkeys(node for node_name in trained for node in names.find(node_name)))
 
 
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
@@ -220,9 +222,10 @@ def _parts(node: Node) -> tuple[str, ...]:
     return SPELLED_OUT[SILU] if node.op_type == SILU else ()
 
 
-def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:
-    first = [_start(graph, name, route) for name in start.split(", ")]
-    last = [_exactly(graph, name, route) for name in end.split(", ")]
+def _between(names: GraphNames, start: str, end: str, route: Route) -> tuple[Node, ...]:
+    graph = names.graph
+    first = [_start(names, name, route) for name in start.split(", ")]
+    last = [_exactly(names, name, route) for name in end.split(", ")]
     nodes = tuple(node for selected in first for node in selected.nodes)
     values = tuple(value for selected in first for value in selected.inputs)
     reached = {*nodes, *_behind(graph, SelectedNodes(nodes, values))}
@@ -233,7 +236,7 @@ def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ..
     return tuple(node for node in graph.nodes() if node in reached and node in needed)
 
 
-def _start(graph: Graph, name: str, route: Route) -> SelectedNodes:
+def _start(names: GraphNames, name: str, route: Route) -> SelectedNodes:
     """As `_exactly`, but a tensor selects itself and not its producer."""
-    selected, value = _exactly(graph, name, route), graph.values().get(name)
-    return selected if value is None or graph.find(name) else SelectedNodes((), (value,))
+    selected, value = _exactly(names, name, route), names.values.get(name)
+    return selected if value is None or names.find(name) else SelectedNodes((), (value,))

@@ -9,7 +9,7 @@ from npumake.borders.images import images
 from npumake.detection.notes import joins_coefficients
 from npumake.engine.fusion import absorbed
 from npumake.errors import Route
-from npumake.graph import Graph, Node, Value, producer
+from npumake.graph import Graph, GraphNames, Node, Value, producer
 from npumake.project.sections import LayerTypes, Quantization
 from npumake.quant.precision.optional_selectors import without_missing
 from npumake.quant.precision.placement import MOVE_OPERATORS, source_tensor
@@ -60,13 +60,13 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
     selector wins, `npu` on a tie. A data movement follows its producer unless a selector is
     stronger than `*`. Raises ProjectError for a name that selects nothing.
     """
-    requests = RequestedTypes()
-    quantization, notes = without_missing(graph, quantization)
+    requests, parts = RequestedTypes(), GraphNames(graph)
+    quantization, notes = without_missing(parts, quantization)
     requests.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
-    _ask_types(requests, graph, quantization, wholes)
-    for name, layer in _weakest_first(graph, quantization.layers):
-        for node in select_nodes(graph, name, Route(f"quantization.layers.{name}")).nodes:
+    _ask_types(requests, parts, quantization, wholes)
+    for name, layer in _weakest_first(parts, quantization.layers):
+        for node in select_nodes(parts, name, Route(f"quantization.layers.{name}")).nodes:
             _ask_layer(requests, wholes.get(node, node), layer, clamp=node in wholes)
             if is_of_nodes(name):
                 requests.typed.add(wholes.get(node, node))
@@ -76,8 +76,8 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
         _request(requests.by_use, outputs, quantization.outputs, firmly=True)
     pictures = [value for value in graph.inputs if str(value.name) in images(graph)]
     _request(requests.by_use, pictures, "int8", firmly=True)  # their pixels are codes
-    cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
-    npu = _named_by(graph, quantization.npu, "npu", wholes)
+    cpu = _named_by(parts, quantization.cpu, "cpu", wholes)
+    npu = _named_by(parts, quantization.npu, "npu", wholes)
     weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_ALL_NODES}
     asked_for = (node for node in npu if node not in weak)
     requests.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
@@ -86,15 +86,18 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
 
 
 def _ask_types(
-    requests: RequestedTypes, graph: Graph, quantization: Quantization, wholes: Mapping[Node, Node]
+    requests: RequestedTypes,
+    parts: GraphNames,
+    quantization: Quantization,
+    wholes: Mapping[Node, Node],
 ) -> None:
-    for rule in ordered_rules(graph, quantization.types):
-        selected = select_nodes(graph, rule.name, rule.route)
+    for rule in ordered_rules(parts, quantization.types):
+        selected = select_nodes(parts, rule.name, rule.route)
         if rule.name == BOXES and not selected.nodes:
             requests.notes.append(
                 "BOXES has no effect: no node of the model computes boxes from distances"
             )
-        if rule.name == MASKS and joins_coefficients(graph):
+        if rule.name == MASKS and joins_coefficients(parts.graph):
             requests.notes.append("mask coefficients stay in 8 bits: they are part of an output")
         nodes, results = (
             tuple(dict.fromkeys(wholes.get(node, node) for node in names))
@@ -106,9 +109,11 @@ def _ask_types(
             requests.typed.update(nodes)
 
 
-def _weakest_first(graph: Graph, layers: Mapping[str, LayerTypes]) -> list[tuple[str, LayerTypes]]:
+def _weakest_first(
+    parts: GraphNames, layers: Mapping[str, LayerTypes]
+) -> list[tuple[str, LayerTypes]]:
     routes = {name: Route(f"quantization.layers.{name}") for name in sorted(layers)}
-    order = sorted(routes, key=lambda name: strength(graph, name, routes[name]))
+    order = sorted(routes, key=lambda name: strength(parts, name, routes[name]))
     return [(name, layers[name]) for name in order]
 
 
@@ -148,13 +153,13 @@ def _request(requests: TypeRequests, spots: Iterable[TensorUse], type: str, firm
 
 
 def _named_by(
-    graph: Graph, names: Iterable[str], key: str, wholes: Mapping[Node, Node]
+    parts: GraphNames, names: Iterable[str], key: str, wholes: Mapping[Node, Node]
 ) -> dict[Node, tuple[int, int]]:
     """The nodes that are named, each with the strength of the strongest of its names."""
     strengths: dict[Node, tuple[int, int]] = {}
     for index, name in enumerate(names):
         route = Route(f"quantization.{key}.{index}")
-        for node in select_nodes(graph, name, route).nodes:
+        for node in select_nodes(parts, name, route).nodes:
             whole = wholes.get(node, node)
-            strengths[whole] = max(strengths.get(whole, WEAKEST), strength(graph, name, route))
+            strengths[whole] = max(strengths.get(whole, WEAKEST), strength(parts, name, route))
     return strengths

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from npumake.graph import Graph, Node
-from npumake.quant.precision.placement import MOVE_OPERATORS, concat_parts
+from npumake.graph import Graph, Node, Value
+from npumake.quant.precision.placement import MOVE_OPERATORS, activations, source_tensor
 
 MAX_RESOLUTION_LOSS = 2.0  # one bit
 
@@ -27,11 +27,16 @@ def uneven_joins(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
         readers = {use.node for value in node.outputs for use in value.uses()}
         if node.op_type in MOVE_OPERATORS and readers <= last:
             last.add(node)
-    joins = [node for node in graph.nodes("Concat") if node in last]
-    return [node for node in joins if _is_uneven(node, steps)]
+    finest_coarsest: dict[Value, tuple[float, ...]] = {}  # of the parts of a Concat
+    for node in graph.nodes("Concat"):
+        own: set[float] = set()
+        for part in map(source_tensor, activations(node)):
+            step = steps.get(str(part.name))
+            own.update(finest_coarsest.get(part, () if step is None else (step,)))
+        finest_coarsest[node.outputs[0]] = (min(own), max(own)) if own else ()
+    joins = (node for node in graph.nodes("Concat") if node in last)
+    return [node for node in joins if _is_uneven(finest_coarsest[node.outputs[0]])]
 
 
-def _is_uneven(join: Node, steps: Mapping[str, float]) -> bool:
-    names = (str(part.name) for part in concat_parts(join.outputs[0]))
-    own = [steps[name] for name in names if name in steps]
-    return bool(own) and min(own) * MAX_RESOLUTION_LOSS <= max(own)
+def _is_uneven(steps: tuple[float, ...]) -> bool:
+    return bool(steps) and min(steps) * MAX_RESOLUTION_LOSS <= max(steps)

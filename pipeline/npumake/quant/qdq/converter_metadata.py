@@ -41,14 +41,14 @@ WHOLE_HEAD = "detection"  # type of boxes, scores and coefficients in one tensor
 
 
 def members_beside(quantized: Graph, target: Target, task: str | None = None) -> dict[str, bytes]:
-    """Metadata and classes of `quantized` as bundle members; empty for a model without metadata.
+    """Metadata and classes of `quantized` as bundle members; empty for a model without both.
 
     `task` is the converter's job. Raises ProjectError for metadata that this converter has
     completed before.
     """
     metadata = metadata_of(quantized)
     if metadata is None:
-        return {}
+        return members(None, labels_of(quantized))
     metadata = _with_input_dims(metadata, quantized)
     if target.converter is not None:
         metadata = _converted(metadata, quantized, target.converter, task)

@@ -30,7 +30,13 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.bias_correction import FloatLayers
-from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
+from npumake.quant.correction.corrections import (
+    BIAS,
+    CORRECTING,
+    RESCALES,
+    apply_corrections,
+    rescale_factors,
+)
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
@@ -123,6 +129,8 @@ class Evaluator:
         fold = fold or self.folds[0]
         real = rescaled(self.graph, recipe.factors)
         calibrated = calibrated_with(real, recipe, self.target, self.quantization)
+        if not {*CORRECTING} & {*recipe.switches}:
+            return calibrated
         weights = tuple(name for name in recipe.switches if name != BIAS)
         key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
         latest, corrected = self._latest.get(fold, ("", calibrated))

@@ -1,7 +1,8 @@
 """Trials: finds the recipe with the closest outputs by running the model.
 
 best method     the closest candidate recipe that recovers MIN_GAIN of the loss of `max`, which
-                clips least; then those with int16 for uneven channels, where one recovers
+                clips least, with `migrate` where that evens self-gated activations out; then
+                those with int16 for uneven channels, where one recovers
                 MIN_GAIN: the best at 8 bits is chance where 8 bits do not suffice. The
                 MAX_FINALISTS best that lose at most MAX_LOSS_RATIO times as much as the best are
                 also tried with corrected biases: ranges differ in noise and in shift
@@ -33,14 +34,17 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
+from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.correction.corrections import (
     BIAS,
+    MIGRATE,
     RESCALING,
     SWITCHES,
     WIDENING,
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
+from npumake.quant.correction.smoothquant import passes_gates
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
@@ -90,6 +94,17 @@ def with_int16_candidates(
     switches = _with_switch(candidates[0], WIDENING).switches
     wide = [complete_recipe(candidate, switches, base, evaluator) for candidate in candidates]
     return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
+
+
+def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) -> list[Recipe]:
+    """The candidates, then those with MIGRATE where that evens a self-gated activation out: a
+    method chosen while its channels starve is chance."""
+    base = evaluator.rescaled_model(candidates[0].switches)
+    uneven = uneven_tensors(base.graph, base.statistics)
+    if not passes_gates(base.graph, evaluator.target.weights, uneven):
+        return [*candidates]
+    switched = (_switched(candidate, MIGRATE, evaluator) for candidate in candidates)
+    return [*candidates, *(recipe for recipe in switched if recipe is not None)]
 
 
 def best_method(

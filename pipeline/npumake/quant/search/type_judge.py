@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -86,18 +87,38 @@ def judge(
 ) -> Judge:
     """A function that scores the float `graph` under a quantization.
 
-    The metric is the value of `at_task` for the calibrated graph. The float model runs once, here.
+    The metric is the value of `at_task` for the calibrated graph. The float model runs once.
     """
-    real = Evaluator(graph, samples, operators, target, DEFAULT).float_outputs
+    model = JudgedModel(graph, samples, target, operators)
 
     def score(quantization: Quantization) -> Score:
-        grids = with_scheme(target, quantization)
-        evaluator = Evaluator(graph, samples, operators, grids, quantization)
-        calibrated = evaluator.model(recipe)
-        result = score_outputs(real, evaluator.outputs(calibrated))
+        calibrated, result = model.scored(recipe, quantization)
         return result if at_task is None else replace(result, metric=at_task(calibrated))
 
     return score
+
+
+@dataclass(frozen=True)
+class JudgedModel:
+    """A float graph that recipes and quantizations are scored against; it runs once for all."""
+
+    graph: Graph
+    samples: Samples
+    target: Target
+    operators: Operators = NO_OPERATORS
+
+    def scored(self, recipe: Recipe, quantization: Quantization) -> tuple[Graph, Score]:
+        """The calibrated graph and its score. Raises GraphError, and ProjectError if the chip
+        refuses the types."""
+        grids = with_scheme(self.target, quantization)
+        evaluator = Evaluator(self.graph, self.samples, self.operators, grids, quantization)
+        calibrated = evaluator.model(recipe)
+        return calibrated, score_outputs(self._real, evaluator.outputs(calibrated))
+
+    @cached_property
+    def _real(self) -> SampleOutputs:
+        evaluator = Evaluator(self.graph, self.samples, self.operators, self.target, DEFAULT)
+        return evaluator.float_outputs
 
 
 def score_outputs(real: SampleOutputs, quantized: SampleOutputs) -> Score:
