@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -59,5 +59,5 @@ def _rows(batches: Iterator[bytes], tensors: int) -> Iterator[list[TensorSums]]:
 
 
 def _agreement(values: np.ndarray) -> Agreement:
-    *sums, count = values.tolist()
-    return Agreement(*sums, int(count))
+    sums = Agreement(*values.tolist())
+    return replace(sums, count=int(sums.count))

@@ -267,8 +267,8 @@ def _parse_sources(memory: BuildMemory) -> None:
 
 def _shortage(work: Submission, largest: int) -> str:
     need, limit = f"{work.memory / GIB:.1f} GiB", f"{largest / GIB:.1f} GiB"
-    place = f"runs on the largest worker, with {limit} (npumake worker --memory-limit)"
-    return f"note: `{work.node}` may need {need} of memory and {place}"
+    place = f"may need {need} of memory and runs on the largest worker, with {limit}"
+    return f"note: `{work.node}` {place}; for more: npumake worker ADDRESS --memory-limit 16GiB"
 
 
 def _wait_s() -> float:
