@@ -96,7 +96,6 @@ class DaskExecutor:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
         if address is None:
-            _parse_sources(memory)
             cluster = local_cluster(memory, processes, offered(self._versions))
             self._resources.callback(cluster.close, timeout=5)
             address = cluster.scheduler_address
@@ -255,14 +254,6 @@ class DaskExecutor:
         """Dask's futures of the tasks that ask for more memory than a worker has."""
         waiting = [*self._waiting.values()]
         return [remote for task, remote in waiting if task.request > self._largest]
-
-
-def _parse_sources(memory: BuildMemory) -> None:
-    """In a new cache folder every process would parse the sources of all stages."""
-    for build in memory.builds:
-        for node in build.plan.nodes:
-            memory.code.closure(*node.modules)
-    memory.save()
 
 
 def _shortage(work: Submission, largest: int) -> str:

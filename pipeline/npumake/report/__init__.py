@@ -5,6 +5,6 @@
     page      findings of all builds → HTML    overlays      masks and class maps over pictures
     diff      two artifacts, or two builds    workspace    all projects, also over time
 
-The package only presents data. Names in a page are untrusted: its scripts write them as text, never as
-markup.
+The package only presents data. Names in a page are untrusted: its scripts write them as text, never
+as markup.
 """
