@@ -39,7 +39,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "Clip": ("Clip",),
     "BatchNormalization": ("Conv", "BatchNormalization"),
     "Transpose": ("Transpose",),
-    "turned": ("Transpose", "Relu"),
     "halves": ("Split", "Concat"),
     "residual": ("Conv", "Relu", "Sum"),
     "mixed": ("Conv", "Relu", "Split", "Concat", "Sum", "Identity"),
