@@ -40,6 +40,8 @@ from npumake.make.machine import (
 from npumake.make.memory import BuildMemory
 from npumake.make.parts import Order
 from npumake.progress import tell
+from npumake.stages import STAGES
+from npumake.stages.parameters import modules_of
 
 WAIT_VARIABLE, WAIT_S = "NPUMAKE_CLUSTER_WAIT", 60.0  # without a worker
 POLL_S = 0.5
@@ -259,9 +261,9 @@ class DaskExecutor:
 
 def _parse_sources(memory: BuildMemory) -> None:
     """In a new cache folder every process would parse the sources of all stages."""
-    for build in memory.builds:
-        for node in build.plan.nodes:
-            memory.code.closure(*node.modules)
+    if not (memory.root / "sources.json").exists():
+        for stage in STAGES:
+            memory.code.closure(*modules_of(stage))
     memory.save()
 
 
