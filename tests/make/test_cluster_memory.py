@@ -148,20 +148,26 @@ def test_two_stages_of_more_than_half_of_the_memory_never_meet_on_a_worker(
     parts = [task for task in tasks if task.node is not None]
     assert parts
     assert len(nodes) == len(pair.records()[0])
-    for task in parts:
-        others = [node for node in nodes if node.key != task.node and node.worker == task.worker]
-        # A node that waits for a part to end holds nothing yet.
-        assert not any(node.start < task.start < node.stop for node in others)
+    recipes = {key for key, document in stored(pair).items() if document.get("stage") == "recipe"}
+    first, second = (node for node in nodes if node.key in recipes)
+    # Dask's clock of a part begins before it asks for room: PresentNode's own test is above.
+    assert first.worker != second.worker or not first.start < second.start < first.stop
+    assert first.worker != second.worker or not second.start < first.start < second.stop
     alone.npumake("build", *names)
     assert artifacts(client) == artifacts(alone)
 
 
-def tasks_of(here: Cluster, stream: list[dict[str, object]]) -> list[Task]:
-    """What ran to its end. The store of its worker says of which node a part is."""
-    documents = {
-        f"npumake-part-{path.parent.name}{path.stem}": json.loads(path.read_bytes())["document"]
+def stored(here: Cluster) -> dict[str, dict[str, str]]:
+    """What the workers have stored: the key documents, by key."""
+    return {
+        f"{path.parent.name}{path.stem}": json.loads(path.read_bytes())["document"]
         for path in here.root.glob("*/cache/records/*/*.json")
     }
+
+
+def tasks_of(here: Cluster, stream: list[dict[str, object]]) -> list[Task]:
+    """What ran to its end. The store of its worker says of which node a part is."""
+    documents = {f"npumake-part-{key}": document for key, document in stored(here).items()}
     return [
         Task(
             key.removeprefix("npumake-"),

@@ -29,7 +29,7 @@ class Peak:
 
     def __init__(self) -> None:
         try:
-            RESET.write_text("5")
+            RESET.write_text("5", encoding="ascii")
             self._is_measured = True
         except OSError:
             self._is_measured = False
@@ -39,7 +39,7 @@ class Peak:
         """Bytes; None where the system does not tell."""
         if not self._is_measured:
             return None
-        lines = (line.split() for line in STATUS.read_text().splitlines())
+        lines = (line.split() for line in STATUS.read_text(encoding="utf-8").splitlines())
         return next((int(line[1]) * 1024 for line in lines if line[:1] == ["VmHWM:"]), None)
 
 
@@ -61,7 +61,9 @@ class PeakTable:
         if self._fresh:
             table = _read(self._path) | self._fresh
             with replacing(self._path) as temporary:
-                temporary.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+                temporary.write_text(
+                    json.dumps(table, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+                )
 
     @cached_property
     def _stored(self) -> dict[str, int]:
