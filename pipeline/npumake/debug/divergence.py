@@ -241,7 +241,8 @@ def _before(ends: list[Value]) -> list[Node]:
         if node not in nodes:
             nodes[node] = None
             waiting += [m for value in reads(node) if (m := producer(value)) is not None]
-    return sorted(nodes, key=lambda node: node.graph.index(node) if node.graph else 0)
+    owner = next((node.graph for node in nodes), None)
+    return [] if owner is None else [node for node in owner if node in nodes]
 
 
 def _is_end(node: Node) -> bool:
