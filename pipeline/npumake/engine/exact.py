@@ -24,6 +24,10 @@ from npumake.engine.reference import ReferenceSession
 from npumake.engine.translate import is_translatable, translated
 from npumake.graph import Building, Graph, TensorSpec, Value
 
+# Each onnxruntime session of more threads has a pool of its own: with a thousand of them, one for
+# each Add of a long chain, their stacks outgrow the memory of a process.
+MAX_POOLS = 64
+
 
 class ExactSession:
     """A program ready to run, with the interface of a ReferenceSession.
@@ -52,6 +56,7 @@ class ExactSession:
         self._threads = at_once or threads()
         self._available = {*self.output_names, *self.input_names, *watched}
         stretches = list(_stretches(program))
+        self._of_session = self._threads if len(stretches) <= MAX_POOLS else 1
         self.in_floats = tuple(floats is not None for floats, steps in stretches for _ in steps)
         self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
@@ -78,7 +83,7 @@ class ExactSession:
     def _fast(
         self, floats: _Floats, steps: Sequence[Instruction], outputs: tuple[str, ...]
     ) -> ParallelTurn:
-        session = OrtSession(floats.graph(outputs).to_bytes(), self._threads)
+        session = OrtSession(floats.graph(outputs).to_bytes(), self._of_session)
         exactly = self._slow(steps)
 
         def run(feeds: Values) -> Values:
