@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from engine.operators import CASES
 from npumake.bundle.program import Instruction, Program, Tensor
-from npumake.engine.exact import ExactSession
+from npumake.engine.exact import MAX_POOLS, ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.reference import KERNELS, ReferenceSession
 from npumake.engine.translate import TRANSLATIONS
@@ -62,6 +65,41 @@ def test_every_operator_is_the_reference_bit_for_bit(op, name, chip, samples, qu
 
 def test_every_translation_is_of_an_instruction():
     assert TRANSLATIONS.keys() <= KERNELS.keys()
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_a_constant_operand_does_not_cut_a_session(op, chip, samples, quantized):
+    body = "".join(f"t{n + 1} = {op}(t{n}, c) " for n in range(1, 8))
+    graph = parse_text(
+        "a (float[1,4] x) => (float[1,4] y) <float[1] c = {0.75}> "
+        f"{{ t1 = {op}(x, c) {body} y = {op}(t8, c) }}"
+    )
+    feeds = samples(graph)
+    lowered_program = lowered(quantized(graph, feeds, chip()), "half_even")
+    assert any(step.op == "constant" for step in lowered_program.instructions)
+    assert all(ExactSession(lowered_program).in_floats)
+    same(lowered_program, feeds[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads in /proc")
+def test_a_chain_of_many_sessions_starts_no_thread_for_each():
+    """PRelu has no translation, so each rescaling between two of them is a session."""
+    grid = Tensor((1, 256), "int8", 1.0, 0)
+    names = ["x", *(f"t{number}" for number in range(4 * MAX_POOLS))]
+    slopes = factor(1.0) | {f"negative_{role}": value for role, value in factor(0.5).items()}
+    both = [
+        program(*kind).instructions[0] for kind in (("rescale", factor(1.0)), ("prelu", slopes))
+    ]
+    steps = [
+        replace(both[number % 2], name=end, inputs=(start,), outputs=(end,))
+        for number, (start, end) in enumerate(pairwise(names))
+    ]
+    chain = Program(("x",), (names[-1],), dict.fromkeys(names, grid), tuple(steps))
+    before = len(os.listdir("/proc/self/task"))
+    session = ExactSession(chain, at_once=2)
+    assert sum(session.in_floats) == 2 * MAX_POOLS
+    assert len(os.listdir("/proc/self/task")) < before + MAX_POOLS
+    alike(session.run(None, {"x": CODES}), ReferenceSession(chain).run(None, {"x": CODES}))
 
 
 @pytest.mark.parametrize("rounding", [*ROUNDINGS, TWICE])

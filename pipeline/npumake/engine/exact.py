@@ -24,8 +24,9 @@ from npumake.engine.reference import ReferenceSession
 from npumake.engine.translate import is_translatable, translated
 from npumake.graph import Building, Graph, TensorSpec, Value
 
-# Each onnxruntime session of more threads has a pool of its own: with a thousand of them, one for
-# each Add of a long chain, their stacks outgrow the memory of a process.
+# An onnxruntime session of several threads has a pool of its own. A program that alternates between
+# onnxruntime and NumPy a thousand times has as many sessions, and the stacks of as many pools
+# outgrow the memory limit of a process.
 MAX_POOLS = 64
 
 
@@ -56,7 +57,7 @@ class ExactSession:
         self._threads = at_once or threads()
         self._available = {*self.output_names, *self.input_names, *watched}
         stretches = list(_stretches(program))
-        self._of_session = self._threads if len(stretches) <= MAX_POOLS else 1
+        self._session_threads = self._threads if len(stretches) <= MAX_POOLS else 1
         self.in_floats = tuple(floats is not None for floats, steps in stretches for _ in steps)
         self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
@@ -83,7 +84,7 @@ class ExactSession:
     def _fast(
         self, floats: _Floats, steps: Sequence[Instruction], outputs: tuple[str, ...]
     ) -> ParallelTurn:
-        session = OrtSession(floats.graph(outputs).to_bytes(), self._of_session)
+        session = OrtSession(floats.graph(outputs).to_bytes(), self._session_threads)
         exactly = self._slow(steps)
 
         def run(feeds: Values) -> Values:

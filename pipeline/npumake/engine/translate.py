@@ -212,6 +212,15 @@ def _quantize(call: TranslatedCall) -> Value:
     return call.add("Clip", nearest, low, high)
 
 
+def _constant(call: TranslatedCall) -> Value:
+    values = call.step.constants["values"]
+    if call.output.scale is None:
+        return call.constant(values, np.float32)
+    steps = values.astype(np.int64) - call.output.zero_point
+    refuse_inexact(int(np.abs(steps).max(initial=0)), SINGLE)
+    return call.constant(steps, np.float32)
+
+
 def _dequantize(call: TranslatedCall) -> Value:
     scale = call.step.constants.get("scale", np.array(call.inputs[0].scale))
     return call.add("Mul", call.read[0], call.constant(scale, np.float32))
@@ -221,6 +230,7 @@ TRANSLATIONS: dict[str, Callable[[TranslatedCall], Value]] = {
     "add": _add,
     "average_pool": _average_pool,
     "concat": _concat,
+    "constant": _constant,
     "conv": products.conv,
     "depth_to_space": _blocks("DepthToSpace", "blocksize", "mode"),
     "dequantize": _dequantize,
