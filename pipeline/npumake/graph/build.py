@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from npumake.graph.free_names import free_name
 from npumake.graph.graph import Graph
 
 IR_VERSION = 8  # the version that came with the opset
@@ -66,7 +67,7 @@ class Building:
         results = [self._named(x) if isinstance(x, str) else self._new_value(x) for x in outputs]
         present = {key: value for key, value in attributes.items() if value is not None}
         first = outputs[0]
-        name = _free(first if isinstance(first, str) else first.name, self._nodes)
+        name = free_name(first if isinstance(first, str) else first.name, self._nodes)
         self._graph.append(ir.node(op_type, inputs, present, outputs=results, name=name))
         return tuple(results)
 
@@ -75,8 +76,8 @@ class Building:
         `node`."""
         producer = value.producer()
         if producer is not None:
-            producer.name = _free(node, self._nodes)
-        value.name = name if reserved else _free(name, self._values)
+            producer.name = free_name(node, self._nodes)
+        value.name = name if reserved else free_name(name, self._values)
 
     def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
         """As `to_graph`, with all shapes. Raises GraphError if shapes do not fit."""
@@ -109,7 +110,7 @@ class Building:
         """Renames the value to free its name."""
         constants = self._graph.initializers
         constant = constants.pop(str(value.name), None)
-        value.name = _free(str(value.name), self._values)
+        value.name = free_name(str(value.name), self._values)
         if constant is not None:
             self._graph.register_initializer(value)
 
@@ -117,23 +118,10 @@ class Building:
         return _typed(self._named(tensor.name), tensor)
 
     def _named(self, name: str) -> ir.Value:
-        return ir.Value(name=_free(name, self._values))
+        return ir.Value(name=free_name(name, self._values))
 
 
 def _typed(value: ir.Value, tensor: TensorSpec) -> ir.Value:
     value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(tensor.dtype)))
     value.shape = ir.Shape(tensor.shape)
     return value
-
-
-def _free(name: str, suffixes: dict[str, int]) -> str:
-    """`name`, with a number appended if it is in use; reserves the result.
-
-    `suffixes` holds the next number to try, so that a thousand equal names take a thousand steps.
-    """
-    free = name
-    while free in suffixes:
-        free = f"{name}_{suffixes[name]}"
-        suffixes[name] += 1
-    suffixes[free] = 1
-    return free

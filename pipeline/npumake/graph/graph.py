@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from npumake.graph.free_names import Suffixes, free_name
 from npumake.graph.origin import inherit, origin, originate
 from npumake.graph.shapes import inferred
 
@@ -27,9 +28,10 @@ class Graph:
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model
-        self._names = set(self.values())
+        self._suffixes: Suffixes = dict.fromkeys(self.values(), 1)
         for node in model.graph.all_nodes():  # includes nodes in branches and loop bodies
-            self._names.update((str(node.name), *(str(value.name) for value in node.outputs)))
+            names = (str(node.name), *(str(value.name) for value in node.outputs))
+            self._suffixes.update(dict.fromkeys(names, 1))
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -289,11 +291,7 @@ class Graph:
 
     def free_name(self, name: str) -> str:
         """`name`, with a number appended if a value or node already has it."""
-        free, number = name, 1
-        while free in self._names:
-            free, number = f"{name}_{number}", number + 1
-        self._names.add(free)
-        return free
+        return free_name(name, self._suffixes)
 
 
 def _is_unread(node: Node) -> bool:

@@ -1,9 +1,8 @@
 """DaskExecutor: jobs on the workers of a Dask cluster, or on processes of this machine.
 
 The scheduler sees a key, a digest and a memory estimate per job; all else goes through the shared
-store. Dask repeats
-a job whose worker died. If a machine fails, the job goes to another one. An error of the project is
-a result and is not repeated.
+store. Dask repeats a job whose worker died. If a machine fails, the job goes to another one. An
+error of the project is a result and is not repeated.
 """
 
 from __future__ import annotations

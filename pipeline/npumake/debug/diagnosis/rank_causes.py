@@ -123,11 +123,15 @@ def _by_readers(model: ModelUnderTest, misfit: Misfit, losses: Mapping[str, floa
 
 def _readers(value: Value) -> Iterator[Node]:
     """The nodes that compute with the value, looking through data movement and Q/DQ."""
-    waiting = [*value.uses()]
+    waiting = [use.node for use in value.uses()]
+    visited: set[Node] = set()  # a Concat may read a tensor twice
     while waiting:
-        reader = waiting.pop(0).node
+        reader = waiting.pop()
+        if reader in visited:
+            continue
+        visited.add(reader)
         if reader.op_type in (*SAME_GRID_OPERATORS, *QDQ_OPERATORS):
-            waiting[:0] = reader.outputs[0].uses()
+            waiting += (use.node for use in reader.outputs[0].uses())
         else:
             yield reader
 
