@@ -12,13 +12,13 @@ import pytest
 
 from engine.operators import CASES
 from npumake.bundle.program import Instruction, Program, Tensor
-from npumake.engine.exact import MAX_POOLS, ExactSession
+from npumake.engine.exact import MAX_POOLS, MAX_STEPS, ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.reference import KERNELS, ReferenceSession
 from npumake.engine.translate import TRANSLATIONS
 from npumake.errors import GraphError
 from npumake.graph import parse_text
-from npumake.kernels.rounding import fixed_point
+from npumake.kernels.rounding import fixed_point, fixed_point_common
 
 IDS = [(op, name) for op, cases in CASES.items() for name in cases]
 SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
@@ -79,6 +79,20 @@ def test_a_constant_operand_does_not_cut_a_session(op, chip, samples, quantized)
     assert any(step.op == "constant" for step in lowered_program.instructions)
     assert all(ExactSession(lowered_program).in_floats)
     same(lowered_program, feeds[0])
+
+
+def test_a_program_of_more_tensors_than_one_session_holds_is_the_reference():
+    """Each sum reads the two tensors before it, also those of the session before."""
+    step = program("rescale", factor(0.9)).instructions[0]
+    names = ["x", *(f"t{number}" for number in range(2 * MAX_STEPS + 9))]
+    common = fixed_point_common(np.array([1.0, -0.5]))
+    both = {"mantissa": common.mantissa, "shift": common.shift}
+    steps = [replace(step, name="t0", inputs=("x",), outputs=("t0",))]
+    for first, second, end in zip(names, names[1:], names[2:], strict=False):
+        added = program("add", both).instructions[0]
+        steps.append(replace(added, name=end, inputs=(first, second), outputs=(end,)))
+    grids = dict.fromkeys(names, Tensor((1, 256), "int8", 1.0, 0))
+    same(Program(("x",), (names[-1],), grids, tuple(steps)), {"x": CODES})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads in /proc")

@@ -28,6 +28,7 @@ from npumake.graph import Building, Graph, TensorSpec, Value
 # onnxruntime and NumPy a thousand times has as many sessions, and the stacks of as many pools
 # outgrow the memory limit of a process.
 MAX_POOLS = 64
+MAX_STEPS = 512  # tensors of one session: onnxruntime opens larger ones in more than linear time
 
 
 class ExactSession:
@@ -135,6 +136,10 @@ class _Floats:
         self._building = Building((), reserved=program.tensors)
         self._steps: dict[str, Value] = {}
 
+    @property
+    def is_full(self) -> bool:
+        return len(self._steps) >= MAX_STEPS
+
     def takes(self, step: Instruction) -> bool:
         """Adds the instruction if it has a translation within its bounds; False ends the group."""
         if not is_translatable(step, self._program):
@@ -178,6 +183,8 @@ def _stretches(program: Program) -> Iterator[_Stretch]:
 
     def graph_of(step: Instruction) -> _Floats | None:
         nonlocal floats
+        if floats.is_full:
+            floats = _Floats(program)
         if floats.takes(step):
             return floats
         floats = _Floats(program)
