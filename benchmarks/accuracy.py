@@ -64,7 +64,7 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.N
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
     measured = observe(graph, samples)
 
-    def made(calibration: Calibration, asked: Quantization) -> bytes:
+    def quantized_with(calibration: Calibration, asked: Quantization) -> bytes:
         found = recipe(graph, measured, samples, calibration, target, quantization=asked)
         print("\n".join(f"    {line}" for line in found.lines))
         tensors = calibrated(graph, found, samples, target, quantization=asked)
@@ -74,11 +74,11 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.N
 
     for name in given.ways:
         if name != "best":
-            yield f"{name}, {target.name}", partial(made, OURS[name], DEFAULT)
+            yield f"{name}, {target.name}", partial(quantized_with, OURS[name], DEFAULT)
             continue
         for share in given.most_int16:
             asked = Quantization(most_int16=share)
-            yield f"best {share:g}, {target.name}", partial(made, OURS[name], asked)
+            yield f"best {share:g}, {target.name}", partial(quantized_with, OURS[name], asked)
 
 
 def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
