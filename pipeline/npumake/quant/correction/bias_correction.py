@@ -20,7 +20,9 @@ A layer must see the corrected outputs of those before it: if two in a row were 
 the second would remove the shift of the first again, and in a deep model such doubles grow. So the
 graph runs in steps (engine.partial.cut), and each output is carried on without d'.
 
-The mean is over all positions, so of a detector it is that of the background. Where earlier layers
+The mean is over MIN_POSITIONS or more of each sample, evenly spread and the same in both models.
+More would change d by less than its error, which is that of the samples. Most positions of a
+detector are background, and so is the mean. Where earlier layers
 are mostly noise, large values come out too small, and no bias restores them: YOLOX at 8 bits
 throughout, whose stem has starved channels (calibration.channel_imbalance). Measurements stand in
 docs/precision.md.
@@ -30,8 +32,8 @@ Memory is that of carried tensors (engine.partial.walk).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -42,14 +44,18 @@ from npumake.engine.partial.cut import steps_at
 from npumake.engine.partial.opened import of_tensors
 from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
 from npumake.graph import Graph
-from npumake.kernels.affine import other_axes, per_axis
+from npumake.kernels.affine import per_axis
+from npumake.quant.calibration.subsampling import counted_elements
 from npumake.quant.correction.activation_behind import Activation, activation_behind
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 MAX_ROUNDS = 5  # of Newton's method
+CONVERGED = 0.1  # standard errors: Newton's next step would move d far less
 STEP = 0.01  # standard deviations of the output, over which the slope of f is taken
 MIN_SLOPE = 0.05
 MAX_SHIFT = 1.0  # standard deviations of the output, that an activation may add to d
+MIN_POSITIONS = 128  # of a channel and sample, if it has as many
+BLOCK_VALUES = 1 << 17  # of some channels at a time, in the cache of a processor
 
 
 class FloatLayers:
@@ -129,38 +135,59 @@ def _correct(
 
 def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndarray) -> np.ndarray:
     """d' per channel; `meant` has E[y] and E[f(y)] of each sample, (samples, 2, channels)."""
-    apart = np.array([_over_positions(layer, y, np.mean) for y in outputs]) - meant[:, 0]
-    shift = plain = apart.mean(axis=0)
-    f = activation_behind(layer.node)
+    rows, f = [_rows(layer, y) for y in outputs], activation_behind(layer.node)
+    channels, positions = rows[0].shape
+    at_once = max(1, BLOCK_VALUES // (len(rows) * max(positions, 1)))
+
+    def shift_of(start: int) -> np.ndarray:
+        block = slice(start, start + at_once)
+        y = np.stack([row[block] for row in rows], dtype=np.float64)
+        return _shift(y, meant[:, :, block], f)
+
+    return np.concatenate([*side_by_side(shift_of, range(0, channels, at_once))])
+
+
+def _shift(y: np.ndarray, meant: np.ndarray, f: Activation | None) -> np.ndarray:
+    """d' of some channels; y has the shape (samples, channels, positions)."""
+    apart = y.mean(axis=2) - meant[:, 0]
+    shift = apart.mean(axis=0)
     if f is not None:
-        spread = np.mean([_over_positions(layer, y, np.std) for y in outputs], axis=0)
-        step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
-        for _ in range(MAX_ROUNDS):
-            means = np.array([_mean_of(layer, f, y, shift) for y in outputs])
-            ahead = np.array([_mean_of(layer, f, y, shift - step) for y in outputs])
-            slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
-            apart = (means - meant[:, 1]) / slope
-            limit = MAX_SHIFT * spread
-            shift = np.clip(shift + apart.mean(axis=0), plain - limit, plain + limit)
-    error = apart.std(axis=0) / np.sqrt(max(len(outputs) - 1, 1))
-    ratio = np.divide(error, shift, out=np.zeros_like(shift), where=shift != 0)
+        shift, apart = _behind_activation(y, meant[:, 1], f, shift)
+    ratio = np.divide(_error(apart), shift, out=np.zeros_like(shift), where=shift != 0)
     return shift * np.maximum(0.0, 1.0 - ratio**2)
 
 
-def _mean_of(layer: LinearLayer, f: Activation, y: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """E[f(y - shift)] per channel."""
-    moved = y - per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)
-    return _over_positions(layer, f(moved), np.mean)
+def _behind_activation(
+    y: np.ndarray, meant: np.ndarray, f: Activation, plain: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """d by Newton's method from `plain`, and its last move by each sample."""
+    spread = y.std(axis=2).mean(axis=0)
+    step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
+    limits, shift = (plain - MAX_SHIFT * spread, plain + MAX_SHIFT * spread), plain
+    for _ in range(MAX_ROUNDS):
+        means, ahead = (f(y - d[:, None]).mean(axis=2) for d in (shift, shift - step))
+        slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
+        apart = (means - meant) / slope
+        before, shift = shift, np.clip(shift + apart.mean(axis=0), *limits)
+        if (np.abs(shift - before) <= CONVERGED * _error(apart)).all():
+            break
+    return shift, apart
+
+
+def _error(apart: np.ndarray) -> np.ndarray:
+    """The standard error of the mean over samples."""
+    return apart.std(axis=0) / np.sqrt(max(len(apart) - 1, 1))
 
 
 def _both_means(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
     """E[y] and E[f(y)], (2, channels)."""
-    f = activation_behind(layer.node)
-    mean = _over_positions(layer, y, np.mean)
-    return np.stack([mean, mean if f is None else _over_positions(layer, f(y), np.mean)])
+    rows, f = _rows(layer, y), activation_behind(layer.node)
+    mean = partial(np.mean, axis=1, dtype=np.float64)
+    return np.stack([mean(rows), mean(rows if f is None else f(rows))])
 
 
-def _over_positions(layer: LinearLayer, y: np.ndarray, figure: Callable[..., Any]) -> np.ndarray:
-    """The figure of each channel, float64 (channels,)."""
-    axes = other_axes(y.ndim, layer.axis(layer.y))
-    return np.asarray(figure(y, axis=axes, dtype=np.float64))
+def _rows(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
+    """The values of each channel at some positions, (channels, positions)."""
+    axis = layer.axis(layer.y)
+    rows = np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1)
+    return rows[:, counted_elements((rows.shape[1],), MIN_POSITIONS)]
