@@ -22,6 +22,7 @@ from npumake.debug.calibration_nodes import (
     by_owner,
     calibration_nodes,
     whole,
+    without,
 )
 from npumake.debug.metrics import metric
 from npumake.debug.probing import Probing, Sums
@@ -75,6 +76,11 @@ class ModelUnderTest:
     @cached_property
     def nodes(self) -> tuple[CalibrationNode, ...]:
         return calibration_nodes(self.calibrated)
+
+    @cached_property
+    def real(self) -> Graph:
+        """The model in float, which nobody edits."""
+        return without(self.calibrated)
 
 
 def sensitivities(

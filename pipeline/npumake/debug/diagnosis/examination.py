@@ -14,14 +14,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from npumake.debug.calibration_nodes import CalibrationNode, without
+from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.diagnosis.inferred_method import InferredMethod, infer_method, odd_weights
 from npumake.debug.diagnosis.range_fit import Fit, fits
 from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.diagnosis.wrong_scales import wrong_scales
 from npumake.debug.probing import Probing, Sums
 from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
-from npumake.quant.calibration.activation_aware_ranges import Interval, clipping_errors
+from npumake.quant.calibration.activation_aware_ranges import (
+    Interval,
+    clipping_errors,
+    saturating_tensors,
+)
 
 
 class Misfit(NamedTuple):
@@ -55,6 +59,11 @@ class Examination:
         """The loss by node, in graph order."""
         groups = groups_of(self.model, "node")
         return {name: noise_share(sums) for name, sums in sensitivities(self.model, groups).items()}
+
+    @cached_property
+    def saturating(self) -> frozenset[str]:
+        """The float tensors whose readers all saturate."""
+        return saturating_tensors(self.model.real)
 
     @cached_property
     def method(self) -> InferredMethod | None:
@@ -130,7 +139,7 @@ def _harmless_clipping(model: ModelUnderTest, every: Mapping[str, Fit]) -> list[
     }
     return [
         activations[tensor].name
-        for tensor, behind in clipping_errors(without(model.calibrated), ends).items()
+        for tensor, behind in clipping_errors(model.real, ends).items()
         if all(
             name in activations and by < np.min(activations[name].scale)
             for name, by in behind.items()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.borders.images import images
-from npumake.debug.calibration_nodes import CalibrationNode, without
+from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.diagnosis.range_fit import Fit, fitted_grid, is_centred
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import Graph
@@ -74,7 +74,7 @@ def infer_method(
     All nodes are tried at EXACT_RATIO first, then the nodes in `sure`, whose values are known to
     be unclipped, at SIMILAR_RATIO. Raises GraphError.
     """
-    real = without(model.calibrated)
+    real = model.real
     roots = _roots(real, model)
     if len(roots.keys() & set(names)) < MIN_GRIDS:
         return None

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from npumake.debug.calibration_nodes import CalibrationNode, without
+from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.finite import source_of_infinite
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.debug.tensor_stats import TensorStats, stats_of
@@ -132,7 +132,7 @@ def fits(model: ModelUnderTest) -> dict[str, Fit]:
         for node in nodes
         if node.kind == "weight"
     }
-    plain = without(model.calibrated)
+    plain = model.real
     watched = [n for n in nodes if n.kind == "activation" and is_float(values[n.tensor])]
     part = of_tensors(plain, dict.fromkeys(n.tensor for n in watched), model.operators)
 

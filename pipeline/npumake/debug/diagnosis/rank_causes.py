@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from npumake.debug.calibration_nodes import without
 from npumake.debug.compared import Comparison, WorstNode, rounded
 from npumake.debug.diagnosis.bias_scale_checks import bias_scale_contradictions
 from npumake.debug.diagnosis.examination import Examination, Misfit
@@ -24,7 +23,6 @@ from npumake.debug.sensitivity import ModelUnderTest, sensitivities
 from npumake.graph import Graph, Node, Value, origin, reads
 from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels.measure import worst
-from npumake.quant.calibration.activation_aware_ranges import saturating_tensors
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.brought_grids import LOAD
 
@@ -86,7 +84,7 @@ def _faults(examined: Examination, best: Mapping[str, Misfit]) -> set[str]:
         name: misfit.fit
         for name, misfit in best.items()
         if misfit.fit.is_certain
-        or (misfit.fit.is_fault and misfit.saved > max(shows, _by_readers(model, misfit, losses)))
+        or (misfit.fit.is_fault and misfit.saved > max(shows, _by_readers(examined, misfit)))
     }
     clipped = {name: fit.reach for name, fit in faults.items() if fit.is_clipped}
     nearly = NEARLY_AS_CLIPPED if examined.method is None else math.inf
@@ -108,14 +106,15 @@ def _worst(misfits: Iterable[Misfit]) -> dict[str, Misfit]:
     return best
 
 
-def _by_readers(model: ModelUnderTest, misfit: Misfit, losses: Mapping[str, float]) -> float:
+def _by_readers(examined: Examination, misfit: Misfit) -> float:
     """The loss of the tensor's readers, if it is clipped in front of a saturating activation;
     below a step of theirs, clipping is intended (quant.calibration.activation_aware_ranges)."""
     if not misfit.fit.is_clipped or misfit.fit.is_shifted:
         return 0.0
+    model, losses = examined.model, examined.losses
     (place,) = (place for place in model.nodes if place.name == misfit.name)
     readers = list(_readers(model.calibrated.values()[place.real]))
-    is_flat = place.tensor in saturating_tensors(without(model.calibrated))
+    is_flat = place.tensor in examined.saturating
     if not is_flat and any(node.op_type != "Softmax" for node in readers):
         return 0.0
     return ROUNDING_CHANCE * max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
