@@ -9,6 +9,7 @@ suggestion has been tried.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from npumake.custom.operators import NO_OPERATORS, Operators
@@ -53,8 +54,7 @@ def comparison(
     samples_compared = samples.subset(numbers)
     statistics = statistics.of(observed_tensors(graphs.trained))
     calibrated, quantized = graphs.calibrated, graphs.quantized
-    models = compared_models(graphs, target, operators)
-    result = compared(models, sums_of_batches(models, samples, numbers))
+    result = _figures(graphs, samples, numbers, target, operators)
     model = ModelUnderTest(calibrated, samples_compared, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (graphs.trained, statistics, recipe, samples, target, operators)
     words = wording_of(vendor_dialect)
@@ -65,3 +65,15 @@ def comparison(
     worst = worst_node(result, model, inputs)
     texts = tuple(map(words.text, (*result.notes, *notes)))
     return replace(result, worst_node=worst, notes=texts, available=len(samples))
+
+
+def _figures(
+    graphs: ModelGraphs,
+    samples: Samples,
+    numbers: Sequence[int],
+    target: Target,
+    operators: Operators,
+) -> Comparison:
+    """The figures of all nodes. The engines end here, before a diagnosis opens others."""
+    models = compared_models(graphs, target, operators)
+    return compared(models, sums_of_batches(models, samples, numbers))
