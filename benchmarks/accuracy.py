@@ -1,15 +1,16 @@
-"""Accuracy of quantized classifiers: npumake, onnxruntime and NNCF.
+"""Accuracy of quantized classifiers: npumake, onnxruntime, NNCF, ModelOpt and Quark.
 
     python benchmarks/accuracy.py [--models mobilenet vww] [--targets ara240 rdk-x5]
                                   [--ways default best] [--folds 1 2 3 4 5]
-                                  [--most-int16 0 0.1] [--nncf /path/to/python]
+                                  [--most-int16 0 0.1]
+                                  [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 100 images of imagenet500, in a fixed shuffle, calibrate; the other 400 measure. With `--folds` each
 hundred calibrates in turn, because the loss on 400 images depends on the choice.
 
 One row per method: seconds, cosine of the outputs with the float model's, and the share of images
 with its top-1 class. For ImageNet's classes also top-1, its loss, and the standard error of that
-loss, taken image by image. `--nncf` is a Python that has nncf with its ONNX backend.
+loss, taken image by image. The last options are Pythons that have the other tools (peers.py).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
+from peers import PEERS, add_peers, peers_of
 from recovery import MODELS, answers, images
 
 from npumake.data.samples import Samples
@@ -81,7 +82,9 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.N
             yield f"best {share:g}, {target.name}", partial(quantized_with, OURS[name], asked)
 
 
-def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
+def theirs(
+    graph: Graph, feeds: Sequence[Feeds], symmetric: bool, given: argparse.Namespace
+) -> Ways:
     with tempfile.TemporaryDirectory() as folder:
         source, made = (Path(folder) / name for name in ("a.onnx", "b.onnx"))
         source.write_bytes(graph.to_bytes())
@@ -101,10 +104,8 @@ def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | No
 
         for name, method in THEIRS.items():
             yield f"ort {name}, {scheme}", partial(by_onnxruntime, method)
-        if nncf:
-            by_nncf = partial(quantized_by_nncf, nncf, source.read_bytes(), feeds, symmetric)
-            for name, correction in CORRECTIONS.items():
-                yield f"{name}, {scheme}", partial(by_nncf, correction)
+        for name, make in peers_of(given, source.read_bytes(), feeds, symmetric):
+            yield f"{name}, {scheme}", make
 
 
 def run(model: bytes, feeds: Sequence[Feeds]) -> np.ndarray:
@@ -142,11 +143,16 @@ def measure(name: str, fold: int | None, given: argparse.Namespace) -> None:
     print(row("float", 0.0, meant, meant, wanted), flush=True)
     for target in map(read_target, given.targets):
         symmetric = not target.activations.may_be_asymmetric
-        peers = theirs(graph, fed, symmetric, given.nncf) if given.nncf else iter(())
+        any_peer = any(getattr(given, name) for name in PEERS)
+        peers = theirs(graph, fed, symmetric, given) if any_peer else iter(())
         for ways in (ours(graph, fed, target, given), peers):
             for way, make in ways:
                 started = time.perf_counter()
-                made = make()
+                try:
+                    made = make()
+                except RuntimeError as error:  # a peer's failure is a row too
+                    print(f"{way:<40} {str(error)[:100]}", flush=True)
+                    continue
                 seconds = time.perf_counter() - started
                 print(row(way, seconds, meant, run(made, held_out), wanted), flush=True)
 
@@ -158,7 +164,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", choices=OURS, default=list(OURS))
     parser.add_argument("--folds", nargs="*", type=int, choices=range(1, 6), default=[None])
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
-    parser.add_argument("--nncf")
+    add_peers(parser)
     given = parser.parse_args()
     for name in given.models:
         for fold in given.folds:

@@ -1,12 +1,13 @@
-"""Outputs of quantized models against float ones: npumake, onnxruntime and NNCF, small models.
+"""Outputs of quantized models against float ones: npumake and others, small models.
 
     python benchmarks/closest.py [--models ocr kws] [--targets ara240 rdk-x5] [--best]
-                                 [--most-int16 0 0.1] [--nncf /path/to/python]
+                                 [--most-int16 0 0.1]
+                                 [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 CALIBRATE samples calibrate, MEASURE others measure the cosine of the worst output. `default` (and
-`best`) are compared with onnxruntime's methods and NNCF on the same graph. A second figure is the
-logarithm of the loss, 1 - cosine, over that of `default`, with its standard error by the jackknife
-over GROUPS groups of samples. `<` marks a tool that is closer than `default`.
+`best`) are compared with onnxruntime's methods and others' (peers.py) on the same graph. A second
+figure is the logarithm of the loss, 1 - cosine, over that of `default`, with its standard error by
+the jackknife over GROUPS groups of samples. `<` marks a tool that is closer than `default`.
 
 Inputs are pictures of imagenet500, digits, or words, half of them upside down. A model of sounds
 gets strips of pictures in the range of its training, so its figures say nothing about speech.
@@ -27,8 +28,8 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import Reader, Ways
-from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationMethod, quantize_static
+from peers import PEERS, add_peers, peers_of
 from PIL import Image, ImageDraw, ImageFont
 from recovery import SHARED
 
@@ -194,9 +195,7 @@ def ways(graph: Graph, fed: Sequence[Feeds], target: Target, given: argparse.Nam
         yield f"best {share:g}", partial(ours, graph, fed, target, BEST, asked)
     for method in METHODS:
         yield f"ort {method}", partial(by_onnxruntime, graph, fed, method, symmetric)
-    for name, correction in CORRECTIONS.items() if given.nncf else ():
-        by_nncf = partial(quantized_by_nncf, given.nncf, graph.to_bytes(), fed, symmetric)
-        yield name, partial(by_nncf, correction)
+    yield from peers_of(given, graph.to_bytes(), fed, symmetric)
 
 
 def measure(name: str, targets: Sequence[Target], given: argparse.Namespace) -> None:
@@ -214,7 +213,7 @@ def measure(name: str, targets: Sequence[Target], given: argparse.Namespace) -> 
                 continue
             first = first or found
             share, spread = ratio(found, first)
-            mark = " <" if share < 0 and way.startswith(("ort", "nncf")) else ""
+            mark = " <" if share < 0 and way.startswith(("ort", *PEERS)) else ""
             told = f"{1 - lost(found, ()):.6f} {share:+.2f} ± {spread:.2f}{mark}"
             print(f"{name:<11} {target.name:<8} {way:<26} {told}", flush=True)
 
@@ -242,7 +241,7 @@ def main() -> None:
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--best", action="store_true")
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
-    parser.add_argument("--nncf")
+    add_peers(parser)
     given = parser.parse_args()
     logging.disable(logging.WARNING)  # what onnxruntime's quantizer advises
     for name in given.models:

@@ -1,14 +1,15 @@
-"""mAP of quantized detectors: npumake on two chips, beside onnxruntime's quantizer.
+"""mAP of quantized detectors: npumake on two chips, beside other quantizers.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
-                                   [--most-int16 0 0.1] [--nncf /path/to/python]
+                                   [--most-int16 0 0.1]
+                                   [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
 quantized.onnx. The figures are mAP at IoU .50 and .50:.95 and the recall of boxes with a score of
 .25, for pixels mean IoU and the share of equal ones, and the percentage kept of the float model's.
-Rows of `best` name the share of multiply-accumulates that read int16, counted in the file. `--nncf`
-is a Python that has nncf with its ONNX backend. Models and pictures are beside the repository, or
-in the folder NPUMAKE_SHARED.
+Rows of `best` name the share of multiply-accumulates that read int16, counted in the file. The
+last options are Pythons that have the other tools (peers.py). Models and pictures are beside the
+repository, or in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 from heads import HEADS, PICTURES, SHARED, Arrays, score
-from nncf_peer import CORRECTIONS, quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from peers import add_peers, left_in_float, peers_of
 
 from npumake.data.samples import Feed, Samples
 from npumake.digest import of_file
@@ -140,22 +141,23 @@ def onnxruntimes(bench: Bench) -> Row:
         return "onnxruntime MinMax", made.read_bytes(), bench.feeds(trained=True, measured=True)
 
 
-def nncfs(bench: Bench, python: str) -> Iterator[Row]:
-    """nncf.quantize with its mixed preset, asymmetric activations."""
+def others(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
+    """The peers, with asymmetric activations where they have them."""
     feeds = bench.feeds(trained=True, measured=False)
-    for name, correction in CORRECTIONS.items():
+    for name, make in peers_of(given, bench.newer, feeds, symmetric=False):
         try:
-            made = quantized_by_nncf(python, bench.newer, feeds, False, correction)
+            made = make()
         except RuntimeError as error:  # a peer's failure is a row too
             print(f"  {name:<26}  {str(error)[:100]}", flush=True)
             continue
+        floats = ", ".join(f"{count} {name}" for name, count in left_in_float(made).items())
+        print(f"  {name} leaves in float: {floats or 'nothing'}", flush=True)
         yield name, made, bench.feeds(trained=True, measured=True)
 
 
 def rows(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
     yield onnxruntimes(bench)
-    if given.nncf:
-        yield from nncfs(bench, given.nncf)
+    yield from others(bench, given)
     for target in given.targets:
         yield from ours(bench, read_target(target), given.methods, given.most_int16)
 
@@ -178,7 +180,7 @@ def main() -> None:
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--methods", nargs="*", default=["default"])
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
-    parser.add_argument("--nncf")
+    add_peers(parser)
     arguments = parser.parse_args()
     for name in arguments.models:
         measure(name, arguments)

@@ -25,6 +25,7 @@ SAMPLES_NEEDED: Mapping[str, int] = {
     "modelwise": 16,
     "moving_average": 16,
     "mse": 16,
+    "output_mix": 16,
     "standard": 16,
 }
 SAMPLES_NEEDED_BY_BEST = 32

@@ -18,6 +18,7 @@ Method = Literal[
     "modelwise",
     "moving_average",
     "mse",
+    "output_mix",
     "skip",
     "standard",
 ]
@@ -57,8 +58,8 @@ class Calibration:
         Doc(
             "Calibration method. default: the best method for the model, by trial; "
             "modelwise: the search that hb_mapper and hb_compile call default; mix: the "
-            "best method per tensor; skip: random samples, for timing; load: the model's "
-            "own scales."
+            "best method per tensor; output_mix: likewise, by the model's outputs; skip: random "
+            "samples, for timing; load: the model's own scales."
         ),
     ] = "kl"
     percentile: Annotated[

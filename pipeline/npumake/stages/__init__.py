@@ -57,7 +57,7 @@ PARTS = (
     "npumake.quant.calibration.shards.shard",
     "npumake.quant.search.figures.figure",
     "npumake.quant.search.modelwise.candidate_trial",
-    "npumake.quant.search.sensitive_tensors.probe",
+    "npumake.quant.search.tensor_noise.probe",
     "npumake.quant.search.trials.switch_trial",
     "npumake.quant.search.type_judge.trial",
 )

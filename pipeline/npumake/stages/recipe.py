@@ -6,6 +6,7 @@ default       the best of several methods by the outputs of holdout samples; ada
               classes
 modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
 mix           for every tensor the method with the least noise
+output_mix    likewise, by the noise at the model's outputs; the model is run
 load          nothing: the model carries its scales, or runs only in floats
 recipe: best  the best method, and the switches of `quantization` that help
 
@@ -43,6 +44,7 @@ from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recip
 from npumake.quant.search.figures import evaluator_of
 from npumake.quant.search.methods import candidates, plain_recipe
 from npumake.quant.search.modelwise import MODELWISE, modelwise
+from npumake.quant.search.output_mix import output_mix, with_choices
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import (
     SYMMETRIC,
@@ -100,6 +102,7 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
     if not _is_search(calibration):
         base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
         initial = plain_recipe(base.graph, base.statistics, calibration, schemes[0])
+        initial = with_choices(initial, base, evaluator)
         return complete_recipe(initial, switches, base, evaluator)
     best = _searched(evaluator, switches, schemes)
     base = rescale_model(evaluator, evaluator.samples, as_it_is, best.switches)
@@ -109,7 +112,9 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
 def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
     """The best recipe over the calibration samples."""
     calibration, base = evaluator.calibration, evaluator.rescaled_model(switches)
-    every = candidates(base.graph, base.statistics, calibration, schemes[0])
+    every = [*candidates(base.graph, base.statistics, calibration, schemes[0])]
+    if calibration.recipe == "best":
+        every.append(output_mix(base, evaluator, schemes[0]))
     tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
     names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":

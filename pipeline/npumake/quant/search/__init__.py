@@ -4,6 +4,7 @@
     evaluator, fidelity     trials on holdout samples     trials    one decision after another
     holdout     the samples that calibrate, and those that score
     type_judge, objective, mixed_precision  promotes nodes until the outputs suffice
+    tensor_noise  the loss of one tensor     output_mix    ranges by that loss
     sensitive_tensors, output_layers  candidates for int16
     decisions   a build's decisions, for a vendor's tool
 

@@ -60,7 +60,7 @@ class ModelOutputs(NamedTuple):
 @dataclass(frozen=True)
 class RescaledModel:
     """A rescaled float model of the same function, its statistics and channel factors; `noise`
-    caches search.sensitive_tensors."""
+    caches search.tensor_noise."""
 
     graph: Graph
     statistics: Statistics
@@ -111,7 +111,7 @@ class Evaluator:
 
     @cached_property
     def probed_models(self) -> dict[Hashable, ProbedModel]:
-        """A cache of search.sensitive_tensors."""
+        """A cache of search.tensor_noise."""
         return {}
 
     @cached_property
@@ -251,9 +251,10 @@ def rescale_model(
 
 
 def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) -> Recipe:
-    """The recipe with ranges and factors of `base`. Its int16 nodes and tensors stay."""
+    """The recipe with ranges and factors of `base`. Its int16 nodes and tensors stay, and so do the
+    methods that `output_mix` chose."""
     method = with_recipe_method(calibration, recipe)
-    fresh = plain_recipe(base.graph, base.statistics, method, recipe.symmetric)
+    fresh = plain_recipe(base.graph, base.statistics, method, recipe.symmetric, recipe.methods)
     return replace(
         recipe,
         ranges=fresh.ranges,

@@ -5,11 +5,13 @@ default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own
           `recipe: best` also tries BEST_CANDIDATES
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
+output_mix  the extremes, and other methods where these disturb the outputs less
+          (search.output_mix)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -33,6 +35,9 @@ PERCENTILE: Method = "max_percentile"
 PERCENTILES = (0.99995, 0.99999)
 CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
 MIX: Method = "mix"
+OUTPUT_MIX: Method = "output_mix"
+EXTREMES: Method = "max"  # of `output_mix` where nothing else is chosen
+NO_CHOICES: Mapping[str, str] = {}
 BEST_CANDIDATES: tuple[Method, ...] = ("moving_average", MIX)  # of `recipe: best` besides
 
 
@@ -69,9 +74,16 @@ def _wide_note(why: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def plain_recipe(
-    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+    graph: Graph,
+    statistics: Statistics,
+    calibration: Calibration,
+    symmetric: bool,
+    choices: Mapping[str, str] = NO_CHOICES,
 ) -> Recipe:
-    """The recipe of the method for the whole model or, for `mix`, of each tensor's own."""
+    """The recipe of the method for the whole model or, for `mix`, of each tensor's own, or of the
+    `choices` of `output_mix`."""
+    if calibration.method == OUTPUT_MIX:
+        return ranges_by_choice(graph, statistics, calibration, symmetric, choices)
     by_method = ranges_by_tensor if calibration.method == MIX else ranges_by_method
     return by_method(graph, statistics, calibration, symmetric)
 
@@ -126,3 +138,29 @@ def ranges_by_tensor(
     return Recipe(
         "mix", symmetric, by_tensor, methods, int16_ranges=int16_ranges(graph, statistics)
     )
+
+
+def ranges_by_choice(
+    graph: Graph,
+    statistics: Statistics,
+    calibration: Calibration,
+    symmetric: bool,
+    choices: Mapping[str, str],
+) -> Recipe:
+    """The extremes of every tensor, but those of `choices` by the method named there, as in
+    `Recipe.named`."""
+    by_name = {
+        name: ranges(graph, statistics, _with_named(calibration, name), symmetric)
+        for name in {EXTREMES, *choices.values()}
+    }
+    by_tensor = {name: by_name[choices.get(name, EXTREMES)][name] for name in by_name[EXTREMES]}
+    kept = {name: choices[name] for name in by_tensor if name in choices}
+    widest = int16_ranges(graph, statistics)
+    return Recipe(OUTPUT_MIX, symmetric, by_tensor, kept, int16_ranges=widest)
+
+
+def _with_named(calibration: Calibration, name: str) -> Calibration:
+    """`calibration` with the method, and the percentile, of `Recipe.named`."""
+    method, _, share = name.partition(" ")
+    percentile = float(share) if share else calibration.percentile
+    return replace(calibration, method=cast(Method, method), percentile=percentile)

@@ -16,49 +16,26 @@ UltraFace on rdk-x5, by 60 pictures of ImageNet, 88 % of mAP at .50:.95 is kept 
 remains, 96 where 0.001, and 98 where BEARABLE_NOISE does, as with no tensor in 8 bits. One tensor
 makes three quarters of the noise there, so no share of the noise alone bounds the rest.
 
-A probe is a float model with one Q/DQ, over MAX_PROBE_SAMPLES calibration samples: an order needs
-fewer samples than a verdict. Holdout samples are not used.
+The noise comes from probes (search.tensor_noise).
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-
-from npumake import digest
-from npumake.distribution import distributed
-from npumake.engine.float_session import float_session
 from npumake.engine.fusion import result
-from npumake.engine.parallel import side_by_side
-from npumake.engine.partial.downstream import change_groups, changed
 from npumake.graph import Node
-from npumake.graph.qdq import Grid
-from npumake.quant.correction.rescale_groups import Factors, rescaled
-from npumake.quant.precision.grids import on_grid
 from npumake.quant.precision.int16_share import typed_share
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import MOVING_OPERATORS, WIDE
-from npumake.quant.qdq.grid_assignment import grids_of
-from npumake.quant.search.evaluator import (
-    Evaluator,
-    ProbedModel,
-    RescaledModel,
-    before_softmax,
-)
-from npumake.quant.search.fidelity import FloatReference
-from npumake.quant.search.figures import encoded
+from npumake.quant.search.evaluator import Evaluator, RescaledModel
 from npumake.quant.search.int16_budget import SENSITIVE_LIMIT, affordable
 from npumake.quant.search.int16_tensors import may_be_int16, plans
 from npumake.quant.search.recipe import Recipe
-from npumake.targets.target import Target
+from npumake.quant.search.tensor_noise import narrow_grid, probe_count, tensor_noise
 
-MAX_PROBE_SAMPLES = 8  # per tensor
-MAX_PROBE_RUNS = 512  # over all tensors
 NOISE_SHARE = 0.97
 BEARABLE_NOISE = 0.0005
 
@@ -77,7 +54,8 @@ def find_sensitive_tensors(
     read = {name: nodes for name, nodes in _read(plan, free).items() if name in recipe.ranges}
     if not read:
         return ()
-    noise = _noise(base, {name: _grid(name, recipe, target) for name in read}, evaluator)
+    grids = {name: narrow_grid(name, recipe, target) for name in read}
+    noise = tensor_noise(base, grids, evaluator, probe_count(len(grids)))
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
@@ -106,73 +84,6 @@ def _read(plan: PrecisionPlan, free: PrecisionPlan) -> dict[str, list[Node]]:
     return by_tensor
 
 
-def _noise(
-    base: RescaledModel, grids: Mapping[str, Grid], evaluator: Evaluator
-) -> dict[str, float]:
-    """The noise of each tensor on which an output depends before its Softmax; cached in `base`."""
-    count = min(MAX_PROBE_SAMPLES, max(2, MAX_PROBE_RUNS // len(grids)))
-    keys = {name: (count, name, float(g.scale), int(g.zero_point)) for name, g in grids.items()}
-    new = {name: grid for name, grid in grids.items() if keys[name] not in base.noise}
-    if new:
-        base.noise.update(
-            (keys[name], noise) for name, noise in _probed(base, new, count, evaluator)
-        )
-    return {name: base.noise[key] for name, key in keys.items() if key in base.noise}
-
-
-def _probed(
-    base: RescaledModel, grids: Mapping[str, Grid], count: int, evaluator: Evaluator
-) -> Iterator[tuple[str, float]]:
-    """The noise of each tensor over `count` samples. Tensors that share the nodes before them are
-    probed together, wherever that is."""
-    real = before_softmax(base.graph)
-    values = real.values()
-    names = [name for name in grids if name in values]
-    items = [
-        encoded({"count": count, "factors": digest.plain(base.factors), "grids": rows})
-        for group in change_groups(real, names, count)
-        if (rows := [[name, *_row(grids[name])] for name in group])
-    ]
-    for rows_of_group in distributed(probe, items, evaluator=evaluator):
-        yield from json.loads(rows_of_group)
-
-
-def probe(evaluator: Evaluator, item: bytes) -> bytes:
-    """[name, noise] of each tensor of one group, as JSON."""
-    document = json.loads(item)
-    grids = {name: _read_grid(*row) for name, *row in document["grids"]}
-    model = _probed_model(evaluator, document["count"], document["factors"])
-
-    def change(name: str, values: np.ndarray) -> np.ndarray:
-        return on_grid(values, grids[name])
-
-    results = changed(model.graph, [*grids], change, model.feeds, evaluator.operators)
-    rows = [[name, 1.0 - model.reference.figure(out).close.all] for name, out in results]
-    return encoded(rows)
-
-
-def _probed_model(evaluator: Evaluator, count: int, factors: Factors) -> ProbedModel:
-    """Kept in the evaluator for the next group."""
-    key = (count, digest.of_document(factors))
-    if key not in evaluator.probed_models:
-        graph = before_softmax(rescaled(evaluator.graph, factors))
-        samples = evaluator.calibration_samples
-        feeds = [samples.read(n) for n in np.linspace(0, len(samples) - 1, count, dtype=int)]
-        session = float_session(graph, evaluator.operators)
-        outputs = list(side_by_side(lambda feed: session.run(None, feed), feeds))
-        evaluator.probed_models.clear()
-        evaluator.probed_models[key] = ProbedModel(graph, feeds, FloatReference(outputs))
-    return evaluator.probed_models[key]
-
-
-def _row(grid: Grid) -> tuple[float, int, str]:
-    return float(grid.scale), int(grid.zero_point), str(grid.zero_point.dtype)
-
-
-def _read_grid(scale: float, zero_point: int, dtype: str) -> Grid:
-    return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
-
-
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
     """The noise of the tensors that are not chosen."""
     return math.fsum(loss for name, loss in noise.items() if name not in chosen)
@@ -185,8 +96,3 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
     bearable = min((1.0 - NOISE_SHARE) * _left(noise, ()), BEARABLE_NOISE)
     counts = range(len(order) + 1)
     return order[: next(n for n in counts if _left(noise, order[:n]) <= bearable)]
-
-
-def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
-    own = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
-    return grids_of(*recipe.ranges[name], own).narrow

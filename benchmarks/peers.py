@@ -1,0 +1,170 @@
+"""Quantizers of others, each in a Python of its own that has it and onnx.
+
+    python -m venv --without-pip X && python -m pip --python X/bin/python install nncf
+    "nvidia-modelopt[onnx]"  amd-quark    likewise, with onnxruntime and PyTorch
+
+NNCF      its default bias correction, and the full one; mixed preset, or `performance` for
+          symmetric activations
+ModelOpt  for TensorRT: symmetric int8 alone, entropy (its default) or max; what is not quantized
+          stays float32
+Quark     weights per channel, Percentile 99.9999; as it is, and with its AdaRound. For symmetric
+          activations its A8W8, by MinMax
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npumake.engine.fusion import absorbed
+from npumake.engine.ort import Feeds
+from npumake.graph import parse, producer
+from npumake.graph.qdq import is_dequantize, is_qdq
+from npumake.quant.precision.placement import activations, is_data_movement
+
+NNCF = """
+import sys, numpy, onnx, nncf
+source, made, samples, symmetric, way = sys.argv[1:]
+arrays = numpy.load(samples)
+count = len(arrays[arrays.files[0]])
+data = nncf.Dataset([{name: arrays[name][i] for name in arrays} for i in range(count)])
+model = nncf.quantize(
+    onnx.load(source),
+    data,
+    preset=nncf.QuantizationPreset("performance" if symmetric else "mixed"),
+    subset_size=count,
+    fast_bias_correction=way == "fast",
+)
+onnx.save(model, made)
+"""
+MODELOPT = """
+import sys, numpy
+from modelopt.onnx.quantization import quantize
+from onnxruntime.quantization import CalibrationDataReader
+source, made, samples, symmetric, way = sys.argv[1:]
+arrays = numpy.load(samples)
+
+class Reader(CalibrationDataReader):
+    def __init__(self):
+        self.rewind()
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+    def get_first(self):
+        return {name: arrays[name][0] for name in arrays}
+
+    def rewind(self):
+        count = len(arrays[arrays.files[0]])
+        self.feeds = ({name: arrays[name][i] for name in arrays} for i in range(count))
+
+quantize(
+    source,
+    calibration_data_reader=Reader(),
+    calibration_method=way,
+    calibration_eps=["cpu"],
+    high_precision_dtype="fp32",
+    output_path=made,
+)
+"""
+QUARK = """
+import sys, numpy
+from copy import deepcopy
+from onnxruntime.quantization import CalibrationDataReader
+from quark.onnx import Config, ModelQuantizer
+from quark.onnx.quantization.config import custom_config
+source, made, samples, symmetric, way = sys.argv[1:]
+arrays = numpy.load(samples)
+count = len(arrays[arrays.files[0]])
+
+class Reader(CalibrationDataReader):
+    def __init__(self):
+        self.reset_iter()
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+    def reset_iter(self):
+        self.feeds = ({name: arrays[name][i] for name in arrays} for i in range(count))
+
+kind = "A8W8" if symmetric else "S8S8_AAWS"
+config = deepcopy(getattr(custom_config, f"{kind}{way}_CONFIG"))
+config.per_channel = True
+if way:
+    config.extra_options["FastFinetune"]["DataSize"] = count
+ModelQuantizer(Config(global_quant_config=config)).quantize_model(source, made, Reader())
+"""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A quantizer: its script, and the argument of it for each of its rows by title."""
+
+    script: str
+    ways: dict[str, str]
+
+
+PEERS = {  # the first row of each is its default
+    "nncf": Peer(NNCF, {"nncf": "fast", "nncf, full bias correction": "full"}),
+    "modelopt": Peer(MODELOPT, {"modelopt entropy": "entropy", "modelopt max": "max"}),
+    "quark": Peer(QUARK, {"quark": "", "quark, AdaRound": "_ADAROUND"}),
+}
+Made = Callable[[], bytes]
+
+
+def add_peers(parser: argparse.ArgumentParser) -> None:
+    """An option for the Python of each peer."""
+    for name in PEERS:
+        parser.add_argument(f"--{name}", metavar="PYTHON")
+
+
+def peers_of(
+    given: argparse.Namespace, model: bytes, feeds: Sequence[Feeds], symmetric: bool
+) -> Iterator[tuple[str, Made]]:
+    """The rows of all peers that are given a Python, and what makes the model of each."""
+    for name, peer in PEERS.items():
+        python = getattr(given, name)
+        for title, way in peer.ways.items() if python else ():
+            yield title, partial(quantized_by, peer, python, model, feeds, symmetric, way)
+
+
+def quantized_by(
+    peer: Peer, python: str, model: bytes, feeds: Sequence[Feeds], symmetric: bool, way: str
+) -> bytes:
+    """The model as the peer makes it of these samples, all of one shape.
+
+    Raises RuntimeError with the last line of what it says where it fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, made, kept = (Path(folder) / name for name in ("a.onnx", "b.onnx", "s.npz"))
+        source.write_bytes(model)
+        stacked: Any = {name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]}
+        np.savez(kept, **stacked)
+        options = [str(source), str(made), str(kept), "symmetric" if symmetric else "", way]
+        command = [python, "-c", peer.script, *options]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        if ran.returncode or not made.exists():
+            raise RuntimeError(f"{ran.stderr.strip().splitlines()[-1:]}")
+        return made.read_bytes()
+
+
+def left_in_float(model: bytes) -> Counter[str]:
+    """How many operators of each type compute with a tensor that has no codes, in a model with
+    Q/DQ; a clamp belongs to the node before it."""
+    graph = parse(model, "peer.onnx")
+    clamps = {clamp for node in graph.nodes() if (clamp := absorbed(node)) is not None}
+    computing = [n for n in graph.nodes() if not (is_qdq(n) or is_data_movement(n) or n in clamps)]
+    return Counter(
+        node.op_type
+        for node in computing
+        if not all(is_dequantize(producer(value)) for value in activations(node))
+    )
