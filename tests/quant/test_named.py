@@ -91,6 +91,11 @@ def test_cpu_and_npu_meet_where_the_stronger_name_says_and_npu_wins_a_tie(cpu, n
     assert names(plan.float_nodes).replace("s", "").replace("r", "") == floats
 
 
+def test_a_node_that_both_units_are_asked_for_is_a_note():
+    plan = plan_precision(graph(), Quantization(cpu=("d", "e"), npu=("d", "c...")), NPU)
+    assert plan.notes == ("for the NPU, though a rule for the CPU names it as well: d (Conv)",)
+
+
 def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
     layers = {"d": LayerTypes(output="int8"), "Conv(*)": LayerTypes(output="int16")}
     for order in (layers, dict(reversed(layers.items()))):

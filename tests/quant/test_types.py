@@ -136,6 +136,16 @@ def test_a_picture_is_fed_in_8_bits_whatever_is_asked_for():
     assert array(made.values()["x_scale"]) == 1
 
 
+@pytest.mark.parametrize("picture", [False, True], ids=["numbers", "picture"])
+@pytest.mark.parametrize("name", ["x", "INPUTS"])
+def test_int16_of_an_input_that_no_node_reads_so_is_a_note(name: str, picture: bool):
+    made = quantized(graph(), NPU, Quantization({name: "int16"}), picture=picture)
+    assert of(made, "x_quantized") == "int8"
+    assert annotations_of(made) == ("8 bits, no node reads int16 of an input of the model: x",)
+    read = quantized(graph(), NPU, Quantization({name: "int16", "c": "int16"}))
+    assert annotations_of(read) == ()
+
+
 def test_what_only_moves_values_goes_with_them():
     model = graph("c = Conv(x, w)  t = Transpose(c)  u = Transpose(t)  y = Conv(u, w)")
     made = quantized(model, NPU, Quantization({"c": "int16", "y": "int16"}))

@@ -47,6 +47,7 @@ class Reporter:
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)
+        Reporter.first_error, Reporter.met_bug, Reporter.outcomes = None, False, []
         self._start = time.perf_counter()
         self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
         self._compared: dict[str, tuple[Build, Node]] = {}  # by name: to be shown

@@ -121,8 +121,12 @@ class InputSamples:
             elif finding.kind == "few" and "few" in allowed:
                 tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
             elif finding.kind not in allowed:
-                hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
+                hint = f"{self.allowance(finding.kind)} if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+
+    def allowance(self, kind: str) -> str:
+        """The key that allows a finding beside those that are allowed."""
+        return f"`allow: [{', '.join((*self.how.allow, kind))}]` under `{self.key}:`"
 
     def tell_casts(self, facts: list[Fact]) -> None:
         """Prints a note on samples whose type differs from the input's."""

@@ -151,8 +151,11 @@ def preprocessing_mistake(
     return MISTAKES[best] if is_told else None
 
 
-def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> None:
-    """Raises ProjectError for a preprocessing mistake of `model_input`, with a fix as hint."""
+def refuse_mistake(
+    graph: Graph, samples: Samples, model_input: ModelInput, allowance: str
+) -> None:
+    """Raises ProjectError for a preprocessing mistake of `model_input`; its hint has a fix and
+    `allowance`, the key that lets it pass."""
     name, offset = model_input.name, model_input.spec.offset
     if name not in (value.name for value in graph.inputs):
         return  # planes replace it
@@ -162,7 +165,7 @@ def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> N
     raise ProjectError(
         f"the preprocessing of input `{name}` differs from training: {mistake.what}",
         Route(f"inputs.{name}"),
-        f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
+        f"{mistake.advice}; or {allowance}",
     )
 
 

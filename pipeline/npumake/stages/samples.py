@@ -56,7 +56,7 @@ def samples(
 def _check_feeding(graph: Graph, samples: Samples, source: InputSamples) -> None:
     """Raises ProjectError for a preprocessing mistake; a note if `warn` has `preprocessing`."""
     try:
-        refuse_mistake(graph, samples, source.input)
+        refuse_mistake(graph, samples, source.input, source.allowance("preprocessing"))
     except ProjectError as error:
         if "preprocessing" not in source.how.warn:
             raise

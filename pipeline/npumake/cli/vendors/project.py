@@ -149,7 +149,6 @@ def build(folder: Path, is_wanted: Callable[[Node], bool] = lambda node: True) -
 
     config = {**configuration(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
     config["outfile"] = sys.stdout  # doit would keep the stream of its import
-    Reporter.first_error = None
     members = {
         "DOIT_CONFIG": config,
         "task_npumake": lambda: tasks_of([(folder.name, project_build)]),

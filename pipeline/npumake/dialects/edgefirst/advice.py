@@ -5,9 +5,10 @@ The form has four keys. All other settings are keys of project.yaml, which overr
 
 from __future__ import annotations
 
-from npumake.dialects.phrases import Phrases
+from npumake.dialects.phrases import ALLOWANCES, Phrases
 
 PHRASES: Phrases = (
+    *ALLOWANCES,
     (
         r"(under `(?:inputs|data|model)):`",
         r"\1:` of project.yaml, beside `dialect: ara2`",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from npumake.dialects.openexplorer.node_requests import INTEGERS, inserted_name
-from npumake.dialects.phrases import Phrases
+from npumake.dialects.phrases import ALLOWANCES, Phrases
 from npumake.digest import Json
 from npumake.project.sections import Calibration
 
@@ -28,6 +28,7 @@ TRANSLATABLE_KEYS = frozenset({"types", "layers", "cpu"})
 PATTERNS = ("*", "...", "->")
 # A pattern for our text, and its replacement in the keys of both tools.
 PHRASES: Phrases = (
+    *ALLOWANCES,
     (r"`quantization\.npu` lists it", "`run_on_bpu` or `node_info` lists it"),
     (r"`quantization\.types`", "`node_info`"),
     (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`run_on_cpu: \1`"),

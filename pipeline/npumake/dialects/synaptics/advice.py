@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from npumake.dialects.phrases import Phrases
+from npumake.dialects.phrases import ALLOWANCES, Phrases
 from npumake.dialects.synaptics.keys import METHODS
 from npumake.digest import Json
 from npumake.project.sections import Calibration
@@ -13,6 +13,7 @@ INPUT_SETTINGS = "`means`, `scale` and `format` under `inputs:`"
 ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items()}
 # A pattern for our text, and its replacement in the keys of a metafile.
 PHRASES: Phrases = (
+    *ALLOWANCES,
     (
         r"write  method: \w+",
         "leave `dataset` out: a model that is quantized keeps its own scales",
@@ -37,7 +38,6 @@ PHRASES: Phrases = (
     (r"the other `layout` fits", "save it in the order of the model's axes"),
     (r"see `normalized`", "see `scale`"),
     (r"set `dtype` under `data:` to the type of raw numbers", "a dataset is .npy or pictures"),
-    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note if it is meant so"),
     (
         r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
         r"write, for example  inputs: [{name: \1, shape: \2}]",

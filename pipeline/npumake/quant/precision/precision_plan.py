@@ -82,10 +82,13 @@ def plan_precision(
     chip = chip - sums.moves | moved
     makers = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
     type_at = partial(_type_at, types.wide)
-    reasons: Mapping[str, Collection[Node]] = {
+    unread = [value for value in requests.wide_inputs if value not in types.wide]
+    reasons: Mapping[str, Collection[Node | Value]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
+        "8 bits, no node reads int16 of an input of the model": unread,
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
+        "for the NPU, though a rule for the CPU names it as well": requests.on_both,
         REASON_DIVISION: divisions,
         "CPU, so that each part of an output keeps its own 8 bits": concats,
         **_cpu_reasons(graph, target, requests, {*chip, *off}),
@@ -204,9 +207,12 @@ def _lacks_arithmetic(node: Node, target: Target) -> bool:
     return has_integers and is_float(result(node))
 
 
-def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
-    for reason, nodes in reasons.items():
-        names = [f"{node.name} ({node.op_type})" for node in nodes]
+def _notes(reasons: Mapping[str, Collection[Node | Value]]) -> Iterator[str]:
+    for reason, parts in reasons.items():
+        names = [
+            f"{part.name} ({part.op_type})" if isinstance(part, Node) else str(part.name)
+            for part in parts
+        ]
         suffix = (
             f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
         )

@@ -43,9 +43,11 @@ class RequestedTypes:
 
     by_use: TypeRequests = field(default_factory=TypeRequests)
     types: dict[Node, str] = field(default_factory=dict)  # float16 and float32 nodes
+    wide_inputs: dict[Value, None] = field(default_factory=dict)  # for which a rule wants int16
     float_inputs: set[Value] = field(default_factory=set)  # model inputs that stay float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
+    on_both: list[Node] = field(default_factory=list)  # of `npu`, though `cpu` has it as well
     typed: set[Node] = field(default_factory=set)  # with an integer type by operator or name
     notes: list[str] = field(default_factory=list)
 
@@ -81,6 +83,7 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
     weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_ALL_NODES}
     asked_for = (node for node in npu if node not in weak)
     requests.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
+    requests.on_both.extend(node for node in npu if npu[node] == cpu.get(node))
     requests.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
     return requests
 
@@ -105,6 +108,10 @@ def _ask_types(
         )
         meant = SelectedNodes(nodes, selected.inputs, results)
         _ask(requests, meant, rule.type, firmly=rule.name != ALL_NODES)
+        for value in selected.inputs:
+            requests.wide_inputs.pop(value, None)
+            if rule.type == WIDE and rule.name != ALL_NODES:
+                requests.wide_inputs[value] = None
         if rule.type not in FLOATS and is_of_nodes(rule.name):
             requests.typed.update(nodes)
 
