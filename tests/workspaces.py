@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
+from forks import run_python
 from npumake import digest
 from npumake.make.declarations import stages
 from npumake.make.memory import BuildMemory
@@ -68,14 +68,11 @@ class Workspace:
     ) -> subprocess.CompletedProcess[str]:
         """As a user would from here; without CI's habit of reading every file again."""
         clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-        return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            cwd=self.root,
-            env={**clean, **environment},
-            capture_output=True,
-            text=True,
-            check=check,
-        )
+        variables = {**clean, **environment}
+        run = run_python("-m", module, *arguments, folder=self.root, environment=variables)
+        if check:
+            run.check_returncode()
+        return run
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every file in out/ by name; hidden ones too, folders not."""
