@@ -33,6 +33,7 @@ LIBRARIES = (
     *("onnxruntime", "PIL.Image", "rich.console", "rich.table", "safetensors.numpy", "yaml"),
 )
 LONGEST_MESSAGE = 1 << 17  # bytes
+LONGEST_RUN = 600  # seconds
 FILES = 3  # of a run: its output, its errors, and where the exit code goes
 
 
@@ -91,6 +92,7 @@ def _run(run: dict[str, Any], output: int, errors: int) -> None:
     option, what, *rest = run["arguments"]
     sys.path[:0] = [*run["path"], os.getcwd() if option == "-m" else ""]
     sys.argv = [what if option == "-m" else option, *rest]
+    signal.alarm(LONGEST_RUN)
     if run["limits"]:
         _limit(**run["limits"])
     if option == "-c":

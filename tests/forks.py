@@ -99,6 +99,22 @@ def run_python(
         return subprocess.CompletedProcess(arguments, code, text_of(output), text_of(errors))
 
 
+def run_npumake(
+    *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`npumake *arguments` as a user types it, by default here."""
+    return run_python(
+        *("-m", "npumake.cli.main", *arguments),
+        folder=folder or Path.cwd(),
+        environment={**user_environment(), **(environment or {})},
+    )
+
+
+def user_environment() -> dict[str, str]:
+    """Ours, without CI's habit of reading every file again."""
+    return {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
+
+
 def run_fork(
     *arguments: str,
     folder: Path,
@@ -144,4 +160,8 @@ def text_of(file: IO[str]) -> str:
 def is_like_ours(environment: Mapping[str, str]) -> bool:
     """Whether a fork would read these variables as a new interpreter does."""
     names = {name for name in {*environment, *os.environ} if name.startswith(AT_START)}
-    return all(environment.get(name) == os.environ.get(name) for name in names)
+    settings = interpreter_settings()
+    return all(
+        environment.get(name) in (os.environ.get(name), settings.get(name, os.environ.get(name)))
+        for name in names
+    )

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from forks import run_python
+from forks import run_python, user_environment
 from npumake import digest
 from npumake.make.declarations import stages
 from npumake.make.memory import BuildMemory
@@ -66,9 +66,8 @@ class Workspace:
     def _run(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], check: bool
     ) -> subprocess.CompletedProcess[str]:
-        """As a user would from here; without CI's habit of reading every file again."""
-        clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-        variables = {**clean, **environment}
+        """As a user would from here."""
+        variables = {**user_environment(), **environment}
         run = run_python("-m", module, *arguments, folder=self.root, environment=variables)
         if check:
             run.check_returncode()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from forks import Limits, run_fork
+from forks import Limits, run_fork, user_environment
 from npumake import digest
 from workspaces import lay_out
 
@@ -53,12 +53,10 @@ class Server:
     ) -> Outcome:
         """What becomes of `npumake *command` in a folder. `path` goes before sys.path, and
         `variables` into the environment."""
-        unset = ("CI", "NPUMAKE_PARANOID")
-        inherited = {key: value for key, value in os.environ.items() if key not in unset}
         code, output = run_fork(
             *("-m", "npumake.cli.main", *command),
             folder=folder,
-            environment={**inherited, "NPUMAKE_CACHE": str(self.cache), **variables},
+            environment={**user_environment(), "NPUMAKE_CACHE": str(self.cache), **variables},
             path=path,
             limits=Limits(MOST_SECONDS, MOST_MEMORY),
             loaded=self.loaded,
