@@ -86,16 +86,23 @@ def interpreter_settings() -> dict[str, str]:
 
 
 def run_python(
-    *arguments: str, folder: Path, environment: Mapping[str, str]
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    path: Sequence[Path] = (),
+    loaded: Loaded = "everything",
 ) -> subprocess.CompletedProcess[str]:
-    """`python *arguments` in a folder, as subprocess.run would give it."""
+    """`python *arguments` in a folder, as subprocess.run would give it. `path` goes before
+    sys.path, of those that have loaded libraries alone where it brings plugins."""
     if not is_like_ours(environment):
+        assert not path, "a new interpreter has its PYTHONPATH"
         command = [sys.executable, *arguments]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
     with text_file() as output, text_file() as errors:
-        code = fork_server().run(request(arguments, folder, environment), output, errors)
+        message = request(arguments, folder, environment, path)
+        code = fork_server(loaded).run(message, output, errors)
         return subprocess.CompletedProcess(arguments, code, text_of(output), text_of(errors))
 
 
