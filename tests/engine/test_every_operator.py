@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from draws import drawn_pairs
 from engine.operators import CASES
 from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Program
@@ -44,7 +45,11 @@ EXACT = {
     "tile",
     "transpose",
 }
-SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
+SCHEMES = {
+    "int8 symmetric": ("int8", True),
+    "int8": ("int8", False),
+    "uint8": ("uint8", False),
+}
 ROUNDINGS = ("half_even", "half_up", "half_away")
 
 
@@ -63,7 +68,6 @@ WIDE = {
 }
 IDS = [(op, name) for op, cases in CASES.items() for name in cases]
 every_case = pytest.mark.parametrize(("op", "name"), IDS, ids=[f"{o}: {n}" for o, n in IDS])
-every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=["int8 symmetric", "int8", "uint8"])
 
 
 def test_every_operator_with_a_rule_is_in_the_table():
@@ -81,20 +85,20 @@ def test_every_kernel_is_an_instruction_of_some_case(chip, samples, quantized):
     assert met == KERNELS.keys() - alike
 
 
-@every_case
-@every_scheme
+@pytest.mark.parametrize(("case", "scheme"), drawn_pairs(IDS, list(SCHEMES)))
 def test_on_the_same_integers_it_is_within_one_step_of_onnxruntime(
-    op, name, scheme, chip, samples, quantized, literal
+    case, scheme, chip, samples, quantized, literal
 ):
+    op, name = case
     graph = parse_text(CASES[op][name])
     feeds = samples(graph)
-    ops = held(quantized(graph, feeds, chip(*scheme)), feeds, literal, FEW)
+    ops = held(quantized(graph, feeds, chip(*SCHEMES[scheme])), feeds, literal, FEW)
     assert ops <= KERNELS.keys()  # nothing is left to the CPU
 
 
-@every_case
-@pytest.mark.parametrize("types", WIDE, ids=WIDE)
-def test_so_it_is_on_int16_and_between_types(op, name, types, chip, samples, quantized, literal):
+@pytest.mark.parametrize(("case", "types"), drawn_pairs(IDS, list(WIDE)))
+def test_so_it_is_on_int16_and_between_types(case, types, chip, samples, quantized, literal):
+    op, name = case
     graph = newest(op, name)
     feeds = samples(graph)
     asked = WIDE[types](graph)
