@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,11 @@ def drawn_pairs(firsts: Iterable[T], seconds: Sequence[S], count: int = 1) -> li
         for number, first in enumerate(firsts)
         for step in range(count)
     ]
+
+
+def label(case: str | Iterable[Any]) -> str:
+    """The id of a case of names, or of tuples of them."""
+    return case if isinstance(case, str) else ": ".join(map(label, case))
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from draws import drawn_pairs
+from draws import drawn_pairs, label
 from engine.operators import CASES
 from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Program
@@ -85,7 +85,7 @@ def test_every_kernel_is_an_instruction_of_some_case(chip, samples, quantized):
     assert met == KERNELS.keys() - alike
 
 
-@pytest.mark.parametrize(("case", "scheme"), drawn_pairs(IDS, list(SCHEMES)))
+@pytest.mark.parametrize(("case", "scheme"), drawn_pairs(IDS, list(SCHEMES)), ids=label)
 def test_on_the_same_integers_it_is_within_one_step_of_onnxruntime(
     case, scheme, chip, samples, quantized, literal
 ):
@@ -96,7 +96,7 @@ def test_on_the_same_integers_it_is_within_one_step_of_onnxruntime(
     assert ops <= KERNELS.keys()  # nothing is left to the CPU
 
 
-@pytest.mark.parametrize(("case", "types"), drawn_pairs(IDS, list(WIDE)))
+@pytest.mark.parametrize(("case", "types"), drawn_pairs(IDS, list(WIDE)), ids=label)
 def test_so_it_is_on_int16_and_between_types(case, types, chip, samples, quantized, literal):
     op, name = case
     graph = newest(op, name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compilers.files import differences, made_of
-from draws import drawn_pairs
+from draws import drawn_pairs, label
 from engine.operators import case
 from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
@@ -88,6 +88,7 @@ def outputs(session, feeds):
         list(itertools.product(PAIRS, OPERATORS)),
         list(itertools.product(BEHIND, ["ara240", "rdk-x5"])),
     ),
+    ids=label,
 )
 def test_the_integers_are_as_close_as_eight_bits_allow(sums, place):
     ((left, right), operator), (behind, name) = sums, place
