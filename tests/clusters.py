@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from forks import run_python
 from processes import environment
 from remote_servers import free_port
 from workspaces import REPO, Workspace, lay_out
@@ -73,14 +74,10 @@ class Cluster:
         return [*PYTHON, "npumake", "build", *cluster, *arguments]
 
     def build(self, client: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.arguments(*arguments),
-            cwd=client.root,
-            env=self.environment(client.root),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        """In a fork; that a new interpreter does the same is seen by who calls `arguments`."""
+        _, *command = self.arguments(*arguments)
+        environment = self.environment(client.root)
+        return run_python(*command, folder=client.root, environment=environment)
 
     def records(self, *workers: str) -> tuple[Counter[str], Counter[str]]:
         """How often these workers, or all, have made each node and each part of a stage, by key:

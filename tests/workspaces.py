@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
+from forks import run_python, user_environment
 from npumake import digest
 from npumake.make.declarations import stages
 from npumake.make.memory import BuildMemory
@@ -66,16 +66,12 @@ class Workspace:
     def _run(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], check: bool
     ) -> subprocess.CompletedProcess[str]:
-        """As a user would from here; without CI's habit of reading every file again."""
-        clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-        return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            cwd=self.root,
-            env={**clean, **environment},
-            capture_output=True,
-            text=True,
-            check=check,
-        )
+        """As a user would from here."""
+        variables = {**user_environment(), **environment}
+        run = run_python("-m", module, *arguments, folder=self.root, environment=variables)
+        if check:
+            run.check_returncode()
+        return run
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every file in out/ by name; hidden ones too, folders not."""

@@ -2,7 +2,7 @@
 
 Two kinds: one with a custom operator, a metric in Python and files that both import, for a chip;
 one whose compiled file a runtime runs that no import shows. Commands are run by forks
-(malformed/server.py); where our own code is mutated, by a fork that loads the mutated package.
+(forks.py); where our own code is mutated, by a fork that loads the mutated package.
 """
 
 from __future__ import annotations

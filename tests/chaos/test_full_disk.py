@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chaos.laboratory import digests, lay_out_mice
-from malformed.runner import Server, serving
+from malformed.runner import Server
 from workspaces import Workspace, few
 
 pytestmark = pytest.mark.slow
@@ -26,9 +26,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("cache")) as found:
-        yield found
+def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return Server(tmp_path_factory.mktemp("cache"))
 
 
 def mounted(place: Path, options: str) -> None:

@@ -12,7 +12,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ import pytest
 from chaos.damage import DAMAGE
 from chaos.laboratory import KINDS, Laboratory, digests, lay_out_mice, nodes
 from chaos.mutations import CHANGES, OF_CUSTOM, Mutant
-from malformed.runner import Server, serving
+from malformed.runner import Server
 from npumake.stages import STAGES
 from workspaces import few
 
@@ -33,10 +33,9 @@ CASES = [(kind, seed) for seed in range(SEEDS) for kind in KINDS]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Server, Server]:
     cache = tmp_path_factory.mktemp("cache")
-    with serving(cache) as ours, serving(cache, "libraries") as libraries:
-        yield ours, libraries
+    return Server(cache), Server(cache, "libraries")
 
 
 def deck(kind: str, seed: int) -> list[str]:

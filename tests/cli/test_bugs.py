@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forks import run_python, user_environment
 from npumake.cli.show import BUG
-from workspaces import REPO, Workspace, lay_out
+from workspaces import Workspace, lay_out
 
 # Errors that a stranger's program was once taken for, planted where no user reaches.
 KINDS = ("AttributeError", "IndexError", "KeyError", "OverflowError", "TypeError", "ValueError")
@@ -39,18 +38,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def run_with(place: str, kind: str, here: Path, *command: str) -> tuple[int, str]:
     code = PLANTED.format(place=place, kind=kind)
-    run = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        cwd=here,
-        env={
-            "PATH": "",
-            "PYTHONPATH": str(REPO / "pipeline"),
-            "NPUMAKE_CACHE": str(here / "empty"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**user_environment(), "NPUMAKE_CACHE": str(here / "empty")}
+    run = run_python("-c", code, *command, folder=here, environment=environment)
     return run.returncode, run.stdout + run.stderr
 
 

@@ -9,14 +9,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from malformed.runner import Server, serving
+from malformed.runner import Server
 from npumake.cli.main import VERBS as MODULES
 from npumake.cli.verb import parser_of
 from npumake.data.samples import Samples
@@ -63,9 +62,8 @@ HEADS = ("ON", "Cosine", "Threshold", "DataType", "Status", "State")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("cache")) as found:
-        yield found
+def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return Server(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="module")

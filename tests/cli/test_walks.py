@@ -20,7 +20,7 @@ from workspaces import REPO, Workspace, lay_out_none, shared_data
 MOST = 5  # commands of a way
 MOBILENET = "models/classification/mobilenet_v1_0.25_224_float.tflite"
 YOLO = "models/detection/sscma_yolov5tiny_face_96.onnx"
-PICTURES = 50
+PICTURES = 16
 
 # What a person writes who knows the model: its normalization is (x - 127.5) / 127.5.
 BY_HAND = """\

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from custom.files import MODEL, VENDOR
+from forks import run_npumake
 from npumake.bundle.archive import Bundle
 from npumake.graph import parse_text
 from npumake.runtime import Session
@@ -179,8 +178,7 @@ def test_a_file_that_it_imports_is_in_the_key_and_in_the_bundle(workspace, decla
 
 def npumake(*words: str) -> subprocess.CompletedProcess[str]:
     """Where we are, with the environment that a test has set."""
-    command = [sys.executable, "-m", "npumake.cli.main", *words]
-    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    return run_npumake(*words)
 
 
 def test_an_undeclared_import_is_the_same_error_from_everywhere(workspace, monkeypatch):

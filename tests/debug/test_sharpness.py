@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -25,6 +23,7 @@ from debug.test_preprocessing import (
     read,
     real,
 )
+from forks import run_npumake
 from npumake.borders.inputs import model_inputs
 from npumake.data.samples import Samples
 from npumake.debug.sharpness import SWAPPED, SharpnessTrial, clearly_better, sharpest
@@ -138,8 +137,7 @@ inputs: {{"*": {{type: rgb, layout: NHWC, mean: 127.5, scale: 0.0078431373}}}}
 data: {{"*": {{files: "*.[jJ]*", channels: bgr, transforms: [resize]}}}}
 targets: [ara240]
 """)
-    command = [sys.executable, "-m", "npumake.cli.main", "debug", "inputs", "."]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    said = run_npumake("debug", "inputs", ".", folder=tmp_path).stdout
     assert said.splitlines()[-1] == (
         "sharper, but not clearly: mean: 127.5, scale: 0.00784314, red and blue swapped; "
         "an evaluation with labels decides"

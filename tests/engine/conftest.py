@@ -55,7 +55,10 @@ def samples() -> Callable[..., list[Feeds]]:
 
 @pytest.fixture(scope="session")
 def quantized() -> Callable[..., Graph]:
-    """quantized(graph, feeds, target): the graph in integers, ranges as measured on the feeds."""
+    """quantized(graph, feeds, target): the graph in integers, ranges as measured on the feeds.
+
+    The same feeds of the same graph are measured once, whatever the target."""
+    measured: dict[tuple[bytes, ...], Mapping[str, tuple[float, float]]] = {}
 
     def made(
         graph: Graph,
@@ -63,8 +66,12 @@ def quantized() -> Callable[..., Graph]:
         target: Target,
         quantization: Quantization = DEFAULT,
     ) -> Graph:
-        found = ranges(graph, observe(graph, feeds), Calibration("max"))
-        grids = {name: grids_of(*span, target) for name, span in found.items()}
+        feeds = list(feeds)
+        arrays = [array.tobytes() for feed in feeds for array in feed.values()]
+        key = (graph.to_bytes(), *arrays)
+        if key not in measured:
+            measured[key] = ranges(graph, observe(graph, feeds), Calibration("max"))
+        grids = {name: grids_of(*span, target) for name, span in measured[key].items()}
         return with_integer_weights(with_qdq(graph, grids, target, quantization))
 
     return made

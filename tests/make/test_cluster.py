@@ -218,6 +218,11 @@ def test_a_folder_is_no_address_of_a_scheduler(tmp_path: Path) -> None:
     assert "is a folder, not the address of a scheduler" in run.stdout + run.stderr
 
 
+def test_a_worker_says_which_scheduler_file_it_waits_for(tmp_path: Path) -> None:
+    run = client_at(tmp_path / "w").npumake("worker", "absent.json", "--version")
+    assert "waiting for scheduler file absent.json" in run.stderr
+
+
 def test_the_examples_are_whole() -> None:
     folder = REPO / "examples" / "cluster"
     assert yaml.safe_load((folder / "jobqueue.yaml").read_text())["jobqueue"]["slurm"]["cores"]

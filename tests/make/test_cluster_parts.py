@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters import PYTHON, Cluster, artifacts, client_at, cluster
+from clusters import Cluster, artifacts, client_at, cluster
+from forks import run_python
 from remote_servers import faulty
 from workspaces import Workspace, every_only, lay_out, lay_out_none, shared_data
 
@@ -94,13 +95,10 @@ def test_the_sensitivity_of_nodes_is_the_same_on_two_workers(
     before = workers_of_parts(pair)
 
     def precision(*place: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*PYTHON, "npumake", *goal, "--executor", "dask", *place],
-            cwd=client.root,
-            env=pair.environment(client.root),
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_python(
+            *("-m", "npumake", *goal, "--executor", "dask", *place),
+            folder=client.root,
+            environment=pair.environment(client.root),
         )
 
     run = precision("--scheduler", pair.scheduler)

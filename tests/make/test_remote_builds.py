@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from forks import run_python, user_environment
 from remote_servers import FAULTS, Faulty, faulty
 from workspaces import REPO, Workspace, copied, few, lay_out, made
 
@@ -42,16 +43,20 @@ def new_user(root: Path) -> dict[str, str]:
 def npumake(
     here: Path, environment: Mapping[str, str], *arguments: str, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    dropped = ("CI", "NPUMAKE_PARANOID", "NPUMAKE_CACHE_REMOTE")
-    clean = {name: value for name, value in os.environ.items() if name not in dropped}
-    return subprocess.run(
-        [sys.executable, "-m", "npumake.cli.main", *arguments],
-        cwd=here,
-        env={**clean, "PYTHONPATH": str(REPO / "pipeline"), **environment},
-        capture_output=True,
-        text=True,
-        check=check,
+    run = run_python(
+        *("-m", "npumake.cli.main", *arguments),
+        folder=here,
+        environment={**without_remote(), **environment},
     )
+    if check:
+        run.check_returncode()
+    return run
+
+
+def without_remote() -> dict[str, str]:
+    clean = user_environment()
+    clean.pop("NPUMAKE_CACHE_REMOTE", None)
+    return clean
 
 
 def clean_machine(built: Workspace, root: Path) -> Workspace:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from forks import run_npumake
 from npumake.cache.signature import FileDigests
 from npumake.errors import ProjectError
 from npumake.project.document import read_source
@@ -126,14 +125,7 @@ def test_a_build_says_so_once_and_ends(kind, key, tmp_path):
         section = f"{file.stem}:"
         lines = [line for line in text.splitlines() if not line.startswith(section)]
         (folder / "project.yaml").write_text("\n".join(lines))
-    run = subprocess.run(
-        [sys.executable, "-m", "npumake.cli.main", "build"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    run = run_npumake("build", folder=folder)
     said = run.stdout + run.stderr
     assert "Traceback" not in said
     assert (run.returncode, said.count("error:")) == (2, 1), said

@@ -1,13 +1,10 @@
-"""One server per test process."""
-
-from collections.abc import Iterator
+"""One store per test process."""
 
 import pytest
 
-from malformed.runner import Server, serving
+from malformed.runner import Server
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("cache")) as found:
-        yield found
+def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return Server(tmp_path_factory.mktemp("cache"))

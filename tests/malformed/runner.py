@@ -2,24 +2,21 @@
 
 Every command runs in a process of its own, which may take MOST_MEMORY more than an idle one and
 MOST_SECONDS of a processor, in a project that lies beside files which are none of its business. The
-processes are forked from one that has imported everything (`server.py`), so that a row takes
+processes are forked from one that has imported everything (`forks`), so that a row takes
 milliseconds.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from forks import Limits, run_fork, user_environment
 from npumake import digest
-from workspaces import REPO, lay_out
+from workspaces import lay_out
 
 MOST_SECONDS = 10
 MOST_MEMORY = 2 << 30  # bytes of address space beyond an idle process
@@ -45,48 +42,26 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Server:
-    process: subprocess.Popen[str]
+    """Runs commands that share the store in `cache`; what it has `loaded` is everything, or only
+    "libraries"."""
+
+    cache: Path
+    loaded: Literal["everything", "libraries"] = "everything"
 
     def run(
         self, folder: Path, command: tuple[str, ...], path: Sequence[Path] = (), **variables: str
     ) -> Outcome:
         """What becomes of `npumake *command` in a folder. `path` goes before sys.path, and
         `variables` into the environment."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        request = {
-            "folder": str(folder),
-            "command": list(command),
-            "path": list(map(str, path)),
-            "variables": variables,
-            "seconds": MOST_SECONDS,
-            "memory": MOST_MEMORY,
-        }
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        return Outcome(answer["code"], answer["output"])
-
-
-@contextmanager
-def serving(cache: Path, *loaded: str) -> Iterator[Server]:
-    """A server whose commands share the store in `cache`; what it has `loaded` is everything, or
-    only "libraries"."""
-    unset = ("CI", "NPUMAKE_PARANOID")
-    environment = {key: value for key, value in os.environ.items() if key not in unset}
-    environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO / "pipeline")}
-    environment |= {"PYTHONIOENCODING": "utf-8:strict"}  # as in most people's terminals
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("server.py")), *loaded],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    with process:
-        yield Server(process)
-        assert process.stdin is not None
-        process.stdin.close()
+        code, output = run_fork(
+            *("-m", "npumake.cli.main", *command),
+            folder=folder,
+            environment={**user_environment(), "NPUMAKE_CACHE": str(self.cache), **variables},
+            path=path,
+            limits=Limits(MOST_SECONDS, MOST_MEMORY),
+            loaded=self.loaded,
+        )
+        return Outcome(code, output)
 
 
 def check(case: Case, server: Server, root: Path) -> None:

@@ -45,6 +45,7 @@ def place(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A model whose every name is hostile, built."""
     project = lay_out_none(tmp_path_factory.mktemp("escapes") / "w", "n").project
     (project / "samples").mkdir(parents=True)
+    (project / "folder\x1b[31m").mkdir()
     graph = parse_text(NODES)
     for node in graph.nodes():
         node.name = f"{node.op_type}{HOSTILE}"
@@ -107,7 +108,7 @@ COMMANDS = {
     "verify": (("verify", "-q", QUANTIZED, "-b", BUNDLE),),
     "watch": (("watch", "\x1b[31m"),),
     "why": (("why",), ("why", "\x1b[31m")),
-    "worker": (("worker", "\x1b[31m"),),
+    "worker": (("worker", "\x1b[31m", "--version"), ("worker", "folder\x1b[31m")),
 }
 
 

@@ -6,15 +6,14 @@ NPUMAKE_EVERY=1 everything runs.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 import pytest
 
+from draws import drawn
 from npumake.engine.rules import RULES
 from npumake.targets.reader import read_target
 from operators import dying, page, verdicts
@@ -23,9 +22,7 @@ from operators.cases import CASES, MODES
 from operators.onnx_cases import onnx_cases
 from operators.sweep import Child, swept
 from operators.truth import COLUMNS, REFUSED, WRONG, Measured
-from workspaces import REPO
 
-T = TypeVar("T")
 DRAWN, OF_ONNX = 24, 24
 NEEDED = ("ai_edge_litert", "ethosu", "iree.compiler", "iree.runtime", "openvino")
 QUICK = ("hybrid half_even", "tflite", "tflite int16", "onnx")
@@ -41,17 +38,6 @@ def _openvino(request):
         if "NPUMAKE_OPENVINO_PYTHON" not in os.environ:
             patch.setenv("NPUMAKE_OPENVINO_PYTHON", sys.executable)
         yield
-
-
-def drawn(cases: Sequence[T], count: int) -> list[T]:
-    """So many of the cases, others after each change of the code; by NPUMAKE_EVERY=1 all."""
-    if os.environ.get("NPUMAKE_EVERY"):
-        return list(cases)
-    code = hashlib.sha256()
-    for file in sorted(REPO.glob("pipeline/npumake/**/*.py")):
-        code.update(file.read_bytes())
-    rng = np.random.default_rng(int(code.hexdigest()[:16], 16))
-    return [cases[at] for at in sorted(rng.choice(len(cases), count, replace=False))]
 
 
 def needs_every_compiler():

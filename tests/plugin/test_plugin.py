@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from forks import run_python, user_environment
 from npumake.frontends import FRONTENDS
 from npumake.graph import Graph
 from npumake.make.plugin_code import OWN_SUFFIXES
@@ -65,15 +64,12 @@ class Place:
         return self.root / "w" / "projects" / "toy"
 
     def npumake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([str(self.site), os.environ.get("PYTHONPATH", "")])
-        clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-        return subprocess.run(
-            [sys.executable, "-m", "npumake.cli.main", *arguments],
-            cwd=self.project,
-            env={**clean, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_python(
+            *("-m", "npumake.cli.main", *arguments),
+            folder=self.project,
+            environment=user_environment(),
+            path=[self.site],
+            loaded="libraries",
         )
 
     def nodes(self) -> dict[str, str]:

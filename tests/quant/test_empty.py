@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from compilers.files import differences, made_of
+from draws import drawn_pairs, label
 from engine.operators import case
 from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
@@ -81,11 +82,16 @@ def outputs(session, feeds):
     return np.stack([session.run(None, feed)[0] for feed in feeds])
 
 
-@pytest.mark.parametrize("behind", BEHIND)
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize(("left", "right"), PAIRS)
-@pytest.mark.parametrize("name", ["ara240", "rdk-x5"])
-def test_the_integers_are_as_close_as_eight_bits_allow(left, right, operator, behind, name):
+@pytest.mark.parametrize(
+    ("sums", "place"),
+    drawn_pairs(
+        list(itertools.product(PAIRS, OPERATORS)),
+        list(itertools.product(BEHIND, ["ara240", "rdk-x5"])),
+    ),
+    ids=label,
+)
+def test_the_integers_are_as_close_as_eight_bits_allow(sums, place):
+    ((left, right), operator), (behind, name) = sums, place
     graph, feeds, target = graph_of(left, right, operator, behind), feeds_of(), read_target(name)
     program = lowered(built(graph, feeds, target), target.rounding, target.runnable)
     meant = outputs(OrtSession(graph.to_bytes()), feeds)

@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from npumake.make.dask_client import refuse_absent
+    from npumake.make.dask_client import is_scheduler_file, refuse_absent
 
     refuse_absent()
     if any(option.split("=")[0] == "--resources" for option in arguments.options):
@@ -51,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         for name, value in environment.items():
             print(f"export {name}={shlex.quote(value)}")
         return 0
+    if is_scheduler_file(arguments.address) and not Path(arguments.address).exists():
+        # Dask waits for it without a word.
+        print(f"waiting for scheduler file {arguments.address}", file=sys.stderr, flush=True)
     os.environ.update(environment)
     command = [sys.executable, "-m", "distributed.cli.dask_worker"]
     os.execv(sys.executable, [*command, *_options(arguments.address, arguments.options)])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 from PIL import Image
 
 from custom.files import MODEL, VENDOR
+from forks import run_npumake
 from npumake.cli.main import main
 from npumake.graph import parse_text
 from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, write_samples
@@ -41,9 +40,7 @@ def here(
 
 def npumake(*arguments: str, code: int = 0) -> str:
     """What the command says, as a user runs it from here."""
-    run = subprocess.run(
-        [sys.executable, "-m", "npumake.cli.main", *arguments], capture_output=True, text=True
-    )
+    run = run_npumake(*arguments)
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout
 
@@ -248,11 +245,7 @@ def test_the_log_is_of_this_run_and_speaks_of_the_vendor_s_file(here: Path, tool
         (HB_MAPPER if tool == "hb_mapper" else HB_COMPILE).replace(old, new)
     )
     makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
-    run = subprocess.run(
-        [sys.executable, "-m", "npumake.cli.main", *makes, "-c", "mapper/c.yaml"],
-        capture_output=True,
-        text=True,
-    )
+    run = run_npumake(*makes, "-c", "mapper/c.yaml")
     shown, logged = run.stdout + run.stderr, log.read_text()
     assert run.returncode == 2
     for text in (shown, logged):

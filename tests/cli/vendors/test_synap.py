@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from forks import run_npumake
 from frontends.test_tflite_detections import detector
 from npumake.cli.main import main
 from npumake.runtime import Session
@@ -57,11 +56,7 @@ def here(
 
 def synap(*arguments: str, code: int = 0) -> str:
     """What the command says, as a user runs it from here."""
-    run = subprocess.run(
-        [sys.executable, "-m", "npumake.cli.main", "synap", *arguments],
-        capture_output=True,
-        text=True,
-    )
+    run = run_npumake("synap", *arguments)
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout + run.stderr
 

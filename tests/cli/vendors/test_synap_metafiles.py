@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import yaml
 from onnx import helper
 
 from dialect_cases import SYNAP
+from forks import run_npumake
 from frontends.tflite_writer import Op, T, written
 from npumake.bundle.archive import Bundle
 from npumake.cli.main import main
@@ -72,9 +71,8 @@ def told(metafile: str, model: str = "sample.onnx", target: str = "SL1680", code
 
 
 def converted(meta: str, model: str, target: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "npumake.cli.main", "synap", "convert", "--model", model]
-    command += ["--meta", meta, "--target", target, "--out-dir", "out"]
-    run = subprocess.run(command, capture_output=True, text=True)
+    command = ["synap", "convert", "--model", model]
+    run = run_npumake(*command, "--meta", meta, "--target", target, "--out-dir", "out")
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout + run.stderr
 

@@ -1,0 +1,148 @@
+"""Runs Python in forks of a process that has imported everything; see forks.py.
+
+A message is one run: what to run as JSON, with two files for its output and a pipe for its exit
+code. All that a command would load first is loaded before the fork, but for what starts a thread:
+such libraries start theirs in the child. With `libraries` it loads those alone, so that a run may
+bring another npumake.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+ADAPTERS = "npumake.compilers.adapters.scripts"  # other interpreters run them
+LIBRARIES = (
+    *("doit.doit_cmd", "jsonschema", "numpy", "onnx.checker", "onnx.shape_inference", "onnx_ir"),
+    *("onnxruntime", "PIL.Image", "rich.console", "rich.table", "safetensors.numpy", "yaml"),
+)
+LONGEST_MESSAGE = 1 << 17  # bytes
+LONGEST_RUN = 600  # seconds
+FILES = 3  # of a run: its output, its errors, and where the exit code goes
+
+
+def load_libraries() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+
+
+def load_ours() -> None:
+    import npumake
+
+    for module in pkgutil.walk_packages(npumake.__path__, "npumake."):
+        if not module.name.startswith(ADAPTERS):
+            importlib.import_module(module.name)
+    for late in ("jsonschema", "npumake.bundle.secure"):
+        dir(sys.modules[late])  # npumake.late: executed when something is looked up
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
+
+
+def serve(channel: socket.socket) -> None:
+    """Until the other end is closed. Every run has a process that waits for it, so that runs of
+    several threads go on side by side."""
+    while True:
+        message, files, *_ = socket.recv_fds(channel, LONGEST_MESSAGE, FILES)
+        if not message:
+            return
+        if os.fork() == 0:
+            channel.close()
+            os._exit(_wait_for_run(json.loads(message), *files))
+        for file in files:
+            os.close(file)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+
+
+def _wait_for_run(run: dict[str, Any], output: int, errors: int, exit_code: int) -> int:
+    child = os.fork()
+    if child == 0:
+        os.close(exit_code)
+        _end(_code_of(lambda: _run(run, output, errors)))
+    _, status = os.waitpid(child, 0)
+    os.write(exit_code, str(os.waitstatus_to_exitcode(status)).encode())
+    return 0
+
+
+def _run(run: dict[str, Any], output: int, errors: int) -> None:
+    """As `python` would with these arguments: `-m MODULE …` or `-c CODE …`."""
+    for stream, file in (0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, errors):
+        os.dup2(file, stream)
+        os.close(file)
+    os.chdir(run["folder"])
+    os.environ.clear()
+    os.environ.update(run["environment"])
+    tempfile.tempdir = None
+    option, what, *rest = run["arguments"]
+    sys.path[:0] = [*run["path"], os.getcwd() if option == "-m" else ""]
+    sys.argv = [what if option == "-m" else option, *rest]
+    signal.alarm(LONGEST_RUN)
+    if run["limits"]:
+        _limit(**run["limits"])
+    if option == "-c":
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    elif what.startswith("npumake"):
+        sys.exit(importlib.import_module("npumake.cli.main").main())
+    else:
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+
+
+def _limit(seconds: int, memory: int) -> None:
+    """Seconds of a processor, however many others want it; an end to what waits for ever; and
+    bytes of address space beyond an idle process."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(30 * seconds)
+    with open("/proc/self/statm") as pages:
+        idle = int(pages.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (idle + memory, idle + memory))
+
+
+def _code_of(command: Callable[[], None]) -> int:
+    """The exit code that the interpreter would end with."""
+    try:
+        command()
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            sys.stderr.write(f"{error.code}\n")
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:  # noqa: BLE001  # the interpreter's own last resort, in a fork
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _end(code: int) -> None:
+    """As the interpreter ends, but for what it would free."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"Exception ignored: {error}\n")
+        code = 120
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    load_libraries() if sys.argv[2:] == ["libraries"] else load_ours()
+    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        serve(channel)

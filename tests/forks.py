@@ -1,0 +1,174 @@
+"""`python -m …` and `python -c …` in forks of one process that has imported everything.
+
+Starting Python and importing the package took half a second and more of every run: most of the
+time of the suite. A run that asks for other settings of the interpreter starts one of its own. That
+a new interpreter does the same is seen by the session's first build, and by every test of README.md
+and the pages.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Literal
+
+REPO = Path(__file__).parents[1]
+Loaded = Literal["everything", "libraries"]
+AT_START = ("PYTHON", "LC_", "LANG", "OPENBLAS_", "OMP_")  # variables that are read once
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of a processor, and bytes of memory beyond those of an idle process."""
+
+    seconds: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class ForkServer:
+    """The process, and our end of its socket."""
+
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, message: bytes, output: IO[str], errors: IO[str]) -> int:
+        """The exit code; negative for a signal."""
+        readable, writable = os.pipe()
+        with os.fdopen(readable, "rb") as exit_code:
+            try:
+                with self.lock:
+                    files = [output.fileno(), errors.fileno(), writable]
+                    socket.send_fds(self.channel, [message], files)
+            finally:
+                os.close(writable)
+            code = exit_code.read()
+        assert code, "the fork server has ended"
+        return int(code)
+
+    def end(self) -> None:
+        self.channel.close()
+        self.process.terminate()  # a fork of ours may hold the socket
+        self.process.wait()
+
+
+@cache
+def fork_server(loaded: Loaded = "everything") -> ForkServer:
+    """The server of this process, which ends with it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        number = theirs.fileno()
+        process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(number), loaded],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **interpreter_settings()},
+            pass_fds=[number],
+        )
+    server = ForkServer(process, ours)
+    atexit.register(server.end)
+    return server
+
+
+def interpreter_settings() -> dict[str, str]:
+    """Of the server: our package, and an encoding as in most people's terminals."""
+    return {"PYTHONPATH": str(REPO / "pipeline"), "PYTHONIOENCODING": "utf-8:strict"}
+
+
+def run_python(
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    path: Sequence[Path] = (),
+    loaded: Loaded = "everything",
+) -> subprocess.CompletedProcess[str]:
+    """`python *arguments` in a folder, as subprocess.run would give it. `path` goes before
+    sys.path, of those that have loaded libraries alone where it brings plugins."""
+    if not is_like_ours(environment):
+        assert not path, "a new interpreter has its PYTHONPATH"
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+    with text_file() as output, text_file() as errors:
+        message = request(arguments, folder, environment, path)
+        code = fork_server(loaded).run(message, output, errors)
+        return subprocess.CompletedProcess(arguments, code, text_of(output), text_of(errors))
+
+
+def run_npumake(
+    *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`npumake *arguments` as a user types it, by default here."""
+    return run_python(
+        *("-m", "npumake.cli.main", *arguments),
+        folder=folder or Path.cwd(),
+        environment={**user_environment(), **(environment or {})},
+    )
+
+
+def user_environment() -> dict[str, str]:
+    """Ours, without CI's habit of reading every file again."""
+    return {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
+
+
+def run_fork(
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    path: Sequence[Path],
+    limits: Limits,
+    loaded: Loaded,
+) -> tuple[int, str]:
+    """The exit code and all output of `python *arguments` within limits. `path` goes before
+    sys.path."""
+    message = request(arguments, folder, environment, path, limits)
+    with text_file() as output:
+        code = fork_server(loaded).run(message, output, output)
+        return code, text_of(output)
+
+
+def request(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    path: Sequence[Path] = (),
+    limits: Limits | None = None,
+) -> bytes:
+    document = {
+        "arguments": arguments,
+        "folder": str(folder),
+        "environment": dict(environment),
+        "path": [str(each) for each in path],
+        "limits": None if limits is None else vars(limits),
+    }
+    return json.dumps(document).encode()
+
+
+def text_file() -> IO[str]:
+    return TemporaryFile("w+", encoding="utf-8", errors="backslashreplace")
+
+
+def text_of(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
+
+
+def is_like_ours(environment: Mapping[str, str]) -> bool:
+    """Whether a fork would read these variables as a new interpreter does."""
+    names = {name for name in {*environment, *os.environ} if name.startswith(AT_START)}
+    settings = interpreter_settings()
+    return all(
+        environment.get(name) in (os.environ.get(name), settings.get(name, os.environ.get(name)))
+        for name in names
+    )
