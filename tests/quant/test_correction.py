@@ -24,7 +24,7 @@ from npumake.quant.correction.rescale_groups import find_rescale_groups
 from npumake.quant.correction.rounding import best, rounded
 from npumake.quant.correction.smoothquant import Migration, smoothquant, smoothquant_factors
 from npumake.quant.correction.weight_clipping import clip_weights, square_errors
-from npumake.quant.precision.linear_layers import quantized_layers
+from npumake.quant.precision.linear_layers import quantized_layers, set_bias
 from npumake.quant.qdq.integers import with_integer_weights
 from trained import (
     PER_CHANNEL,
@@ -227,6 +227,35 @@ def test_a_shift_that_all_samples_have_is_taken_away(body):
 def test_a_shift_within_its_error_is_left(body):
     noise = _corrected([0.1, -0.1] * 3, body)
     assert np.abs(noise).max() < 0.02
+
+
+@pytest.mark.parametrize("behind", ["y = Identity(c)", "y = Relu(c)", "y = HardSwish(c)"])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        ("c = Conv(x, w, b)", (1, 2, 64, 64)),
+        ("c = ConvTranspose(x, w, b)", (1, 2, 64, 64)),
+        ("c = Gemm(x, m, b)", (4096, 2)),
+    ],
+)
+def test_a_shift_is_found_at_some_of_many_positions(layer, shape, behind):
+    """Columns differ in size, so that no few of them stand for all."""
+    graph = upgraded(
+        parse_text(
+            f"a (float{[*shape]} x) => (float[] y) <float[2,2,1,1] w = {{1.0,-2.0,0.5,3.0}}, "
+            f"float[2,2] m = {{1.0,-2.0,0.5,3.0}}, float[2] b = {{0.5,0.0}}> {{ {layer} {behind} }}"
+        )
+    ).with_shapes()
+    rng = np.random.default_rng(0)
+    size = np.linspace(0, 2, 64) if len(shape) == 4 else np.linspace(0, 2, 4096)[:, None]
+    feeds = [{"x": (size * rng.normal(size=shape)).astype(np.float32)} for _ in range(4)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    (right,) = quantized_layers(plain)
+    shifted = plain.copy()
+    (wrong,) = quantized_layers(shifted)
+    set_bias(shifted, wrong, wrong.bias() + 0.1)
+    (made,) = quantized_layers(correct_biases(graph, shifted, feeds))
+    assert made.bias() == pytest.approx(right.bias(), abs=0.02)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6))

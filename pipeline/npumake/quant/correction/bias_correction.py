@@ -20,12 +20,12 @@ A layer must see the corrected outputs of those before it: if two in a row were 
 the second would remove the shift of the first again, and in a deep model such doubles grow. So the
 graph runs in steps (engine.partial.cut), and each output is carried on without d'.
 
-The mean is over MIN_POSITIONS or more of each sample, evenly spread and the same in both models.
-More would change d by less than its error, which is that of the samples. Most positions of a
-detector are background, and so is the mean. Where earlier layers
-are mostly noise, large values come out too small, and no bias restores them: YOLOX at 8 bits
-throughout, whose stem has starved channels (calibration.channel_imbalance). Measurements stand in
-docs/precision.md.
+The mean is over MIN_POSITIONS or somewhat more of each sample, evenly spread and the same in both
+models: d is no better known from more, because samples differ more than positions do.
+
+Most positions of a detector are background, and so is the mean. Where earlier layers are mostly
+noise, large values come out too small, and no bias restores them: YOLOX at 8 bits throughout, whose
+stem has starved channels (calibration.channel_imbalance). Measurements stand in docs/precision.md.
 
 Memory is that of carried tensors (engine.partial.walk).
 """
@@ -137,7 +137,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
     """d' per channel; `meant` has E[y] and E[f(y)] of each sample, (samples, 2, channels)."""
     rows, f = [_rows(layer, y) for y in outputs], activation_behind(layer.node)
     channels, positions = rows[0].shape
-    at_once = max(1, BLOCK_VALUES // (len(rows) * max(positions, 1)))
+    at_once = max(1, BLOCK_VALUES // (len(rows) * positions))
 
     def shift_of(start: int) -> np.ndarray:
         block = slice(start, start + at_once)
