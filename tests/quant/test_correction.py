@@ -432,4 +432,31 @@ def test_corrections_that_share_a_float_model_are_those_of_each_alone(hard):
     layers = FloatLayers(graph)
     for each in (plain, calibrated(graph, PER_CHANNEL)):
         alone = correct_biases(graph, each, samples())
-        assert correct_biases(graph, each, samples(), shared=layers).to_bytes() == alone.to_bytes()
+        assert correct_biases(layers, each, samples()).to_bytes() == alone.to_bytes()
+
+
+@pytest.mark.parametrize("samples", [3, 40])
+@pytest.mark.parametrize(
+    ("layer", "n"),
+    [
+        ("c = Conv<pads=[1,1,1,1]>(x, v, b)", 27),
+        ("c = Conv(x, k, b)", 192),  # one position of a sample
+        ("c = ConvTranspose(x, t, b)", None),  # not rounded
+    ],
+)
+def test_rounded_layers_are_corrected_where_rounding_restores_no_mean(layer, n, samples):
+    shapes = {"v": (3, 3, 3, 3), "k": (3, 3, 8, 8), "t": (3, 3, 1, 1), "b": (3,)}
+    rng = np.random.default_rng(0)
+    weights = ", ".join(
+        f"float{[*shape]} {name} = {{{', '.join(map(str, rng.normal(size=shape).ravel()))}}}"
+        for name, shape in shapes.items()
+    )
+    text = f"a (float[1,3,8,8] x) => (float[] y) <{weights}> {{ {layer}  y = Relu(c) }}"
+    graph = upgraded(parse_text(text)).with_shapes()
+    feeds = [{"x": rng.normal(size=(1, 3, 8, 8)).astype(np.float32)} for _ in range(samples)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    (each,) = quantized_layers(plain)
+    set_bias(plain, each, each.bias() + 0.5)
+    (made,) = quantized_layers(correct_biases(graph, plain, feeds, rounded=True))
+    restored = n is not None and samples * (64 if n == 27 else 1) >= n
+    assert np.array_equal(made.bias(), each.bias()) == restored
