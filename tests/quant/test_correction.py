@@ -24,7 +24,7 @@ from npumake.quant.correction.rescale_groups import find_rescale_groups
 from npumake.quant.correction.rounding import best, rounded
 from npumake.quant.correction.smoothquant import Migration, smoothquant, smoothquant_factors
 from npumake.quant.correction.weight_clipping import clip_weights, square_errors
-from npumake.quant.precision.linear_layers import quantized_layers
+from npumake.quant.precision.linear_layers import quantized_layers, set_bias
 from npumake.quant.qdq.integers import with_integer_weights
 from trained import (
     PER_CHANNEL,
@@ -229,6 +229,35 @@ def test_a_shift_within_its_error_is_left(body):
     assert np.abs(noise).max() < 0.02
 
 
+@pytest.mark.parametrize("behind", ["y = Identity(c)", "y = Relu(c)", "y = HardSwish(c)"])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        ("c = Conv(x, w, b)", (1, 2, 64, 64)),
+        ("c = ConvTranspose(x, w, b)", (1, 2, 64, 64)),
+        ("c = Gemm(x, m, b)", (4096, 2)),
+    ],
+)
+def test_a_shift_is_found_at_some_of_many_positions(layer, shape, behind):
+    """Columns differ in size, so that no few of them stand for all."""
+    graph = upgraded(
+        parse_text(
+            f"a (float{[*shape]} x) => (float[] y) <float[2,2,1,1] w = {{1.0,-2.0,0.5,3.0}}, "
+            f"float[2,2] m = {{1.0,-2.0,0.5,3.0}}, float[2] b = {{0.5,0.0}}> {{ {layer} {behind} }}"
+        )
+    ).with_shapes()
+    rng = np.random.default_rng(0)
+    size = np.linspace(0, 2, 64) if len(shape) == 4 else np.linspace(0, 2, 4096)[:, None]
+    feeds = [{"x": (size * rng.normal(size=shape)).astype(np.float32)} for _ in range(4)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    (right,) = quantized_layers(plain)
+    shifted = plain.copy()
+    (wrong,) = quantized_layers(shifted)
+    set_bias(shifted, wrong, wrong.bias() + 0.1)
+    (made,) = quantized_layers(correct_biases(graph, shifted, feeds))
+    assert made.bias() == pytest.approx(right.bias(), abs=0.02)
+
+
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6))
 def test_a_shrunk_shift_has_the_sign_of_the_mean_and_no_more_of_it(shifts):
     _, shift = _corrected(shifts)
@@ -403,4 +432,31 @@ def test_corrections_that_share_a_float_model_are_those_of_each_alone(hard):
     layers = FloatLayers(graph)
     for each in (plain, calibrated(graph, PER_CHANNEL)):
         alone = correct_biases(graph, each, samples())
-        assert correct_biases(graph, each, samples(), shared=layers).to_bytes() == alone.to_bytes()
+        assert correct_biases(layers, each, samples()).to_bytes() == alone.to_bytes()
+
+
+@pytest.mark.parametrize("samples", [3, 40])
+@pytest.mark.parametrize(
+    ("layer", "n"),
+    [
+        ("c = Conv<pads=[1,1,1,1]>(x, v, b)", 27),
+        ("c = Conv(x, k, b)", 192),  # one position of a sample
+        ("c = ConvTranspose(x, t, b)", None),  # not rounded
+    ],
+)
+def test_rounded_layers_are_corrected_where_rounding_restores_no_mean(layer, n, samples):
+    shapes = {"v": (3, 3, 3, 3), "k": (3, 3, 8, 8), "t": (3, 3, 1, 1), "b": (3,)}
+    rng = np.random.default_rng(0)
+    weights = ", ".join(
+        f"float{[*shape]} {name} = {{{', '.join(map(str, rng.normal(size=shape).ravel()))}}}"
+        for name, shape in shapes.items()
+    )
+    text = f"a (float[1,3,8,8] x) => (float[] y) <{weights}> {{ {layer}  y = Relu(c) }}"
+    graph = upgraded(parse_text(text)).with_shapes()
+    feeds = [{"x": rng.normal(size=(1, 3, 8, 8)).astype(np.float32)} for _ in range(samples)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    (each,) = quantized_layers(plain)
+    set_bias(plain, each, each.bias() + 0.5)
+    (made,) = quantized_layers(correct_biases(graph, plain, feeds, rounded=True))
+    restored = n is not None and samples * (64 if n == 27 else 1) >= n
+    assert np.array_equal(made.bias(), each.bias()) == restored

@@ -79,7 +79,7 @@ class ModelUnderTest:
 
     @cached_property
     def real(self) -> Graph:
-        """The model in float, which nobody edits."""
+        """The model in float. Callers do not edit it."""
         return without(self.calibrated)
 
 

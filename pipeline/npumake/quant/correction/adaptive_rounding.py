@@ -26,7 +26,7 @@ way), and H of one layer, at most MAX_HESSIAN_BYTES. Larger layers keep the near
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -35,8 +35,14 @@ import numpy as np
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.parallel import side_by_side
 from npumake.engine.partial.cut import steps_at
-from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
-from npumake.graph import Graph, Node, Value, attribute
+from npumake.engine.partial.walk import (
+    BUDGET_BYTES,
+    MAX_SAMPLES,
+    LayerRoute,
+    LayerWalk,
+    Series,
+)
+from npumake.graph import Graph, Value, attribute, shape
 from npumake.graph.qdq import grid_behind
 from npumake.kernels.window import padded, windows
 from npumake.quant.correction.rounding import MAX_EXHAUSTIVE_WEIGHTS, best, best_scale, rounded
@@ -82,7 +88,11 @@ def round_adaptively(
     """
     graph = calibrated.copy()
     twins = {str(node.name): node for node in optimized_float.nodes()}
-    layers = [layer for layer in quantized_layers(graph) if _is_rounded(layer, twins)]
+    layers = [
+        layer
+        for layer in quantized_layers(graph)
+        if _is_small(layer) and str(layer.node.name) in twins
+    ]
     nodes = [layer.node for layer in layers]
     cut = steps_at(graph, nodes, first=True)
     as_meant = steps_at(optimized_float, [twins[str(node.name)] for node in nodes], first=True)
@@ -99,11 +109,16 @@ def round_adaptively(
     return graph.with_shapes()
 
 
-def _is_rounded(layer: LinearLayer, twins: Mapping[str, Node]) -> bool:
+def has_restored_mean(layer: LinearLayer, samples: int) -> bool:
+    """Whether rounding over so many samples restores the mean of the layer's output: if there are
+    enough positions for F."""
+    positions = math.prod(shape(layer.y)) // layer.channels
+    return _is_small(layer) and positions * min(samples, MAX_SAMPLES) >= _shape(layer)[1]
+
+
+def _is_small(layer: LinearLayer) -> bool:
     groups, n = _shape(layer)
-    if layer.node.op_type == "ConvTranspose" or 8 * groups * n * n > MAX_HESSIAN_BYTES:
-        return False
-    return str(layer.node.name) in twins
+    return layer.node.op_type != "ConvTranspose" and 8 * groups * n * n <= MAX_HESSIAN_BYTES
 
 
 def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:

@@ -20,12 +20,15 @@ A layer must see the corrected outputs of those before it: if two in a row were 
 the second would remove the shift of the first again, and in a deep model such doubles grow. So the
 graph runs in steps (engine.partial.cut), and each output is carried on without d'.
 
-The mean is over MIN_POSITIONS or more of each sample, evenly spread and the same in both models.
-More would change d by less than its error, which is that of the samples. Most positions of a
-detector are background, and so is the mean. Where earlier layers
-are mostly noise, large values come out too small, and no bias restores them: YOLOX at 8 bits
-throughout, whose stem has starved channels (calibration.channel_imbalance). Measurements stand in
-docs/precision.md.
+The mean is over MIN_POSITIONS or somewhat more of each sample, evenly spread and the same in both
+models: d is no better known from more, because samples differ more than positions do.
+
+Most positions of a detector are background, and so is the mean. Where earlier layers are mostly
+noise, large values come out too small, and no bias restores them: YOLOX at 8 bits throughout, whose
+stem has starved channels (calibration.channel_imbalance). Measurements stand in docs/precision.md.
+
+Adaptive rounding restores the mean of each layer's output on its way: correcting it again changed
+nothing beyond the error, and took half of the time (correction.adaptive_rounding).
 
 Memory is that of carried tensors (engine.partial.walk).
 """
@@ -47,6 +50,7 @@ from npumake.graph import Graph
 from npumake.kernels.affine import per_axis
 from npumake.quant.calibration.subsampling import counted_elements
 from npumake.quant.correction.activation_behind import Activation, activation_behind
+from npumake.quant.correction.adaptive_rounding import has_restored_mean
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 MAX_ROUNDS = 5  # of Newton's method
@@ -85,31 +89,35 @@ class FloatLayers:
 
 
 def correct_biases(
-    optimized_float: Graph,
+    optimized_float: Graph | FloatLayers,
     calibrated: Graph,
     feeds: Series,
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET_BYTES,
-    shared: FloatLayers | None = None,
+    rounded: bool = False,
 ) -> Graph:
     """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias and is skipped. `shared` is
-    `optimized_float`, where several corrections over the same feeds share its means.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped, and with
+    `rounded` weights each layer whose mean they restored. Several corrections over the same feeds
+    share the means of one FloatLayers.
     """
+    real = optimized_float
+    if not isinstance(real, FloatLayers):
+        real = FloatLayers(real, operators)
     graph = calibrated.copy()
-    twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
+    twins = {str(node.name): node.outputs[0] for node in real.graph.nodes()}
     layers = [
         layer
         for layer in quantized_layers(graph)
         if layer.node.op_type != "MatMul" and str(layer.node.name) in twins
+        if not (rounded and has_restored_mean(layer, len(feeds)))
     ]
     if not layers:  # onnxruntime refuses a model without outputs
         return graph
     cut = steps_at(graph, {layer.node for layer in layers})
-    walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
+    walk = LayerWalk([LayerRoute(graph, cut)], feeds, real.operators, budget)
     named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
-    real = shared or FloatLayers(optimized_float, operators)
     meant = real.means({name: layer for layer, name in named.items()}, walk)
     for at, step in enumerate(cut):
         corrected = [layer for layer in layers if layer.node in step.nodes]
@@ -137,7 +145,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
     """d' per channel; `meant` has E[y] and E[f(y)] of each sample, (samples, 2, channels)."""
     rows, f = [_rows(layer, y) for y in outputs], activation_behind(layer.node)
     channels, positions = rows[0].shape
-    at_once = max(1, BLOCK_VALUES // (len(rows) * max(positions, 1)))
+    at_once = max(1, BLOCK_VALUES // (len(rows) * positions))
 
     def shift_of(start: int) -> np.ndarray:
         block = slice(start, start + at_once)
@@ -161,7 +169,7 @@ def _behind_activation(
     y: np.ndarray, meant: np.ndarray, f: Activation, plain: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """d by Newton's method from `plain`, and its last move by each sample."""
-    spread = y.std(axis=2).mean(axis=0)
+    spread = y.std(axis=(0, 2))
     step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
     limits, shift = (plain - MAX_SHIFT * spread, plain + MAX_SHIFT * spread), plain
     for _ in range(MAX_ROUNDS):

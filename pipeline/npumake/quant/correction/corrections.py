@@ -96,13 +96,16 @@ def apply_corrections(
     switches: Sequence[str],
     feeds: Series,
     weights: WeightGrid,
+    applied: Sequence[str] = (),
 ) -> Graph:
-    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ."""
+    """`calibrated` with the other switches applied; it is the float graph `real` with Q/DQ, and
+    has the switches `applied` already."""
     graph = calibrated
     if "clip_weights" in switches:
         graph = clip_weights(graph, weights)
     if "round_weights" in switches:
         graph = round_adaptively(real.graph, graph, feeds, real.operators)
     if BIAS in switches:
-        graph = correct_biases(real.graph, graph, feeds, real.operators, shared=real)
+        rounded = "round_weights" in (*applied, *switches)
+        graph = correct_biases(real, graph, feeds, rounded=rounded)
     return graph

@@ -135,10 +135,10 @@ class Evaluator:
         key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
         latest, corrected = self._latest.get(fold, ("", calibrated))
         if latest != key:  # rounding takes longest, so biases start from its result
-            corrected = self._corrected(recipe, real, calibrated, weights, fold)
+            corrected = self._corrected(recipe, real, calibrated, weights, (), fold)
             self._latest[fold] = key, corrected
         return (
-            self._corrected(recipe, real, corrected, (BIAS,), fold)
+            self._corrected(recipe, real, corrected, (BIAS,), weights, fold)
             if BIAS in recipe.switches
             else corrected
         )
@@ -153,12 +153,14 @@ class Evaluator:
         real: Graph,
         calibrated: Graph,
         switches: Sequence[str],
+        applied: Sequence[str],
         fold: HoldoutFold,
     ) -> Graph:
         few = evenly_spaced(self._subset(fold.calibration), MAX_CORRECTION_SAMPLES)
         key = (fold, digest.of_document(digest.plain(recipe.factors)))
         layers = self._float_layers.setdefault(key, FloatLayers(real, self.operators))
-        return apply_corrections(layers, calibrated, switches, few, self.target.weights)
+        weights = self.target.weights
+        return apply_corrections(layers, calibrated, switches, few, weights, applied)
 
     @cached_property
     def _float_layers(self) -> dict[Hashable, FloatLayers]:
