@@ -7,7 +7,7 @@ feature map of a detector the few values that make a face are a hundredth of all
 that minimizes an error of the map cuts them off. So the tensors with NOISE_SHARE of all noise by
 `max`, at most MAX_TENSORS, try every method, and one is chosen where it takes MIN_GAIN of the
 noise; all others keep their extremes, which clip nothing. Every tensor is probed by itself, so the
-tensors need no order, and the choice takes a few dozen passes over PROBE_SAMPLES samples.
+tensors need no order. A switch of a search keeps the choice and fits its ranges again.
 """
 
 from __future__ import annotations
