@@ -56,15 +56,15 @@ def _choices(
     extremes = by_name[EXTREMES].ranges
     names = _noisiest(noise_of(EXTREMES, [*extremes], probe_count(max(len(extremes), 1))))
     count = min(PROBE_SAMPLES, len(evaluator.calibration_samples))
-    least = {
+    best = {
         name: (noise * (1.0 - MIN_GAIN), EXTREMES)
         for name, noise in noise_of(EXTREMES, names, count).items()
     }
     for method, recipe in by_name.items():
-        other = [name for name in names if recipe.ranges[name] != extremes[name]]
-        for name, noise in noise_of(method, other, count).items():
-            least[name] = min(least[name], (noise, method), key=lambda pair: pair[0])
-    return {name: method for name, (_, method) in least.items() if method != EXTREMES}
+        differing = [name for name in names if recipe.ranges[name] != extremes[name]]
+        for name, noise in noise_of(method, differing, count).items():
+            best[name] = min(best[name], (noise, method), key=lambda pair: pair[0])
+    return {name: method for name, (_, method) in best.items() if method != EXTREMES}
 
 
 def _noisiest(noise: Mapping[str, float]) -> list[str]:
