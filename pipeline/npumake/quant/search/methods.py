@@ -154,9 +154,9 @@ def ranges_by_choice(
         for name in {EXTREMES, *choices.values()}
     }
     by_tensor = {name: by_name[choices.get(name, EXTREMES)][name] for name in by_name[EXTREMES]}
-    kept = {name: choices[name] for name in by_tensor if name in choices}
+    methods = {name: choices[name] for name in by_tensor if name in choices}
     widest = int16_ranges(graph, statistics)
-    return Recipe(OUTPUT_MIX, symmetric, by_tensor, kept, int16_ranges=widest)
+    return Recipe(OUTPUT_MIX, symmetric, by_tensor, methods, int16_ranges=widest)
 
 
 def _with_named(calibration: Calibration, name: str) -> Calibration:

@@ -7,7 +7,7 @@ feature map of a detector the few values that make a face are a hundredth of all
 that minimizes an error of the map cuts them off. So the tensors with NOISE_SHARE of all noise by
 `max`, at most MAX_TENSORS, try every method, and one is chosen where it takes MIN_GAIN of the
 noise; all others keep their extremes, which clip nothing. Every tensor is probed by itself, so the
-tensors need no order, and the choice takes a few dozen passes over PROBE_SAMPLES samples.
+tensors need no order. A switch of a search keeps the choice and fits its ranges again.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def _choices(
     extremes = by_name[EXTREMES].ranges
     names = _noisiest(noise_of(EXTREMES, [*extremes], probe_count(max(len(extremes), 1))))
     count = min(PROBE_SAMPLES, len(evaluator.calibration_samples))
-    least = {
+    best = {
         name: (noise * (1.0 - MIN_GAIN), EXTREMES)
         for name, noise in noise_of(EXTREMES, names, count).items()
     }
     for method, recipe in by_name.items():
-        other = [name for name in names if recipe.ranges[name] != extremes[name]]
-        for name, noise in noise_of(method, other, count).items():
-            least[name] = min(least[name], (noise, method), key=lambda pair: pair[0])
-    return {name: method for name, (_, method) in least.items() if method != EXTREMES}
+        differing = [name for name in names if recipe.ranges[name] != extremes[name]]
+        for name, noise in noise_of(method, differing, count).items():
+            best[name] = min(best[name], (noise, method), key=lambda pair: pair[0])
+    return {name: method for name, (_, method) in best.items() if method != EXTREMES}
 
 
 def _noisiest(noise: Mapping[str, float]) -> list[str]:

@@ -49,7 +49,6 @@ from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recip
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
 from npumake.quant.search.int16_tensors import int16_tensors
-from npumake.quant.search.output_mix import with_choices
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
@@ -186,7 +185,6 @@ def _switched(recipe: Recipe, name: str, evaluator: Evaluator) -> Recipe | None:
         return tried
     base = evaluator.rescaled_model(tried.switches)
     plainly = refit_recipe(replace(tried, wide=(), sensitive=()), base, evaluator.calibration)
-    plainly = with_choices(plainly, base, evaluator)
     tried = complete_recipe(plainly, tried.switches, base, evaluator)
     return None if _effects(tried) == _effects(recipe) else tried
 
