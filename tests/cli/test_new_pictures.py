@@ -153,6 +153,21 @@ def test_what_was_not_measured_is_not_sure(
     assert "# NOT SURE: mean and scale" in (tmp_path / "net" / "project.yaml").read_text()
 
 
+@pytest.mark.parametrize("name", ["a.webp", "b.TIFF", "c.heic"])
+def test_pictures_of_a_format_that_is_not_read_are_told(
+    tmp_path: Path, pictures: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (pictures / name).write_bytes(b"")
+    file = model(tmp_path / "m.onnx", {})
+    words = f"1 of a format that is not read ({Path(name).suffix.lower()})"
+    assert new(tmp_path / "net", "--model", file, "--images", pictures) == 0
+    assert words in capsys.readouterr().out
+    for picture in pictures.glob("*.png"):
+        picture.unlink()
+    assert new(tmp_path / "other", "--model", file, "--images", pictures) == 2
+    assert f"the folder holds no picture, and {words}" in capsys.readouterr().err
+
+
 @dataclass(frozen=True)
 class Refusal:
     words: tuple[str, ...]

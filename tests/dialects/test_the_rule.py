@@ -185,3 +185,20 @@ def test_a_value_of_a_type_the_schema_lacks_is_told_or_refused(key: str, kind: s
     if isinstance(found, str):
         return
     assert any(f"`{name}`" in what for what in found[1])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"run_on_cpu": "a", "run_on_bpu": "b;a"}, "`a` is not on the CPU"),
+        ({"run_on_cpu": "a;b", "node_info": {"a": {"ON": "BPU"}}}, "`a` is not on the CPU"),
+        ({"run_on_bpu": "a", "node_info": {"a": {"ON": "CPU"}}}, "`a` is not on the BPU"),
+        ({"run_on_bpu": "a", "node_info": {"a": {"ON": "BPU"}}}, None),
+        ({"run_on_cpu": "a", "node_info": {"a": {"OutputType": "int16"}}}, None),
+    ],
+)
+def test_the_weaker_of_two_units_of_a_node_is_a_note(tool: str, changes: dict[str, Any], message):
+    found = DIALECTS[tool]().notes(document(changed(TOOLS[tool][0], changes)))
+    told = [note.what.partition(":")[0] for note in found if "is not on the" in note.what]
+    assert told == ([message] if message else [])

@@ -1,5 +1,7 @@
 """More than one mistake at once."""
 
+import pytest
+
 from npumake.project.check import mistakes
 from npumake.project.document import parse_document
 from npumake.project.schema import schema_of
@@ -35,3 +37,11 @@ def test_two_unknown_keys_are_two_mistakes():
         "unknown key `a` (p.yaml:1:1)",
         "unknown key `b` (p.yaml:2:1)",
     ]
+
+
+@pytest.mark.parametrize("shape", ["1x3x64x64", "1,3,64,64", "'1, 3, 64, 64'", "1 3 64 64"])
+def test_the_hint_for_a_shape_of_another_tool_is_one_when_done_as_told(shape: str):
+    project = "model: {path: m.onnx}\ntargets: [rdk-x5]\ninputs:\n  a:\n    shape: SHAPE\n"
+    (message,) = found(project.replace("SHAPE", shape))
+    hint = message.partition("write ")[2].rstrip(")")
+    assert found(project.replace("SHAPE", hint)) == []

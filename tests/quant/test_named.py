@@ -96,6 +96,28 @@ def test_a_node_that_both_units_are_asked_for_is_a_note():
     assert plan.notes == ("for the NPU, though a rule for the CPU names it as well: d (Conv)",)
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "note"),
+    [
+        ("d", (None, "int16"), "int16 of input 1 of d has no effect: it is no activation"),
+        ("d", (None, None, "int16"), "int16 of input 2 has no effect: d has 2 inputs"),
+        ("d", ("int16", "int8"), None),
+    ],
+)
+def test_int16_of_what_is_no_activation_of_a_node_is_a_note(name, inputs, note):
+    asked = Quantization(layers={name: LayerTypes(inputs=inputs)})
+    assert plan_precision(graph(), asked, NPU).notes == ((note,) if note else ())
+
+
+def test_int16_of_a_node_on_the_cpu_is_a_note():
+    layers = {"d": LayerTypes(output="int16"), "e": LayerTypes(output="int8")}
+    asked = Quantization(layers=layers, cpu=("d", "e"))
+    (note,) = plan_precision(graph(), asked, NPU).notes
+    assert note == "CPU, in float, though a rule wants int16: d (Conv)"
+    every = Quantization({"*": "int16"}, cpu=("d",))
+    assert plan_precision(graph(), every, NPU).notes == ()
+
+
 def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
     layers = {"d": LayerTypes(output="int8"), "Conv(*)": LayerTypes(output="int16")}
     for order in (layers, dict(reversed(layers.items()))):

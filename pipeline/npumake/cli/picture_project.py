@@ -14,7 +14,7 @@ from npumake.cli.fed_types import EVEN_TYPES
 from npumake.cli.labels_file import LabelsFile, read_labels
 from npumake.cli.model_file import ModelFiles
 from npumake.cli.picture_template import PictureProject, Truth, picture_project_text
-from npumake.cli.pictures import picture_files, relative_pattern, surveyed
+from npumake.cli.pictures import picture_files, relative_pattern, surveyed, unread_words
 from npumake.errors import ProjectError
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ def picture_project(
     labels = read_labels(arguments.labels) if arguments.labels else LabelsFile()
     survey = surveyed(model_files, graph, pictures.files)
     proposal = _with_labels(survey.proposal, survey.facts, labels)
+    if pictures.unread:
+        doubt = f"{len(pictures.files)} pictures are enough{unread_words(pictures.unread)}"
+        proposal = replace(proposal, doubts=(*proposal.doubts, doubt))
     inputs = with_folders(survey.inputs)
     metadata = _metadata(proposal, survey.facts)
     project = PictureProject(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from npumake.recognition.recognized import Step
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+# Formats that are not read: a person who has them expects that their pictures calibrate too.
+UNREAD = (".webp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif", ".jfif", ".jp2")
 ANY = "*.[jJpPbB][pPnNmM]*"  # fits all SUFFIXES, and no other file of a folder of pictures
 NO_PICTURE = "--images is for a model with one input of 1 or 3 channels; leave it out"
 
@@ -39,6 +41,7 @@ class PictureFiles(NamedTuple):
     folder: Path
     pattern: str
     files: tuple[Path, ...]
+    unread: tuple[Path, ...] = ()  # of other formats
 
 
 def picture_files(folder: Path) -> PictureFiles:
@@ -49,16 +52,24 @@ def picture_files(folder: Path) -> PictureFiles:
         raise ProjectError("no such folder", str(folder), "--images is a folder of pictures")
     if set(str(folder)) & set("*?["):
         raise ProjectError("a folder with *, ? or [ in its name", str(folder), "rename it")
-    pictures = [
-        Path(p) for _, p in pattern_files(folder, "**") if Path(p).suffix.lower() in SUFFIXES
-    ]
+    files = [Path(p) for _, p in pattern_files(folder, "**")]
+    pictures = [file for file in files if file.suffix.lower() in SUFFIXES]
+    unread = tuple(file for file in files if file.suffix.lower() in UNREAD)
     if not pictures:
-        message = "the folder holds no picture"
+        message = f"the folder holds no picture{unread_words(unread)}"
         raise ProjectError(message, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
     suffixes = {file.suffix for file in pictures}
     last = f"*{suffixes.pop()}" if len(suffixes) == 1 else ANY
     is_flat = {file.parent for file in pictures} == {folder}
-    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(pictures))
+    return PictureFiles(folder, last if is_flat else f"**/{last}", tuple(pictures), unread)
+
+
+def unread_words(unread: Sequence[Path]) -> str:
+    """What stands behind a count of pictures: the formats that are not in it."""
+    if not unread:
+        return ""
+    suffixes = ", ".join(sorted({file.suffix.lower() for file in unread}))
+    return f", and {len(unread)} of a format that is not read ({suffixes})"
 
 
 def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) -> Surveyed:

@@ -75,7 +75,10 @@ def _tool(config: Path) -> str:
     group = document.data.get(GROUP) if isinstance(document.data, dict) else None
     if not isinstance(group, dict):
         raise ProjectError(f"no `{GROUP}` of hb_mapper or hb_compile", str(config), HINT)
-    march = str(group.get("march"))
+    if group.get("march") is None:
+        hint = f"write  march: bayes-e  or another under `{GROUP}:`, which tells the tool and chip"
+        raise ProjectError(f"no `march` in `{GROUP}`", str(config), hint)
+    march = str(group["march"])
     tools = {**dict.fromkeys(MARCHES, "hb_mapper"), **dict.fromkeys(NASH, "hb_compile")}
     if march not in tools:
         hint = did_you_mean(march, tools)

@@ -151,9 +151,7 @@ def preprocessing_mistake(
     return MISTAKES[best] if is_told else None
 
 
-def refuse_mistake(
-    graph: Graph, samples: Samples, model_input: ModelInput, allowance: str
-) -> None:
+def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput, allowance: str) -> None:
     """Raises ProjectError for a preprocessing mistake of `model_input`; its hint has a fix and
     `allowance`, the key that lets it pass."""
     name, offset = model_input.name, model_input.spec.offset

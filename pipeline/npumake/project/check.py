@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
@@ -33,6 +34,9 @@ _PLURAL = {
     "object": "mappings",
     "array": "lists",
 }
+# A shape as other tools write it: 1x3x224x224 or 1,3,224,224.
+_SHAPE = re.compile(r"[0-9]+(?:[x,; ]+[0-9]+)+")
+_SHAPE_DIVIDERS = re.compile("[x,; ]+")
 
 
 def check(document: Document, schema: Json) -> None:
@@ -160,10 +164,14 @@ def _remedy(value: Json, types: str | list[str]) -> str:
     if value is None:
         return "give it a value, or remove the key"
     if "array" in kinds and "number" not in kinds and not isinstance(value, dict):
-        return f"write [{value}]"
+        return f"write [{_SHAPE_DIVIDERS.sub(', ', value) if _is_shape(value) else value}]"
     if isinstance(value, str) and {"integer", "number"} & set(kinds):
         return "a number has no quotes, underscores, units or leading zeros: 1000, 0.5, 1e-3"
     return ""
+
+
+def _is_shape(value: Json) -> bool:
+    return isinstance(value, str) and _SHAPE.fullmatch(value) is not None
 
 
 def _written_out(schema: Json) -> str:

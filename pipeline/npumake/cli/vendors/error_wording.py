@@ -16,9 +16,7 @@ from npumake.dialects.phrases import respelling
 
 # Keys of project.yaml, replaced by the options of the command.
 WORDS = respelling(
-    (
-        (r"`allow: \[(?:\w+, )*(\w+)\]` under `[^`]*`", r"`--allow \1` on the command line"),
-    )
+    ((r"`allow: \[(?:\w+, )*(\w+)\]` under `[^`]*`", r"`--allow \1` on the command line"),)
 )
 _ABOVE = re.compile(r"(?:\.\./)+[^`'\"\s]*")
 

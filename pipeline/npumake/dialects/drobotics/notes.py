@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from npumake.dialects.drobotics.keys import IGNORED, KEYS, NORMS
 from npumake.dialects.drobotics.rules import NODE_TYPES, is_x3
-from npumake.dialects.openexplorer.keys_without_effect import calibration_notes
+from npumake.dialects.openexplorer.keys_without_effect import calibration_notes, unit_notes
 from npumake.dialects.openexplorer.translation import INPUT
 from npumake.dialects.vendor_yaml import VendorYaml, notes_of
 from npumake.project.document import Document
@@ -19,6 +19,7 @@ def notes(document: Document) -> tuple[Note, ...]:
     vendor = VendorYaml(document, KEYS)
     return (
         *notes_of(vendor, IGNORED),
+        *unit_notes(vendor),
         *calibration_notes(vendor),
         *_input_notes(vendor),
         *_sample_notes(vendor),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from npumake.dialects.horizon.activation import activation_notes
 from npumake.dialects.horizon.keys import IGNORED, KEYS, OPEN_GROUPS, PLANNED_AS
 from npumake.dialects.horizon.precision import precision_notes
-from npumake.dialects.openexplorer.keys_without_effect import METHOD, calibration_notes
+from npumake.dialects.openexplorer.keys_without_effect import METHOD, calibration_notes, unit_notes
 from npumake.dialects.openexplorer.translation import CALIBRATION
 from npumake.dialects.vendor_yaml import VendorYaml, notes_of, type_notes, unknown_notes
 from npumake.project.document import Document
@@ -18,6 +18,7 @@ def notes(document: Document) -> tuple[Note, ...]:
     vendor = VendorYaml(document, KEYS)
     return (
         *notes_of(vendor, IGNORED),
+        *unit_notes(vendor),
         *unknown_notes(vendor, OPEN_GROUPS),
         *type_notes(vendor),
         *_march_notes(vendor),

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from npumake.dialects.openexplorer.node_requests import (
+    UNITS,
+    NodeRequests,
+    inserted_name,
+    request_node_info,
+    request_units,
+)
 from npumake.dialects.openexplorer.translation import CALIBRATION
 from npumake.dialects.vendor_yaml import VendorYaml
 from npumake.project.vendor import Note
@@ -17,6 +24,21 @@ def calibration_notes(vendor: VendorYaml) -> Iterator[Note]:
         name = key.partition(".")[2]
         if vendor.raw_value(key) is not None and vendor.value(key) != vendor.keys[key].default:
             yield Note(f"`{name}` is ignored: {message}", vendor.spot(key).value)
+
+
+def unit_notes(vendor: VendorYaml) -> Iterator[Note]:
+    """Notes on nodes that one key places on the CPU and a stronger key on the BPU, or vice
+    versa."""
+    requests = NodeRequests()
+    request_units(vendor, requests)
+    request_node_info(vendor, requests)
+    names = {unit: name for name, unit in UNITS.items()}
+    for node, unit, spot in requests.overridden:
+        winner = names[requests.units[node][0]]
+        message = (
+            f"`{inserted_name(node)}` is not on the {names[unit]}: another key names the {winner}"
+        )
+        yield Note(message, spot.value)
 
 
 def _idle(vendor: VendorYaml) -> Iterator[tuple[str, str]]:

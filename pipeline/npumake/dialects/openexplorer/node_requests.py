@@ -68,6 +68,7 @@ class NodeRequests:
     layers: dict[str, dict[str | int, tuple[str, RoutePlace]]] = field(default_factory=dict)
     units: dict[str, tuple[str, RoutePlace]] = field(default_factory=dict)
     optional: dict[str, RoutePlace] = field(default_factory=dict)
+    overridden: list[tuple[str, str, RoutePlace]] = field(default_factory=list)  # as `units`
 
     def type(self, name: str, type: str, spot: RoutePlace) -> None:
         """Requests a type for all inputs and outputs, overriding earlier requests."""
@@ -80,6 +81,9 @@ class NodeRequests:
         self.layers.setdefault(name, {})[place] = (type, spot)
 
     def run(self, name: str, unit: str, spot: RoutePlace) -> None:
+        before, at = self.units.get(name, (unit, spot))
+        if before != unit:
+            self.overridden.append((name, before, at))
         self.units[name] = (unit, spot)
 
     def allow_missing(self, name: str, spot: RoutePlace) -> None:

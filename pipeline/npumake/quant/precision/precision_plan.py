@@ -91,6 +91,7 @@ def plan_precision(
         "for the NPU, though a rule for the CPU names it as well": requests.on_both,
         REASON_DIVISION: divisions,
         "CPU, so that each part of an output keeps its own 8 bits": concats,
+        "CPU, in float, though a rule wants int16": _wide_on_cpu(requests),
         **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
@@ -104,6 +105,12 @@ def plan_precision(
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*requests.notes, *_notes(reasons)),
     )
+
+
+def _wide_on_cpu(requests: RequestedTypes) -> list[Node]:
+    uses = requests.by_use.wide
+    wide = {use[0] for use in uses if isinstance(use, tuple)} & requests.typed
+    return [node for node in requests.cpu if node in wide]
 
 
 def _float16_nodes(nodes: Sequence[Node], requests: RequestedTypes, target: Target) -> list[Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from npumake.borders.images import images
@@ -143,10 +143,20 @@ def _ask_layer(requests: RequestedTypes, node: Node, layer: LayerTypes, clamp: b
         _request(requests.by_use, [(node, OUT)], layer.output, firmly=True)
     if clamp:
         return
+    requests.notes.extend(_idle_types(node, layer))
     for index in operands(node):
         own = layer.inputs[index] if index < len(layer.inputs) else None
         if (type := own or layer.input) is not None:
             _request(requests.by_use, [(node, index)], type, firmly=True)
+
+
+def _idle_types(node: Node, layer: LayerTypes) -> Iterator[str]:
+    """A note for each int16 of an input that has none."""
+    for index, type in enumerate(layer.inputs):
+        if type == WIDE and index >= len(node.inputs):
+            yield f"int16 of input {index} has no effect: {node.name} has {len(node.inputs)} inputs"
+        elif type == WIDE and index not in operands(node):
+            yield f"int16 of input {index} of {node.name} has no effect: it is no activation"
 
 
 def _request(requests: TypeRequests, spots: Iterable[TensorUse], type: str, firmly: bool) -> None:
