@@ -15,10 +15,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from draws import examples
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 
 # How fast a machine is, and how busy, is no property of what it computes.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy")
 
 # No test shares its artifacts with whoever runs it.

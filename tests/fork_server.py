@@ -81,7 +81,8 @@ def _wait_for_run(run: dict[str, Any], output: int, errors: int, exit_code: int)
 
 
 def _run(run: dict[str, Any], output: int, errors: int) -> None:
-    """As `python` would with these arguments: `-m MODULE …` or `-c CODE …`."""
+    """As `python` would with these arguments: `-m MODULE …` or `-c CODE …`, perhaps behind `-P`:
+    then the current folder is not on sys.path."""
     for stream, file in (0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, errors):
         os.dup2(file, stream)
         os.close(file)
@@ -89,8 +90,10 @@ def _run(run: dict[str, Any], output: int, errors: int) -> None:
     os.environ.clear()
     os.environ.update(run["environment"])
     tempfile.tempdir = None
-    option, what, *rest = run["arguments"]
-    sys.path[:0] = [*run["path"], os.getcwd() if option == "-m" else ""]
+    is_safe, arguments = run["arguments"][0] == "-P", run["arguments"]
+    option, what, *rest = arguments[is_safe:]
+    here = [] if is_safe else [os.getcwd() if option == "-m" else ""]
+    sys.path[:0] = [*run["path"], *here]
     sys.argv = [what if option == "-m" else option, *rest]
     signal.alarm(LONGEST_RUN)
     if run["limits"]:
