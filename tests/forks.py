@@ -25,7 +25,8 @@ from typing import IO, Literal
 REPO = Path(__file__).parents[1]
 Loaded = Literal["everything", "libraries"]
 ADDRESS = "socket"
-AT_START = ("PYTHON", "LC_", "LANG", "OPENBLAS_", "OMP_")  # variables that are read once
+READ_ONCE = ("PYTHON", "LC_", "LANG", "OPENBLAS_", "OMP_")  # variables, when Python starts
+AT_START = {name: text for name, text in os.environ.items() if name.startswith(READ_ONCE)}
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,9 @@ def text_of(file: IO[str]) -> str:
 
 def is_like_ours(environment: Mapping[str, str]) -> bool:
     """Whether a fork would read these variables as a new interpreter does."""
-    names = {name for name in {*environment, *os.environ} if name.startswith(AT_START)}
+    read = {name: text for name, text in environment.items() if name.startswith(READ_ONCE)}
     settings = interpreter_settings()
     return all(
-        environment.get(name) in (os.environ.get(name), settings.get(name, os.environ.get(name)))
-        for name in names
+        read.get(name) in (AT_START.get(name), settings.get(name, AT_START.get(name)))
+        for name in {*read, *AT_START}
     )
