@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,10 +17,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from draws import examples
+from forks import user_environment
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 
 # How fast a machine is, and how busy, is no property of what it computes.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy")
 
 # No test shares its artifacts with whoever runs it.
@@ -55,8 +64,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def built_once(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """By a new interpreter, as a user builds it; most other runs are forks."""
     workspace = lay_out(tmp_path_factory.mktemp("built") / "w")
-    workspace.doit()
+    command = [sys.executable, "-m", "doit"]
+    subprocess.run(
+        command, cwd=workspace.root, env=user_environment(), check=True, capture_output=True
+    )
     return workspace
 
 

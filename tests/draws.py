@@ -13,16 +13,19 @@ from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
+from hypothesis import settings
 
 from workspaces import REPO
 
 S = TypeVar("S")
+EVERY = bool(os.environ.get("NPUMAKE_EVERY"))
+LEAST = 20  # examples of a property
 T = TypeVar("T")
 
 
 def drawn(cases: Sequence[T], count: int) -> list[T]:
     """So many of the cases, in their order."""
-    if os.environ.get("NPUMAKE_EVERY"):
+    if EVERY:
         return list(cases)
     rng = np.random.default_rng(_code_seed())
     return [cases[at] for at in sorted(rng.choice(len(cases), count, replace=False))]
@@ -30,7 +33,7 @@ def drawn(cases: Sequence[T], count: int) -> list[T]:
 
 def drawn_pairs(firsts: Iterable[T], seconds: Sequence[S], count: int = 1) -> list[tuple[T, S]]:
     """Each of `firsts` with so many of `seconds`, in turn, so that each of these is met too."""
-    if os.environ.get("NPUMAKE_EVERY"):
+    if EVERY:
         return list(product(firsts, seconds))
     start = _code_seed()
     return [
@@ -38,6 +41,12 @@ def drawn_pairs(firsts: Iterable[T], seconds: Sequence[S], count: int = 1) -> li
         for number, first in enumerate(firsts)
         for step in range(count)
     ]
+
+
+def examples(count: int) -> settings:
+    """Of a property: so many by NPUMAKE_EVERY=1, in CI a quarter. Hypothesis draws others each
+    time."""
+    return settings(max_examples=count if EVERY else max(LEAST, count // 4))
 
 
 def label(case: str | Iterable[Any]) -> str:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
 import resource
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -53,21 +55,35 @@ def load_ours() -> None:
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 
 
-def serve(channel: socket.socket) -> None:
-    """Until the other end is closed. Every run has a process that waits for it, so that runs of
-    several threads go on side by side."""
+def serve(channel: socket.socket, listener: socket.socket) -> None:
+    """Runs what comes from a test process by `channel`, until its other end is closed, and from
+    commands by `listener`. Every run has a process that waits for it, so that several go on side
+    by side."""
     while True:
-        message, files, *_ = socket.recv_fds(channel, LONGEST_MESSAGE, FILES)
-        if not message:
-            return
-        if os.fork() == 0:
-            channel.close()
-            os._exit(_wait_for_run(json.loads(message), *files))
-        for file in files:
-            os.close(file)
+        ready, _, _ = select.select([channel, listener], [], [])
+        if listener in ready:
+            connection, _ = listener.accept()
+            with connection:
+                _begin(*_received(connection))
+        if channel in ready:
+            message, files = _received(channel)
+            if not message:
+                return
+            _begin(message, files)
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass
+
+
+def _received(channel: socket.socket) -> tuple[bytes, list[int]]:
+    return socket.recv_fds(channel, LONGEST_MESSAGE, FILES)[:2]
+
+
+def _begin(message: bytes, files: list[int]) -> None:
+    if os.fork() == 0:
+        os._exit(_wait_for_run(json.loads(message), *files))
+    for file in files:
+        os.close(file)
 
 
 def _wait_for_run(run: dict[str, Any], output: int, errors: int, exit_code: int) -> int:
@@ -81,16 +97,21 @@ def _wait_for_run(run: dict[str, Any], output: int, errors: int, exit_code: int)
 
 
 def _run(run: dict[str, Any], output: int, errors: int) -> None:
-    """As `python` would with these arguments: `-m MODULE …` or `-c CODE …`."""
+    """As `python` would with these arguments: `-m MODULE …` or `-c CODE …`, perhaps behind `-P`:
+    then the current folder is not on sys.path."""
     for stream, file in (0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, errors):
         os.dup2(file, stream)
         os.close(file)
+    sys.stdout = sys.__stdout__ = _stream(1, sys.stdout.errors)
+    sys.stderr = sys.__stderr__ = _stream(2, sys.stderr.errors, line_buffering=True)
     os.chdir(run["folder"])
     os.environ.clear()
     os.environ.update(run["environment"])
     tempfile.tempdir = None
-    option, what, *rest = run["arguments"]
-    sys.path[:0] = [*run["path"], os.getcwd() if option == "-m" else ""]
+    is_safe, arguments = run["arguments"][0] == "-P", run["arguments"]
+    option, what, *rest = arguments[is_safe:]
+    here = [] if is_safe else [os.getcwd() if option == "-m" else ""]
+    sys.path[:0] = [*run["path"], *here]
     sys.argv = [what if option == "-m" else option, *rest]
     signal.alarm(LONGEST_RUN)
     if run["limits"]:
@@ -101,6 +122,12 @@ def _run(run: dict[str, Any], output: int, errors: int) -> None:
         sys.exit(importlib.import_module("npumake.cli.main").main())
     else:
         runpy.run_module(what, run_name="__main__", alter_sys=True)
+
+
+def _stream(number: int, errors: str | None, line_buffering: bool = False) -> io.TextIOWrapper:
+    """As the interpreter opens it, by what it now is: a file or a pipe."""
+    raw = io.BufferedWriter(io.FileIO(number, "wb", closefd=False))
+    return io.TextIOWrapper(raw, "utf-8", errors, line_buffering=line_buffering)
 
 
 def _limit(seconds: int, memory: int) -> None:
@@ -141,8 +168,9 @@ def _end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    load_libraries() if sys.argv[2:] == ["libraries"] else load_ours()
+    load_libraries() if sys.argv[3:] == ["libraries"] else load_ours()
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as channel:
-        serve(channel)
+    own, commands = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
+    with own, commands:
+        serve(own, commands)

@@ -2,8 +2,8 @@
 
 Starting Python and importing the package took half a second and more of every run: most of the
 time of the suite. A run that asks for other settings of the interpreter starts one of its own. That
-a new interpreter does the same is seen by the session's first build, and by every test of README.md
-and the pages.
+a new interpreter does the same is seen by the session's first build, by README.md, the walks, the
+CI examples, and the tests that kill a build.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Literal
 
 REPO = Path(__file__).parents[1]
 Loaded = Literal["everything", "libraries"]
-AT_START = ("PYTHON", "LC_", "LANG", "OPENBLAS_", "OMP_")  # variables that are read once
+ADDRESS = "socket"
+READ_ONCE = ("PYTHON", "LC_", "LANG", "OPENBLAS_", "OMP_")  # variables, when Python starts
+AT_START = {name: text for name, text in os.environ.items() if name.startswith(READ_ONCE)}
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class ForkServer:
-    """The process, and our end of its socket."""
+    """The process, our end of its socket, and a folder with the address for others."""
 
     process: subprocess.Popen[bytes]
     channel: socket.socket
+    folder: Path
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, message: bytes, output: IO[str], errors: IO[str]) -> int:
@@ -67,17 +70,38 @@ class ForkServer:
 def fork_server(loaded: Loaded = "everything") -> ForkServer:
     """The server of this process, which ends with it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        number = theirs.fileno()
+    folder = TemporaryDirectory(prefix="forks-")
+    atexit.register(folder.cleanup)
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"{folder.name}/{ADDRESS}")
+        listener.listen()
+        numbers = [theirs.fileno(), listener.fileno()]
+        script = Path(__file__).with_name("fork_server.py")
         process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(number), loaded],
+            [sys.executable, str(script), *map(str, numbers), loaded],
             stdin=subprocess.DEVNULL,
             env={**os.environ, **interpreter_settings()},
-            pass_fds=[number],
+            pass_fds=numbers,
         )
-    server = ForkServer(process, ours)
+    server = ForkServer(process, ours, Path(folder.name))
     atexit.register(server.end)
     return server
+
+
+@cache
+def command_folder() -> Path:
+    """For a shell's PATH: `npumake` and `doit` as commands whose runs are forks. Settings of the
+    interpreter have no effect on them."""
+    folder, tests = fork_server().folder, Path(__file__).parent
+    for name, module in (("npumake", "npumake.cli.main"), ("doit", "doit")):
+        script = folder / name
+        script.write_text(
+            f"#!{sys.executable} -IS\nimport sys\nsys.path.append({str(tests)!r})\n"
+            "from fork_client import run\n"
+            f"sys.exit(run({str(folder / ADDRESS)!r}, {module!r}))\n"
+        )
+        script.chmod(0o755)
+    return folder
 
 
 def interpreter_settings() -> dict[str, str]:
@@ -166,9 +190,9 @@ def text_of(file: IO[str]) -> str:
 
 def is_like_ours(environment: Mapping[str, str]) -> bool:
     """Whether a fork would read these variables as a new interpreter does."""
-    names = {name for name in {*environment, *os.environ} if name.startswith(AT_START)}
+    read = {name: text for name, text in environment.items() if name.startswith(READ_ONCE)}
     settings = interpreter_settings()
     return all(
-        environment.get(name) in (os.environ.get(name), settings.get(name, os.environ.get(name)))
-        for name in names
+        read.get(name) in (AT_START.get(name), settings.get(name, AT_START.get(name)))
+        for name in {*read, *AT_START}
     )

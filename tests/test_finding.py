@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,15 +44,19 @@ def signs(tree: ast.Module, file: str) -> Iterator[str]:
     yield " ".join(node.name for node in named)
 
 
+@cache
+def words_of_signs(path: Path, file: str) -> tuple[str, ...]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(words(text) for text in signs(tree, file))
+
+
 def found(root: Path, term: str) -> list[str]:
     """The modules with the strongest sign of the term."""
     hits: dict[int, list[str]] = {}
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        matches = (
-            rank for rank, text in enumerate(signs(tree, file)) if words(term) in words(text)
-        )
+        signed = enumerate(words_of_signs(path, file))
+        matches = (rank for rank, text in signed if words(term) in text)
         if (rank := next(matches, None)) is not None:
             hits.setdefault(rank, []).append(file)
     return hits[min(hits)] if hits else []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from forks import command_folder
 from test_readme import BLOCKS, run
 from workspaces import REPO, Workspace
 
@@ -41,7 +42,7 @@ def pattern(line: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_it_shows(with_model: Path, page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    done = run("".join(BLOCKS.findall(text)), with_model)
+    done = run("".join(BLOCKS.findall(text)), with_model, command_folder())
     assert done.returncode == 0, done.stdout + done.stderr
     printed = [NUMBER.sub("0", line) for line in (done.stdout + done.stderr).splitlines()]
     blocks = OUTPUT.findall(text.partition("```sh")[2])  # those before show an installation

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from forks import command_folder
 from workspaces import REPO, Workspace
 
 PAGES = sorted(path.name for path in (REPO / "docs").glob("*.md"))
@@ -21,10 +22,12 @@ def blocks(file: str) -> list[str]:
     return BLOCKS.findall((REPO / file).read_text())
 
 
-def run(script: str, root: Path) -> subprocess.CompletedProcess[str]:
-    """The script as typed there, with the commands of this Python's environment."""
+def run(script: str, root: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    """The script as typed there, with the commands of these folders and of this Python's
+    environment."""
     environment = {k: v for k, v in os.environ.items() if k != "CI"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    places = [*folders, Path(sys.executable).parent, environment["PATH"]]
+    environment["PATH"] = ":".join(map(str, places))
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=root,
@@ -86,7 +89,7 @@ def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -
 )
 def test_what_the_guide_types(built: Workspace, page: str, number: int) -> None:
     (built.root / "benchmarks").symlink_to(REPO / "benchmarks")
-    done = run(blocks(f"docs/{page}")[number], built.root)
+    done = run(blocks(f"docs/{page}")[number], built.root, command_folder())
     assert done.returncode == 0, done.stdout + done.stderr
 
 

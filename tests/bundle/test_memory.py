@@ -2,9 +2,10 @@
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.bundle.memory import ALIGNMENT, MemoryPlan, blocks_of, lives, planned, tensor_bytes
 from npumake.bundle.program import Instruction, Program, Tensor
 
@@ -42,13 +43,13 @@ def overlaps(program: Program, memory: MemoryPlan) -> list[tuple[str, str]]:
 
 
 @given(programs())
-@settings(max_examples=200)
+@examples(200)
 def test_what_lives_together_shares_no_byte(program):
     assert overlaps(program, planned(program)) == []
 
 
 @given(programs())
-@settings(max_examples=200)
+@examples(200)
 def test_the_peak_is_between_the_largest_live_set_and_everything_in_a_row(program):
     memory = planned(program)
     assert memory.live_peak <= memory.peak <= sum(block.size for block in blocks_of(program))

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.cache.inventory import CacheEntry, Inventory, StoredFile, inventory
 from npumake.cache.local import LocalStore
 from npumake.cache.locks import locked
@@ -180,7 +181,7 @@ def test_closures_go_with_the_last_record_of_their_code(store: LocalStore) -> No
 
 
 @given(st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_no_record_that_stays_loses_its_artifact(data: st.DataObject) -> None:
     digests = st.sampled_from("abcde")
     here = data.draw(st.sets(digests))

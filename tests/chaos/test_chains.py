@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from workspaces import REPO, few, lay_out_none
+from forks import run_python
+from workspaces import few, lay_out_none
 
 pytestmark = pytest.mark.slow
 SHAPE = [1, 2, 4, 4]
@@ -157,14 +156,13 @@ def lay_out_chain(root: Path, kind: str, length: int) -> Path:
 def calls(root: Path, kind: str, lengths: tuple[int, ...]) -> list[list[Calls]]:
     """By length and verb, the calls of each function, one after the other in one process."""
     projects = [lay_out_chain(root / str(length), kind, length) for length in lengths]
-    variables = {"PYTHONPATH": str(REPO / "pipeline"), "NPUMAKE_CACHE": str(root / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT, json.dumps(list(map(str, projects))), *VERBS],
-        env={**os.environ, **variables, "NPUMAKE_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+    variables = {"NPUMAKE_CACHE": str(root / "cache"), "NPUMAKE_THREADS": "1"}
+    done = run_python(
+        *("-c", COUNT, json.dumps(list(map(str, projects))), *VERBS),
+        folder=root,
+        environment={**os.environ, **variables},
     )
+    done.check_returncode()
     counted = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [counted[i : i + len(VERBS)] for i in range(0, len(counted), len(VERBS))]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from forks import run_python, user_environment
 from workspaces import REPO, Workspace
 
 MINE = "raise SystemExit('a file of the user has been imported')\n"
@@ -56,15 +57,10 @@ VERBS = {
 
 
 def commanded(place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """As the installed command runs: the current folder is nowhere on its path."""
-    return subprocess.run(
-        [sys.executable, "-P", *command],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(REPO / "pipeline")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """As the installed command runs: the current folder is nowhere on its path. The fork has
+    imported nothing of ours."""
+    environment = user_environment()
+    return run_python("-P", *command, folder=place, environment=environment, loaded="libraries")
 
 
 def lay_about(workspace: Workspace, kind: Callable[[Path, str], None], *names: str) -> None:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from draws import examples
 from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
@@ -244,7 +245,7 @@ def model_of(case, shape=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_no_code_changes_where_the_grid_is_kept(kind, data):
     case = data.draw(KINDS[kind])

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from draws import examples
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.engine.reference import ReferenceSession
 from npumake.kernels.rounding import fixed_point
@@ -51,7 +52,7 @@ def columns(codes):
 @pytest.mark.parametrize(
     ("op", "reduced"), [("sum", sum), ("mean", sum), ("max", max), ("min", min)]
 )
-@settings(max_examples=60)
+@examples(60)
 @given(codes=blocks, real=factors)
 def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
     m = fixed_point(real)
@@ -63,7 +64,7 @@ def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
 
 
 @pytest.mark.parametrize(("op", "chosen"), [("maximum", max), ("minimum", min)])
-@settings(max_examples=60)
+@examples(60)
 @given(left=blocks, right=blocks, reals=st.tuples(factors, factors))
 def test_a_selection_is_exact_and_rounded_once(op, chosen, left, right, reals):
     m = fixed_point(np.array(reals))
@@ -76,7 +77,7 @@ def test_a_selection_is_exact_and_rounded_once(op, chosen, left, right, reals):
     assert made.ravel().tolist() == held(chosen(a * first, b * second) for a, b in pairs)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(codes=blocks, last=st.booleans())
 def test_a_place_is_that_of_the_first_or_last_of_the_largest_or_least(codes, last):
     asked = {"axis": 1, "keepdims": True, "last": last}
@@ -89,7 +90,7 @@ def test_a_place_is_that_of_the_first_or_last_of_the_largest_or_least(codes, las
         assert made.ravel().tolist() == want
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(above=blocks, below=blocks, real=factors)
 def test_a_quotient_is_exact_and_rounded_once(above, below, real):
     m = fixed_point(real)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import onnx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from engine.test_every_operator import FEW_OF_INT16, TIES, held
 from npumake.graph import array, parse_text, producer, upgraded
 from npumake.project.sections import LayerTypes, Quantization
@@ -71,7 +72,7 @@ CHIPS = st.builds(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(asked(), CHIPS)
 def test_whatever_is_asked_for_compiles_to_what_onnxruntime_computes(
     samples, quantized, literal, given, chip

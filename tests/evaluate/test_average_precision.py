@@ -7,12 +7,13 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import RandomState
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from draws import examples
 from npumake.errors import StageError
 from npumake.evaluate import AveragePrecision, ImageDetections, Truths, average_precision, box_iou
 from npumake.evaluate.average_precision import at_score, matches_of_boxes
@@ -83,7 +84,7 @@ def images(seed: int, crowds: float) -> tuple[list[ImageDetections], list[Truths
 
 
 @given(seed=st.integers(0, 2**32 - 1), crowds=st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=100)
+@examples(100)
 def test_it_equals_pycocotools_with_ties_crowds_and_empty_classes(seed, crowds):
     detections, truths = images(seed, crowds)
     ours = average_precision(detections, truths, CLASSES)
@@ -91,7 +92,7 @@ def test_it_equals_pycocotools_with_ties_crowds_and_empty_classes(seed, crowds):
 
 
 @given(seed=st.integers(0, 2**32 - 1), crowds=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=50)
+@examples(50)
 def test_precision_and_recall_at_one_score_equal_pycocotools_matches(seed, crowds):
     detections, truths = images(seed, crowds)
     sure = [

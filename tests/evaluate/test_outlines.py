@@ -7,13 +7,14 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import RandomState
 from pycocotools import mask as coco
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from draws import examples
 from npumake.errors import ProjectError
 from npumake.evaluate.average_precision import Overlaps, matches_of, precision_of
 from npumake.evaluate.outlines import Outline, Region, polygon_mask, region_iou
@@ -32,7 +33,7 @@ def polygon(random: RandomState, kind: str) -> np.ndarray:
 
 
 @given(seed=seeds, kind=st.sampled_from(["whole", "doubled", "any"]))
-@settings(max_examples=300)
+@examples(300)
 def test_a_polygon_covers_the_pixels_that_pycocotools_says(seed, kind):
     random = RandomState(seed)
     height, width = (int(side) for side in random.randint(1, 60, 2))
@@ -42,7 +43,7 @@ def test_a_polygon_covers_the_pixels_that_pycocotools_says(seed, kind):
 
 
 @given(seed=seeds)
-@settings(max_examples=50)
+@examples(50)
 def test_runs_are_read_as_text_and_as_numbers(seed):
     random = RandomState(seed)
     size = tuple(int(side) for side in random.randint(1, 40, 2))
@@ -82,7 +83,7 @@ def box(middle: np.ndarray, sides: np.ndarray) -> np.ndarray:
 
 
 @given(seed=seeds)
-@settings(max_examples=40)
+@examples(40)
 def test_average_precision_of_masks_is_that_of_pycocotools(seed):
     random = RandomState(seed)
     scenes = [scene(random) for _ in range(4)]

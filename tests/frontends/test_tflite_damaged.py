@@ -7,9 +7,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from frontends.tflite_writer import Op, Sparsity, T, constant, written
 from npumake.errors import GraphError
 from npumake.frontends import read_model
@@ -166,7 +167,7 @@ def test_a_truncated_file_is_refused(length):
     assert caught.value.where == "m.tflite"
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), min_size=1, max_size=8)
 )

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.engine.ort import OrtSession
 from npumake.errors import GraphError
 from npumake.graph import Graph, attribute, parse_text, shape
@@ -34,7 +35,7 @@ def test_a_pool_behind_a_miscounted_pool_is_counted_on_what_it_is_given():
     assert shape(graph.outputs[0]) == (1, 1, 2, 2)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     op=st.sampled_from(["MaxPool", "AveragePool"]),
     size=st.tuples(st.integers(4, 9), st.integers(4, 9)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.graph.proto import has_grids_and_branches
 from npumake.graph.wire import bytes_without_weights
 
@@ -38,7 +39,7 @@ def test_graphs_that_come_in_parts_are_walked_one_after_the_other() -> None:
 
 
 @given(st.data())
-@settings(max_examples=50)
+@examples(50)
 def test_of_a_torn_file_everything_is_looked_at(data: st.DataObject) -> None:
     whole = model("Neg")
     torn = whole[: data.draw(st.integers(len(whole) - len(WEIGHT), len(whole) - 30))]

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.kernels.affine import dequantize, other_axes, per_axis, quantize, saturate
 
 
@@ -28,7 +29,7 @@ def test_the_division_is_in_the_type_of_x():
     assert quantize(x.astype(np.float64), 0.1, 0, -128, 127).item() == 3
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.floats(2.0**-20, 2.0**20, width=32), st.integers(-128, 127))
 def test_every_step_survives_a_round_trip(scale, zero_point):
     q = np.arange(-128, 128, dtype=np.int8)

@@ -3,9 +3,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.kernels.divide import (
     MAX_EPSILON,
     MAX_ROW_ELEMENTS,
@@ -26,7 +27,7 @@ HALF = {
 }
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(codes, codes.filter(bool), factors, rules)
 def test_a_quotient_is_rounded_once(a, b, real, rule):
     factor = fixed_point(real)
@@ -49,7 +50,7 @@ def test_by_zero_is_beyond_the_grid_and_zero_by_zero_is_zero():
     assert made.tolist() == [SATURATING_QUOTIENT, 0, -SATURATING_QUOTIENT]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.integers(0, (1 << 62) - 1))
 def test_a_root_is_that_of_whole_numbers(value):
     around = [v for v in (math.isqrt(value) ** 2 - 1, math.isqrt(value) ** 2, value) if v >= 0]
@@ -73,14 +74,14 @@ rows = st.one_of(
 epsilons = st.sampled_from([0, 1, 1000, 1 << 40, MAX_EPSILON])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(rows, epsilons)
 def test_a_row_is_normalized_as_whole_numbers_are(row, epsilon):
     made = normalized(np.array([row]), (1,), np.array(epsilon))
     assert made.tolist() == [oracle(row, epsilon)]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(codes, min_size=2, max_size=40), epsilons)
 def test_a_normalized_row_is_within_its_unit_of_the_quotient(row, epsilon):
     x, n = np.array(row, np.float64), len(row)

@@ -1,15 +1,16 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.kernels.matmul import exact_float, matmul
 
 SHAPES = [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((4,), (4,))]
 SHAPES += [((4,), (4, 3)), ((2, 3, 4), (4,))]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(SHAPES), st.integers(1, 22), st.integers(0, 2**32))
 def test_matmul_is_exact(shapes, bits, seed):
     draw = np.random.default_rng(seed)

@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from draws import examples
 from npumake.kernels.measure import (
     Agreement,
     agreement,
@@ -24,7 +25,7 @@ elements = st.floats(-1e3, 1e3, width=32, allow_subnormal=False)
 pairs = arrays.arrays(np.float32, st.tuples(st.just(2), st.integers(1, 50)), elements=elements)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(pairs)
 def test_the_measures_are_their_formulas(pair):
     a, b = pair.astype(np.float64)
@@ -41,7 +42,7 @@ def test_the_measures_are_their_formulas(pair):
         assert cosine(a, b) == pytest.approx(want, rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(pairs)
 def test_a_tensor_agrees_with_itself(pair):
     a = pair[0]
@@ -55,7 +56,7 @@ def test_several_tensors_are_measured_as_each_alone():
     assert agreements(a, (b, c)) == [agreement(a, b), agreement(a, c)]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(pairs, st.integers(0, 50))
 def test_the_sums_of_two_parts_are_those_of_the_whole(pair, cut):
     a, b = pair
@@ -67,7 +68,7 @@ def test_the_sums_of_two_parts_are_those_of_the_whole(pair, cut):
     assert both.cosine == pytest.approx(whole.cosine, rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(pairs)
 def test_an_alignment_has_the_cosine_of_the_agreement(pair):
     a, b = pair

@@ -3,9 +3,10 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.kernels.rounding import (
     FixedPoint,
     Rounding,
@@ -15,7 +16,7 @@ from npumake.kernels.rounding import (
     shift_right,
 )
 
-quick = settings(max_examples=150)
+quick = examples(150)
 rules = st.sampled_from(["half_even", "half_up", "half_away"])
 narrow = st.integers(-(2**31) + 1, 2**31 - 1)
 wide = st.integers(-(2**46) + 1, 2**46 - 1)

@@ -3,9 +3,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.kernels.table import EXP_BITS, SOFTMAX_BITS, exp_table, lookup, softmax
 
 scales = st.floats(2.0**-12, 16.0)
@@ -18,7 +19,7 @@ def test_a_table_is_read_from_the_low_end_of_the_grid():
     assert lookup(q.astype(np.int32) + 128, table, 0).tolist() == [[0, 128**2], [255**2, 1]]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(scales)
 def test_the_exponentials_are_those_of_mathematics(scale):
     exact = np.exp(-scale * np.arange(256)) * 2**EXP_BITS
@@ -39,7 +40,7 @@ def test_a_scale_is_positive():
         exp_table(0.0)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(scales, st.integers(1, 40), st.integers(0, 2**32))
 def test_softmax_is_the_nearest_fraction_of_the_table(scale, size, seed):
     q = np.random.default_rng(seed).integers(-128, 128, (2, size, 3)).astype(np.int8)

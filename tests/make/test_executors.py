@@ -31,16 +31,26 @@ def test_the_command_line_offers_every_executor() -> None:
     assert {*NAMES} == {*EXECUTORS}
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    workspace = with_variants(tmp_path_factory.mktemp("plain") / "w")
+    workspace.npumake("build")
+    return workspace
+
+
+def with_variants(root: Path) -> Workspace:
+    workspace = lay_out(root)
+    workspace.project.joinpath("variants.yaml").write_text(VARIANTS)
+    return workspace
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("local",), ("threads", "-n", "3")])
 def test_the_artifacts_are_those_of_a_plain_build(
-    arguments: tuple[str, ...], tmp_path: Path
+    arguments: tuple[str, ...], plain: Workspace, tmp_path: Path
 ) -> None:
-    here, plain = (lay_out(tmp_path / name) for name in ("here", "plain"))
-    for workspace in (here, plain):
-        workspace.project.joinpath("variants.yaml").write_text(VARIANTS)
+    here = with_variants(tmp_path / "here")
     here.npumake("build", "--executor", *arguments)
-    plain.npumake("build")
     assert artifacts(here) == artifacts(plain) != {}
 
 

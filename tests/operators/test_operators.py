@@ -23,7 +23,7 @@ from operators.onnx_cases import onnx_cases
 from operators.sweep import Child, swept
 from operators.truth import COLUMNS, REFUSED, WRONG, Measured
 
-DRAWN, OF_ONNX = 24, 24
+DRAWN, OF_ONNX = 16, 16
 NEEDED = ("ai_edge_litert", "ethosu", "iree.compiler", "iree.runtime", "openvino")
 QUICK = ("hybrid half_even", "tflite", "tflite int16", "onnx")
 WIDE = ("tflite", "ethos-u55-128")

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.engine.ort import OrtSession
 from npumake.errors import GraphError
 from npumake.graph import attribute, parse_text
@@ -42,7 +43,7 @@ def test_an_open_image_size_is_an_error_that_says_what_to_do():
         explicit_pads(parse_text(text))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     op=st.sampled_from(["MaxPool", "AveragePool"]),
     auto=st.sampled_from(["SAME_UPPER", "SAME_LOWER", "VALID"]),

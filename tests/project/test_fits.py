@@ -7,9 +7,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.project.document import read_document
 from npumake.project.fits import fits
 from npumake.project.reader import SCHEMA
@@ -50,7 +51,7 @@ def test_what_is_right_needs_no_second_answer() -> None:
         assert fits(read_document(target_file(name)).data, TARGET)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(routes(FULL)), st.sampled_from(["put", "drop", "add"]), anything)
 def test_it_says_what_jsonschema_says(route: tuple[Any, ...], how: str, new: Any) -> None:
     holder = {"top": copy.deepcopy(FULL)}

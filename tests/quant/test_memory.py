@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from draws import EVERY
 from processes import PEAK
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
@@ -58,6 +59,6 @@ def peak(samples: int, method: str) -> int:
 
 
 @pytest.mark.parametrize("method", ["max", "default", "best"])
-def test_a_thousand_samples_take_hardly_more_than_fifty(method):
-    """Measured: 1.02 times and less."""
-    assert peak(1000, method) <= 1.2 * peak(50, method)
+def test_many_samples_take_hardly_more_than_fifty(method):
+    """Measured, of a thousand: 1.02 times and less."""
+    assert peak(1000 if EVERY else 250, method) <= 1.2 * peak(50, method)

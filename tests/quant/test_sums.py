@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from npumake.bundle.archive import Bundle
 from npumake.debug.compare import compare
 from npumake.engine.exact import ExactSession
@@ -97,7 +98,7 @@ def test_an_answer_keeps_what_8_bits_would_lose():
 
 
 @given(st.integers(0, 2**31), st.sampled_from([0.5, 30.0, 3000.0]))
-@settings(max_examples=40)
+@examples(40)
 def test_both_engines_have_the_same_sums_whether_floats_hold_them_or_not(seed, size):
     """A bias this large is beyond 2**24 steps."""
     rng = np.random.default_rng(seed)

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from draws import examples
 from npumake.kernels.histogram import BINS, Histogram, histogram, non_empty
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.thresholds import INT8_LEVELS, threshold
@@ -128,7 +129,7 @@ floats = npst.arrays(np.float32, st.integers(1, 60), elements=st.floats(-1e6, 1e
 @pytest.mark.parametrize(
     "calibration", [KL, MAX, percentile(0.9), MSE], ids=["kl", "max", "percentile", "mse"]
 )
-@settings(max_examples=40)
+@examples(40)
 @given(floats)
 def test_a_threshold_is_within_the_data_and_scales_with_it(calibration, x):
     top = threshold(histogram(x), calibration)
