@@ -56,7 +56,7 @@ def _choices(
     extremes = by_name[EXTREMES].ranges
     names = _noisiest(noise_of(EXTREMES, [*extremes], probe_count(max(len(extremes), 1))))
     count = min(PROBE_SAMPLES, len(evaluator.calibration_samples))
-    best = {
+    best: dict[str, tuple[float, str]] = {
         name: (noise * (1.0 - MIN_GAIN), EXTREMES)
         for name, noise in noise_of(EXTREMES, names, count).items()
     }
