@@ -111,7 +111,7 @@ def _target_check(
 
 def _of_project(arguments: argparse.Namespace, named: Selection) -> Iterator[TargetCheck]:
     """Checks a project with the placement of its build. Raises PipelineError."""
-    from npumake.cli.vendors.project import build
+    from npumake.cli.vendors.project import build_hushed
     from npumake.dialects.advice import wording_of
     from npumake.graph import Graph
     from npumake.project.reader import built
@@ -122,8 +122,9 @@ def _of_project(arguments: argparse.Namespace, named: Selection) -> Iterator[Tar
         raise ProjectError("a project defines the shapes of its inputs itself", "--input-shape")
     if named.target and arguments.target:
         raise ProjectError(f"`{arguments.model}` has a target", "--target", "leave one of them out")
-    with SCREEN.hushed():
-        project_build = build(named.build.directory, lambda node: node.stage == "optimized_float")
+    project_build = build_hushed(
+        named.build.directory, lambda node: node.stage == "optimized_float"
+    )
     nodes = {node.name: node for node in project_build.plan.nodes}
     calibrated_nodes = named.nodes("calibrated")
     targets = arguments.target or [str(node.target) for node in calibrated_nodes]

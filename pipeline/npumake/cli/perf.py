@@ -68,16 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _files(model: str) -> list[Path]:
     """The compiled files: the given one, or those of a project. Raises PipelineError."""
-    from npumake.cli.screen import SCREEN
     from npumake.cli.selection import file_or_selection
-    from npumake.cli.vendors.project import build
+    from npumake.cli.vendors.project import build_hushed
 
     named = file_or_selection(model)
     if isinstance(named, Path):
         return [named]
     names = {node.name for node in named.compiled_nodes}
-    with SCREEN.hushed():
-        project_build = build(named.build.directory, lambda node: node.name in names)
+    project_build = build_hushed(named.build.directory, lambda node: node.name in names)
     files = [
         project_build.artifact(node) for node in project_build.plan.nodes if node.name in names
     ]

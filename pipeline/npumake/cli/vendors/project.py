@@ -141,6 +141,19 @@ def relative_path(folder: Path, file: str | Path) -> str:
     return Path(os.path.relpath(file, folder)).as_posix()
 
 
+def build_hushed(folder: Path, is_wanted: Callable[[Node], bool]) -> Build:
+    """As `build`, without its lines. Raises PipelineError for the error that it would show."""
+    from npumake.cli.screen import SCREEN
+
+    try:
+        with SCREEN.hushed():
+            return build(folder, is_wanted)
+    except SystemExit:
+        if Reporter.first_error is not None:
+            raise Reporter.first_error from None
+        raise
+
+
 def build(folder: Path, is_wanted: Callable[[Node], bool] = lambda node: True) -> Build:
     """Builds the nodes of the project in `folder` that `is_wanted` selects. Raises
     PipelineError."""

@@ -82,16 +82,13 @@ def plan_precision(
     chip = chip - sums.moves | moved
     makers = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
     type_at = partial(_type_at, types.wide)
-    unread = [value for value in requests.wide_inputs if value not in types.wide]
     reasons: Mapping[str, Collection[Node | Value]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
-        "8 bits, no node reads int16 of an input of the model": unread,
+        "8 bits, no node reads int16 of an input of the model": _unread(requests, types.wide),
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
-        "for the NPU, though a rule for the CPU names it as well": requests.on_both,
         REASON_DIVISION: divisions,
         "CPU, so that each part of an output keeps its own 8 bits": concats,
-        "CPU, in float, though a rule wants int16": _wide_on_cpu(requests),
         **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
@@ -105,6 +102,10 @@ def plan_precision(
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*requests.notes, *_notes(reasons)),
     )
+
+
+def _unread(requests: RequestedTypes, wide: Collection[TensorUse]) -> list[Value]:
+    return [value for value in requests.wide_inputs if value not in wide]
 
 
 def _wide_on_cpu(requests: RequestedTypes) -> list[Node]:
@@ -191,6 +192,8 @@ def _cpu_reasons(
     lacking = [n for n in named if n in requests.npu or not target.runs_when_asked(n.op_type)]
     without_arithmetic = [node for node in left if _lacks_arithmetic(node, target)]
     return {
+        "for the NPU, though a rule for the CPU names it as well": requests.on_both,
+        "CPU, in float, though a rule wants int16": _wide_on_cpu(requests),
         f"CPU in float, {target.name} has no 8 bits of this form": without_arithmetic,
         f"{REASON_LIMIT} of {target.name} that `npumake check` names": beyond_limits,
         f"CPU, {target.name} does not run this operator": lacking,
