@@ -16,7 +16,7 @@ Measured by 50 / 200 samples, the three largest stages of a project:
     yolox, kl                95 /  98      88 /  88     474 / 483   (650 / 657 before)
     yolox, best             585 / 491     259 / 267     615 / 614
 
-Below 64 samples a search has two folds. The comparison of yolox by `best` is beyond the goal of 600.
+Below 64 samples a search has two folds. The comparison of yolox by `best` exceeds the goal of 600.
 """
 
 from __future__ import annotations
