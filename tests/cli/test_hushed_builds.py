@@ -1,4 +1,4 @@
-"""A verb that builds without a line of its own shows the error of that build."""
+"""A verb shows the error of a build that it does not print, or of a project it cannot plan."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def test_without_the_model_a_verb_says_so(
     monkeypatch.chdir(workspace.root)
     assert main([*words]) == 2
     assert "error: no file `model.onnx`" in capsys.readouterr().err
+
+
+def test_show_says_why_a_project_has_no_nodes(tmp_path, monkeypatch, capsys):
+    workspace = lay_out(tmp_path / "w")
+    (workspace.project / "project.yaml").write_text("model: [\n", encoding="utf-8")
+    monkeypatch.chdir(workspace.root)
+    assert main(["show", "digits:rdk-x5/quantized"]) == 2
+    assert "error: not YAML" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from npumake.cli.screen import SCREEN, format_argument, wide_argument
 from npumake.cli.selection import built_artifact, project_of, selection
 from npumake.cli.terminal import value_text
 from npumake.digest import Json
-from npumake.errors import ProjectError, did_you_mean
+from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.node import Node
 from npumake.make.stamp import Stamp
@@ -83,11 +83,16 @@ def artifact_of(name: str) -> tuple[Path, Json]:
         return path, None
     directory, called = place(name)
     nodes: dict[str, tuple[Build, Node]] = {}
+    broken: list[PipelineError] = []
     for _, build in builds(directory):
         if isinstance(build, Build):
             nodes |= {node.name: (build, node) for node in build.plan.nodes}
+        else:
+            broken.append(build)
     if called not in nodes and path.is_file():
         return path, None
+    if called not in nodes and broken:
+        raise broken[0]
     if called not in nodes and project_of(called) not in {project_of(node) for node in nodes}:
         raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, nodes))
     build, node = nodes[called] if called in nodes else selection(name).compiled

@@ -118,6 +118,10 @@ def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
             Route(f"inputs.{name}.color_range"),
             "it is the range of a YUV picture fed to a model trained on rgb or bgr",
         )
+    if 0.0 in (section.scale if isinstance(section.scale, tuple) else (section.scale,)):
+        raise ProjectError(
+            "`scale` cannot be 0: every picture would be the same", Route(f"inputs.{name}.scale")
+        )
     if section.batch > 1 and shape[:1] != (1,):
         raise ProjectError(
             f"a batch for an input whose first dimension is {shape[0] if shape else 'missing'}",

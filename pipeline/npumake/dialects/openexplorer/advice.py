@@ -59,6 +59,7 @@ PHRASES: Phrases = (
     (r"leave `mean` and `scale` to `inputs:` alone", "save the pixels themselves, 0..255"),
     (r"`mean: 127\.5` and `scale: 0\.00784314`", "`mean_value: 127.5`, `scale_value: 0.00784314`"),
     (r"`scale` lacks", "`scale_value` lacks"),
+    (r"`scale` cannot be 0", "`scale_value` cannot be 0"),
     (r"`mean` is meant", "`mean_value` is meant"),
     (
         r"samples of 0\.\.1 need `values: 0\.\.255`, or a `scale`",
