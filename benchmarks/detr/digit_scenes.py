@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 sys.path.append(str(Path(__file__).parents[2] / "projects" / "digits"))
-from split import split  # noqa: E402
+from split import split
 
 SIDE, CLASSES, MAX_DIGITS = 32, 10, 3
 DIGIT, WHITE = 8, 16.0  # the side of a digit in the data set, its brightest pixel
