@@ -53,8 +53,8 @@ def fit(model: nn.Module, data: Batches, steps: int, loss: Callable[..., Tensor]
     return model.eval()
 
 
-def export(model: nn.Module, example: np.ndarray, file: Path, names: tuple[str, str]) -> None:
-    """Writes the model as ONNX without the paths of this machine; `names` of input and output."""
+def export(model: nn.Module, example: np.ndarray, file: Path, names: tuple[str, ...]) -> None:
+    """Writes the model as ONNX without the paths of this machine; `names` of input and outputs."""
     with torch.no_grad():
         torch.onnx.export(
             model,
@@ -63,7 +63,7 @@ def export(model: nn.Module, example: np.ndarray, file: Path, names: tuple[str, 
             dynamo=False,
             opset_version=OPSET,
             input_names=[names[0]],
-            output_names=[names[1]],
+            output_names=[*names[1:]],
         )
     network = onnx.load(str(file))
     for node in network.graph.node:
