@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forks import run_python
-from processes import environment
+from processes import environment, eventually
 from remote_servers import free_port
 from workspaces import REPO, Workspace, lay_out
 
@@ -63,7 +63,10 @@ class Cluster:
     def start_scheduler(self, name: str) -> subprocess.Popen[bytes]:
         listening = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
         file = ("--scheduler-file", self.scheduler)
-        return self.start(name, *PYTHON, "distributed.cli.dask_scheduler", *listening, *file)
+        module = "distributed.cli.dask_scheduler"
+        process = self.start(name, *PYTHON, module, *listening, *file)
+        assert eventually(Path(self.scheduler).exists)
+        return process
 
     def start_worker(self, name: str, *options: str, **more: str) -> subprocess.Popen[bytes]:
         command = (*PYTHON, "npumake", "worker", self.scheduler, "--name", name, *options)

@@ -139,7 +139,7 @@ def test_every_extra_that_a_text_names_exists() -> None:
 
 
 def test_an_unknown_distribution_is_installed_by_its_own_name() -> None:
-    assert install_line("no-such") == "pip install no-such"
+    assert install_line("no-such", "pip") == "pip install no-such"
 
 
 OPENING = """

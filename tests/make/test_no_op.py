@@ -43,9 +43,8 @@ def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) 
 
 @pytest.mark.slow
 def test_a_sealed_no_op_plans_nothing(built: Workspace) -> None:
-    for _ in range(3):
-        built.doit()
-    run = _timed(built, ["-m", "doit"])
+    for _ in range(3):  # as `python` compiles what no fork did, a folder of sources may change
+        run = _timed(built, ["-m", "doit"])
     assert "16 current" in run.stdout
     loaded = _imported(run)
     assert "npumake.make.seals" in loaded
