@@ -102,7 +102,7 @@ def line(before: Sequence[ByClass], after: Sequence[ByClass]) -> str:
     recall, float_recall = (at_score(images, SCORE).recall for images in (after, before))
     columns = [f"{found.map50:6.2f} {found.map50_95:6.2f}"]
     columns += [f"{loss:+6.2f} ± {error:.2f}" for loss, error in pairs]
-    return "  ".join((*columns, f"{100 * recall / float_recall:6.1f}"))
+    return "  ".join((*columns, f"{100 * recall / max(float_recall, 1e-9):6.1f}"))
 
 
 def quantized(
