@@ -55,12 +55,13 @@ def test_a_perfect_model_scores_100_and_one_of_other_classes_0() -> None:
 @pytest.mark.slow
 def test_the_model_builds_and_detects_what_the_float_model_detects() -> None:
     pixels = np.stack([scene.pixels[None] for scene in scenes(CALIBRATION, 8)])
+    sections = {"inputs": measure.INPUT, "comparison": {"samples": 1}}
     model = npumake.quantize(
-        measure.MODEL, pixels, target="ara240", method="max", sections={"inputs": measure.INPUT}
+        measure.MODEL, pixels, target="ara240", method="max", sections=sections
     )
-    test = scenes(TEST, 40)
+    test = scenes(TEST, 20)
     before, after = (
-        measure.float_matches(measure.MODEL, test),
+        measure.float_matches(measure.MODEL.read_bytes(), test),
         measure.compiled_matches(model, test),
     )
-    assert measure.scores(after).map50 > measure.scores(before).map50 - 10
+    assert measure.scores(after).map50 > 0.9 * measure.scores(before).map50 > 0

@@ -1,13 +1,16 @@
 """mAP of a small quantized DETR on scenes of digits: 8 bits alone, and with a tenth of int16.
 
     python benchmarks/detr/measure.py [--targets ara240 rdk-x5] [--ways default best mixed]
-                                      [--scenes 600] [--calibration 64] [--model FILE]
+                                      [--scenes 600] [--calibration 64] [--draws 0 1 2]
+                                      [--model FILE]
 
-Scenes of the calibration digits calibrate; scenes of the test digits measure. The compiled file
-runs in exact integers, the float model in onnxruntime. Columns: mAP at IoU .50 and .50:.95 in
-percent, the points lost of each with their standard error (the same scenes for both models, drawn
-again 200 times), the share of float detections above .5 that keep such a score, the share of
-multiply-accumulates that read int16, and the seconds of the build.
+Scenes of the calibration digits calibrate, other ones for each draw; scenes of the test digits
+measure. The compiled file runs in exact integers, the float model in onnxruntime. The yardstick is
+onnxruntime's quantize_static behind its preprocessing: MinMax, weights per channel, asymmetric
+activations. Columns: mAP at IoU .50 and .50:.95 in percent, the points lost of each with their
+standard error (the same scenes for both models, drawn again 200 times), the recall at a score of .5
+in percent of the float model's, the share of multiply-accumulates that read int16, and the seconds
+of the build.
 
     default    method: default
     best       recipe: best, most_int16: 0
@@ -17,14 +20,17 @@ multiply-accumulates that read int16, and the seconds of the build.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from digit_scenes import CALIBRATION, CLASSES, SIDE, TEST, WHITE, Scene, scenes
 from numpy.typing import NDArray
+from onnxruntime.quantization import CalibrationDataReader, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
 
 import npumake
 from npumake.api.quantize import QuantizedModel
@@ -91,18 +97,19 @@ def errors(before: Sequence[ByClass], after: Sequence[ByClass]) -> NDArray[np.fl
     losses = []
     for _ in range(RESAMPLES):
         rows = random.randint(0, len(before), len(before))
-        pair = (scores([images[row] for row in rows]) for images in (before, after))
-        losses.append(np.subtract(*pair))
+        first, second = (scores([images[row] for row in rows]) for images in (before, after))
+        losses.append(np.subtract(first, second))
     return np.std(losses, axis=0)
 
 
 def line(before: Sequence[ByClass], after: Sequence[ByClass]) -> str:
-    found, lost = scores(after), np.subtract(scores(before), scores(after))
+    after_scores = scores(after)
+    lost = np.subtract(scores(before), after_scores)
     pairs = zip(lost, errors(before, after), strict=True)
     recall, float_recall = (at_score(images, SCORE).recall for images in (after, before))
-    columns = [f"{found.map50:6.2f} {found.map50_95:6.2f}"]
+    columns = [f"{after_scores.map50:6.2f} {after_scores.map50_95:6.2f}"]
     columns += [f"{loss:+6.2f} ± {error:.2f}" for loss, error in pairs]
-    return "  ".join((*columns, f"{100 * recall / float_recall:6.1f}"))
+    return "  ".join((*columns, f"{100 * recall / max(float_recall, 1e-9):6.1f}"))
 
 
 def quantized(
@@ -117,12 +124,14 @@ def quantized(
     )
 
 
-def float_matches(model: Path, test: Sequence[Scene]) -> list[ByClass]:
-    session = OrtSession(model.read_bytes())
-    feeds = ({"image": scene.pixels[None] / np.float32(WHITE)} for scene in test)
-    return [
-        matches(session.run(None, feed), scene) for feed, scene in zip(feeds, test, strict=True)
-    ]
+def float_feed(scene: Scene) -> dict[str, NDArray[np.float32]]:
+    return {"image": scene.pixels[None] / np.float32(WHITE)}
+
+
+def float_matches(model: bytes, test: Sequence[Scene]) -> list[ByClass]:
+    """Of an ONNX model that takes pixel / 16."""
+    session = OrtSession(model)
+    return [matches(session.run(("logits", "boxes"), float_feed(scene)), scene) for scene in test]
 
 
 def compiled_matches(model: QuantizedModel, test: Sequence[Scene]) -> list[ByClass]:
@@ -131,24 +140,51 @@ def compiled_matches(model: QuantizedModel, test: Sequence[Scene]) -> list[ByCla
     return [matches(session.run(names, {"image": scene.pixels[None]}), scene) for scene in test]
 
 
+class Reader(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, calibration: Sequence[Scene]) -> None:
+        self._feeds = map(float_feed, calibration)
+
+    def get_next(self) -> Mapping[str, NDArray[np.float32]] | None:
+        return next(self._feeds, None)
+
+
+def yardstick(model: Path, calibration: Sequence[Scene]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        prepared, file = (Path(folder) / name for name in ("prepared.onnx", "quantized.onnx"))
+        quant_pre_process(model, prepared)
+        quantize_static(prepared, file, Reader(calibration), per_channel=True)
+        return file.read_bytes()
+
+
+def measure(
+    test: Sequence[Scene], calibration: Sequence[Scene], options: argparse.Namespace
+) -> None:
+    floats = float_matches(options.model.read_bytes(), test)
+    print("{:<22} {:6.2f} {:6.2f}".format("float", *scores(floats)), flush=True)
+    theirs = float_matches(yardstick(options.model, calibration), test)
+    print(f"{'onnxruntime MinMax':<22} {line(floats, theirs)}", flush=True)
+    for target in options.targets:
+        for way in options.ways:
+            model, seconds = quantized(options.model, calibration, target, way)
+            row = line(floats, compiled_matches(model, test))
+            share = int16_share(Graph.from_bytes(model.stages["quantized"]))
+            title = f"{target} {way}"
+            print(f"{title:<22} {row}  {100 * share:5.1f} %  {seconds:5.0f} s", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--scenes", type=int, default=600)
     parser.add_argument("--calibration", type=int, default=64)
+    parser.add_argument("--draws", nargs="*", type=int, default=[0])
     parser.add_argument("--model", type=Path, default=MODEL)
     options = parser.parse_args()
-    test, calibration = scenes(TEST, options.scenes), scenes(CALIBRATION, options.calibration)
-    before = float_matches(options.model, test)
-    print(f"{'float':<16} {scores(before).map50:6.2f} {scores(before).map50_95:6.2f}", flush=True)
-    for target in options.targets:
-        for way in options.ways:
-            model, seconds = quantized(options.model, calibration, target, way)
-            row = line(before, compiled_matches(model, test))
-            share = int16_share(Graph.from_bytes(model.stages["quantized"]))
-            title = f"{target} {way}"
-            print(f"{title:<16} {row}  {100 * share:5.1f} %  {seconds:5.0f} s", flush=True)
+    test, count = scenes(TEST, options.scenes), options.calibration
+    for draw in options.draws:
+        calibration = scenes(CALIBRATION, count * (draw + 1))[count * draw :]
+        measure(test, calibration, options)
 
 
 if __name__ == "__main__":
