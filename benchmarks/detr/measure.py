@@ -124,7 +124,7 @@ def quantized(
     )
 
 
-def float_feed(scene: Scene) -> dict[str, NDArray[np.float32]]:
+def float_feed(scene: Scene) -> dict[str, NDArray[np.floating]]:
     return {"image": scene.pixels[None] / np.float32(WHITE)}
 
 
@@ -144,7 +144,7 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
     def __init__(self, calibration: Sequence[Scene]) -> None:
         self._feeds = map(float_feed, calibration)
 
-    def get_next(self) -> Mapping[str, NDArray[np.float32]] | None:
+    def get_next(self) -> Mapping[str, NDArray[np.floating]] | None:
         return next(self._feeds, None)
 
 
