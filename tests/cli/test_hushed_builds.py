@@ -30,3 +30,14 @@ def test_show_says_why_a_project_has_no_nodes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(workspace.root)
     assert main(["show", "digits:rdk-x5/quantized"]) == 2
     assert "error: not YAML" in capsys.readouterr().err
+
+
+def test_show_of_another_project_is_not_stopped_by_a_broken_one(tmp_path, monkeypatch, capsys):
+    workspace = lay_out(tmp_path / "w")
+    broken = workspace.project.parent / "broken"
+    broken.mkdir()
+    (broken / "project.yaml").write_text("model: [\n", encoding="utf-8")
+    monkeypatch.chdir(workspace.root)
+    assert main(["show", "digit:rdk-x5/quantized"]) == 2
+    error = capsys.readouterr().err
+    assert "error: no file and no node `digit:rdk-x5/quantized`" in error

@@ -165,7 +165,7 @@ def test_pictures_of_a_format_that_is_not_read_are_told(
     for picture in pictures.glob("*.png"):
         picture.unlink()
     assert new(tmp_path / "other", "--model", file, "--images", pictures) == 2
-    assert f"the folder holds no picture, and {words}" in capsys.readouterr().err
+    assert f"the folder holds no picture that is read, {words}" in capsys.readouterr().err
 
 
 @dataclass(frozen=True)

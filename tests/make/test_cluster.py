@@ -15,6 +15,7 @@ import yaml
 
 from clusters import Cluster, artifacts, client_at, cluster, end
 from npumake.errors import StageError
+from npumake.extras import installer
 from npumake.make.dask_client import refuse_absent
 from processes import eventually
 from remote_servers import faulty
@@ -81,10 +82,12 @@ def test_a_build_with_nothing_to_make_needs_no_cluster(built: Workspace) -> None
 def test_without_dask_the_error_has_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    installer.cache_clear()
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(StageError) as caught:
         refuse_absent()
     assert "npumake[dask]" in caught.value.hint
+    installer.cache_clear()  # what it finds without a path is no one else's
 
 
 def test_an_error_of_the_project_comes_back_with_its_place_and_runs_once(

@@ -43,7 +43,7 @@ def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) 
 
 @pytest.mark.slow
 def test_a_sealed_no_op_plans_nothing(built: Workspace) -> None:
-    for _ in range(3):  # as `python` compiles what no fork did, a folder of sources may change
+    for _ in range(3):  # the first may write bytecode, which changes a folder of the sources
         run = _timed(built, ["-m", "doit"])
     assert "16 current" in run.stdout
     loaded = _imported(run)

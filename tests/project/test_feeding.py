@@ -136,7 +136,7 @@ def test_planes_and_the_crop_are_named_after_the_input():
 
 
 @pytest.mark.parametrize("scale", [0.0, (0.5, 0.0, 0.5)])
-def test_a_scale_of_0_is_an_error_since_all_pictures_become_one(scale):
+def test_a_scale_of_0_makes_all_samples_equal_and_is_an_error(scale):
     with pytest.raises(ProjectError, match="`scale` cannot be 0") as caught:
         feeding("x", Input(type="rgb", scale=scale), shape("rgb"))
     assert caught.value.where == Route("inputs.x.scale")

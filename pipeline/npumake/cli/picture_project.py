@@ -51,7 +51,7 @@ def picture_project(
     survey = surveyed(model_files, graph, pictures.files)
     proposal = _with_labels(survey.proposal, survey.facts, labels)
     if pictures.unread:
-        doubt = f"{len(pictures.files)} pictures are enough{unread_words(pictures.unread)}"
+        doubt = f"{len(pictures.files)} pictures are read, {unread_words(pictures.unread)}"
         proposal = replace(proposal, doubts=(*proposal.doubts, doubt))
     inputs = with_folders(survey.inputs)
     metadata = _metadata(proposal, survey.facts)

@@ -56,7 +56,8 @@ def picture_files(folder: Path) -> PictureFiles:
     pictures = [file for file in files if file.suffix.lower() in SUFFIXES]
     unread = tuple(file for file in files if file.suffix.lower() in UNREAD)
     if not pictures:
-        message = f"the folder holds no picture{unread_words(unread)}"
+        others = f", {unread_words(unread)}" if unread else ""
+        message = f"the folder holds no picture that is read{others}"
         raise ProjectError(message, str(folder), f"pictures end in {', '.join(SUFFIXES)}")
     suffixes = {file.suffix for file in pictures}
     last = f"*{suffixes.pop()}" if len(suffixes) == 1 else ANY
@@ -65,11 +66,9 @@ def picture_files(folder: Path) -> PictureFiles:
 
 
 def unread_words(unread: Sequence[Path]) -> str:
-    """What stands behind a count of pictures: the formats that are not in it."""
-    if not unread:
-        return ""
+    """The number of pictures that are left out, with their formats."""
     suffixes = ", ".join(sorted({file.suffix.lower() for file in unread}))
-    return f", and {len(unread)} of a format that is not read ({suffixes})"
+    return f"{len(unread)} of a format that is not read ({suffixes})"
 
 
 def surveyed(model_files: ModelFiles, graph: Graph, pictures: Sequence[Path]) -> Surveyed:

@@ -83,16 +83,16 @@ def artifact_of(name: str) -> tuple[Path, Json]:
         return path, None
     directory, called = place(name)
     nodes: dict[str, tuple[Build, Node]] = {}
-    broken: list[PipelineError] = []
-    for _, build in builds(directory):
+    errors: dict[str, PipelineError] = {}  # by project
+    for project, build in builds(directory):
         if isinstance(build, Build):
             nodes |= {node.name: (build, node) for node in build.plan.nodes}
         else:
-            broken.append(build)
+            errors[project] = build
     if called not in nodes and path.is_file():
         return path, None
-    if called not in nodes and broken:
-        raise broken[0]
+    if project_of(called) in errors:
+        raise errors[project_of(called)]
     if called not in nodes and project_of(called) not in {project_of(node) for node in nodes}:
         raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, nodes))
     build, node = nodes[called] if called in nodes else selection(name).compiled

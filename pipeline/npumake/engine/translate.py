@@ -213,10 +213,7 @@ def _quantize(call: TranslatedCall) -> Value:
 
 
 def _constant(call: TranslatedCall) -> Value:
-    values = call.step.constants["values"]
-    if call.output.scale is None:
-        return call.constant(values, np.float32)
-    steps = values.astype(np.int64) - call.output.zero_point
+    steps = call.step.constants["values"].astype(np.int64) - call.output.zero_point
     refuse_inexact(int(np.abs(steps).max(initial=0)), SINGLE)
     return call.constant(steps, np.float32)
 

@@ -120,7 +120,7 @@ def feeding(name: str, section: Input, shape: tuple[int, ...]) -> Feeding:
         )
     if 0.0 in (section.scale if isinstance(section.scale, tuple) else (section.scale,)):
         raise ProjectError(
-            "`scale` cannot be 0: every picture would be the same", Route(f"inputs.{name}.scale")
+            "`scale` cannot be 0: every sample would be the same", Route(f"inputs.{name}.scale")
         )
     if section.batch > 1 and shape[:1] != (1,):
         raise ProjectError(

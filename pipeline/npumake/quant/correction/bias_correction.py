@@ -145,7 +145,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
     """d' per channel; `meant` has E[y] and E[f(y)] of each sample, (samples, 2, channels)."""
     rows, f = [_rows(layer, y) for y in outputs], activation_behind(layer.node)
     channels, positions = rows[0].shape
-    at_once = max(1, BLOCK_VALUES // (len(rows) * positions))
+    at_once = max(1, BLOCK_VALUES // (len(rows) * max(positions, 1)))
 
     def shift_of(start: int) -> np.ndarray:
         block = slice(start, start + at_once)
