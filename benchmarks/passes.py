@@ -51,9 +51,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from calibration import MODELS, SHARED, prepared
 
@@ -90,6 +91,14 @@ INPUTS = {
 ROUNDS = 3
 
 
+class Cost(NamedTuple):
+    """CPU seconds, the seconds that a person waits, and the bytes that a stage adds."""
+
+    cpu: float
+    waited: float
+    memory: float = 0.0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
@@ -111,21 +120,25 @@ def main() -> None:
 
 def show(folder: Path, options: argparse.Namespace) -> None:
     trees = [tree for tree in (options.before, Path(__file__).parents[1]) if tree]
-    measured = [run("float pass", folder, tree) for tree in trees]
-    floor = min(measured)
+    floor = min(run("float pass", folder, tree).cpu for tree in trees)
     print(f"  {'float pass':<14} {floor:8.2f} s of CPU")
     for figure in options.only or [name for name in FIGURES if name != "float pass"]:
-        values = [run(figure, folder, tree) for tree in trees]
-        unit, whole = ("MB", 1e6) if figure in MEMORY else ("x", floor)
-        print(f"  {figure:<14}" + "".join(f"{v / whole:8.1f} {unit}" for v in values), flush=True)
+        columns = [column(figure, run(figure, folder, tree), floor) for tree in trees]
+        print(f"  {figure:<14}" + "".join(columns), flush=True)
 
 
-def run(figure: str, folder: Path, tree: Path) -> float:
+def column(figure: str, cost: Cost, floor: float) -> str:
+    if figure in MEMORY:
+        return f"{cost.memory / 1e6:9.1f} MB"
+    return f"{cost.cpu / floor:9.1f} x {cost.waited:6.2f} s"
+
+
+def run(figure: str, folder: Path, tree: Path) -> Cost:
     command = [sys.executable, __file__, "--measure", figure, str(folder)]
     path = os.pathsep.join((str(tree / "pipeline"), str(Path(__file__).parent)))
     environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # as in the CLI
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    return Cost(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def lay_out(name: str, folder: Path, count: int) -> None:
@@ -146,16 +159,21 @@ def cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def spent(what: Callable[[], object]) -> float:
-    before = cpu()
+def spent(what: Callable[[], object]) -> Cost:
+    before, start = cpu(), time.perf_counter()
     what()
-    return cpu() - before
+    return Cost(cpu() - before, time.perf_counter() - start)
+
+
+def least(costs: Sequence[Cost]) -> Cost:
+    """The smallest of each figure."""
+    return Cost(*map(min, zip(*costs, strict=True)))
 
 
 # -- a figure is measured in a process of its own ------------------------------------------------
 
 
-def float_pass(folder: Path) -> float:
+def float_pass(folder: Path) -> Cost:
     graph, samples = _inputs(folder)
     session = OrtSession(graph.to_bytes())
     feeds = list(samples)
@@ -165,16 +183,16 @@ def float_pass(folder: Path) -> float:
             pass
 
     once()
-    return min(spent(once) for _ in range(ROUNDS))
+    return least([spent(once) for _ in range(ROUNDS)])
 
 
-def statistics(folder: Path) -> float:
+def statistics(folder: Path) -> Cost:
     graph, samples = _inputs(folder)
     return spent(lambda: observe(graph, samples).save(folder / "statistics.npz"))
 
 
-def method(name: str) -> Callable[[Path], float]:
-    def measure(folder: Path) -> float:
+def method(name: str) -> Callable[[Path], Cost]:
+    def measure(folder: Path) -> Cost:
         is_best = name == "best"
         calibration = Calibration(recipe="best") if is_best else Calibration(cast(Method, name))
         graph, samples = _inputs(folder)
@@ -185,15 +203,16 @@ def method(name: str) -> Callable[[Path], float]:
     return measure
 
 
-def compared(folder: Path) -> float:
+def compared(folder: Path) -> Cost:
     return spent(_comparison(folder))
 
 
-def compared_memory(folder: Path) -> float:
+def compared_memory(folder: Path) -> Cost:
     stage = _comparison(folder)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    stage()
-    return 1024.0 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    cost = spent(stage)
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return cost._replace(memory=1024.0 * (largest - before))
 
 
 def _comparison(folder: Path) -> Callable[[], object]:
@@ -206,23 +225,23 @@ def _comparison(folder: Path) -> Callable[[], object]:
     return lambda: comparison(graphs, measured, chosen, samples, calibration, target, None)
 
 
-def to_the_table(folder: Path) -> float:
+def to_the_table(folder: Path) -> Cost:
     build(folder, "{method: max_percentile, percentile: 0.98}")
-    seconds = []
+    costs = []
     for run_number in range(ROUNDS):
         share = 0.99 + 1e-3 * run_number
         edited = f"{{method: max_percentile, percentile: {share}}}"
-        seconds.append(build(folder, edited))
-    return min(seconds)
+        costs.append(build(folder, edited))
+    return least(costs)
 
 
-def first_build(folder: Path) -> float:
+def first_build(folder: Path) -> Cost:
     for left in ("cache", "out"):
         shutil.rmtree(folder / "project" / left, ignore_errors=True)
     return build(folder, "{method: default}")
 
 
-def build(folder: Path, calibration: str) -> float:
+def build(folder: Path, calibration: str) -> Cost:
     facts = json.loads((folder / "project.json").read_text())
     project = folder / "project"
     (project / "project.yaml").write_text(PROJECT.format(**facts, calibration=calibration))
@@ -247,7 +266,7 @@ def _statistics(folder: Path, graph: Graph, samples: Samples) -> Statistics:
     return Statistics.load(file)
 
 
-FIGURES: dict[str, Callable[[Path], float]] = {
+FIGURES: dict[str, Callable[[Path], Cost]] = {
     "float pass": float_pass,
     "statistics": statistics,
     **{name: method(name) for name in METHODS},
