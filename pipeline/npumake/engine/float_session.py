@@ -25,10 +25,12 @@ from npumake.graph import (
     Value,
     array,
     dtype,
+    inside,
     is_foreign,
     part,
     producer,
     reads,
+    serialized_part,
     shape,
 )
 
@@ -45,8 +47,21 @@ def float_session(
     return MixedSession(graph, operators, fusion)
 
 
+def part_session(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[Value], operators: Operators
+) -> FloatSession:
+    """These nodes of the graph, in order, ready to run. Raises GraphError as `float_session`."""
+    if len(nodes) <= MAX_NODES and not any(map(_is_foreign_within, nodes)):
+        return OrtSession(serialized_part(graph, nodes, outputs))
+    return float_session(part(graph, nodes, outputs), operators)
+
+
 def is_plain(graph: Graph) -> bool:
     return not any(is_foreign(node) for node in graph.model.graph.all_nodes())
+
+
+def _is_foreign_within(node: Node) -> bool:
+    return is_foreign(node) or any(is_foreign(inner) for _, inner in inside(node))
 
 
 class MixedSession:
@@ -126,13 +141,13 @@ def _python(node: Node, operators: Operators) -> Part:
 
 
 def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> Part:
-    inside = set(nodes)
-    outputs = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    return as_part(OrtSession(part(graph, nodes, outputs).to_bytes(), fusion=fusion))
+    own = set(nodes)
+    outputs = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, own)]
+    return as_part(OrtSession(serialized_part(graph, nodes, outputs), fusion=fusion))
 
 
-def _is_read_elsewhere(value: Value, inside: set[Node]) -> bool:
-    return value.is_graph_output() or any(use.node not in inside for use in value.uses())
+def _is_read_elsewhere(value: Value, nodes: set[Node]) -> bool:
+    return value.is_graph_output() or any(use.node not in nodes for use in value.uses())
 
 
 FloatSession = OrtSession | MixedSession

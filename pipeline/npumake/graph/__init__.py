@@ -60,7 +60,7 @@ from npumake.graph.outside import Beside, files_beside
 from npumake.graph.parse import parse, parse_text
 from npumake.graph.part import complete, declare, derived, inside, part, reads
 from npumake.graph.renumber import renumber
-from npumake.graph.serialized import SerializedGraph, SerializedNode, needed
+from npumake.graph.serialized import SerializedGraph, SerializedNode, needed, serialized_part
 from npumake.graph.single import in_single
 from npumake.graph.upgrade import flatten_around, upgraded
 
@@ -125,6 +125,7 @@ __all__ = [
     "round_border",
     "run_on_unit",
     "runs_on_unit",
+    "serialized_part",
     "shape",
     "type_name",
     "type_number",

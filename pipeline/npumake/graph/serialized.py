@@ -2,7 +2,7 @@
 
 A Graph tracks every use of every value, which takes longer than running many a model. To run
 hundreds of partial models, serialize the graph once and combine its nodes, or renamed copies of
-them.
+them. Of a graph that is edited in between, serialize the part.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 import onnx
 from onnx_ir.serde import serialize_node, serialize_tensor, serialize_value
 
-from npumake.graph.graph import Graph, Value
+from npumake.graph.graph import Graph, Node, Value
 from npumake.graph.match import is_foreign
+from npumake.graph.part import reads
 from npumake.graph.proto import bodies
 
 
@@ -131,6 +132,34 @@ class SerializedGraph:
             tensor.name = name
             self._tensors[name] = tensor
         return self._tensors[name]
+
+
+def serialized_part(graph: Graph, nodes: Sequence[Node], results: Iterable[Value]) -> bytes:
+    """The model of `npumake.graph.part`, to run: without the types of inner values, and without a
+    Graph, which takes longer to build than most parts to run."""
+    inside = {value.name for node in nodes for value in node.outputs}
+    read = {value.name: value for node in nodes for value in reads(node)}
+    outside = [value for name, value in read.items() if name not in inside]
+    written = onnx.GraphProto(
+        name=nodes[0].name,
+        node=[*map(serialize_node, nodes)],
+        initializer=[_named(v) for v in outside if v.const_value is not None],
+        input=[serialize_value(value) for value in outside if value.const_value is None],
+        output=[*map(serialize_value, results)],
+    )
+    opsets = [*starmap(onnx.helper.make_opsetid, graph.model.opset_imports.items())]
+    model = onnx.ModelProto(
+        ir_version=graph.model.ir_version, opset_import=opsets, graph=written
+    )
+    return model.SerializeToString(deterministic=True)
+
+
+def _named(value: Value) -> onnx.TensorProto:
+    """The constant under the name of its value."""
+    assert value.const_value is not None
+    tensor = serialize_tensor(value.const_value)
+    tensor.name = str(value.name)
+    return tensor
 
 
 def needed(pieces: Sequence[SerializedNode], names: Iterable[str]) -> list[SerializedNode]:

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from npumake.engine.ort import OrtSession
-from npumake.graph import Graph, Node, Value, array, attribute, part, shape
+from npumake.graph import Graph, Node, Value, array, attribute, serialized_part, shape
 from npumake.graph.qdq import QDQ_OPERATORS
 
 MAX_GROWTH = 1 << 20  # bytes that a fold may add to the file
@@ -80,7 +80,7 @@ def _may_be_small(value: Value, before: int) -> bool:
 
 
 def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
-    return OrtSession(part(graph, [node], node.outputs).to_bytes()).run(None, {})
+    return OrtSession(serialized_part(graph, [node], node.outputs)).run(None, {})
 
 
 def _shape_of(node: Node) -> list[np.ndarray]:

@@ -55,11 +55,12 @@ def steps_at(graph: Graph, layers: Collection[Node], *, first: bool = False) -> 
         before = max((depth[m] + (not first and m in layers) for m in makers), default=0)
         depth[node] = before + (first and node in layers)
         last |= {value: max(last.get(value, 0), depth[node]) for value in read}
-    cut = [LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))]
+    count = 1 + max((depth[node] for node in layers), default=-1)
+    nodes: list[dict[Node, None]] = [{} for _ in range(count)]  # in order, each once
     for node, at in depth.items():
-        for step in cut[at : at + 1]:
-            step.nodes.extend(n for n in _needed(node, constant) if n not in step.nodes)
-            step.nodes.append(node)
+        for step in nodes[at : at + 1]:
+            step.update(dict.fromkeys((*_needed(node, constant), node)))
+    cut = [LayerStep([*step], []) for step in nodes]
     alive = [value for value in last if not is_given(value)]
     for at, step in enumerate(cut):
         step.carried.extend(v for v in alive if _producing_step(v, depth) <= at < last[v])

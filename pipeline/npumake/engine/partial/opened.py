@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.float_session import FloatSession, float_session, part_session
 from npumake.engine.ort import Fusion, OrtSession
 from npumake.engine.partial.part import EMPTY, NO_VALUES, Part, as_part
-from npumake.graph import Graph, Node, SerializedGraph, SerializedNode, Value, part
+from npumake.graph import Graph, Node, SerializedGraph, SerializedNode, Value
 
 
 def of_nodes(
     graph: Graph, nodes: Sequence[Node], outputs: Sequence[Value], operators: Operators
 ) -> Part:
     """The part of these nodes, in order, as the graph is now. Raises GraphError."""
-    return as_part(float_session(part(graph, nodes, outputs), operators)) if outputs else EMPTY
+    return as_part(part_session(graph, nodes, outputs, operators)) if outputs else EMPTY
 
 
 def of_tensors(graph: Graph, names: Iterable[str], operators: Operators) -> Part:

@@ -42,8 +42,8 @@ from npumake.engine.partial.walk import (
     LayerWalk,
     Series,
 )
-from npumake.graph import Graph, Value, attribute, shape
-from npumake.graph.qdq import grid_behind
+from npumake.graph import Graph, Value, attribute, complete, shape
+from npumake.graph.qdq import Grid, grid_behind
 from npumake.kernels.window import padded, windows
 from npumake.quant.correction.rounding import MAX_EXHAUSTIVE_WEIGHTS, best, best_scale, rounded
 from npumake.quant.precision.grids import MAX_BIAS
@@ -106,7 +106,7 @@ def round_adaptively(
                 _round(graph, layer, _moments(layer, real, walk, budget))
         walk.step(at)
     graph.drop_unused()
-    return graph.with_shapes()
+    return complete(graph)
 
 
 def has_restored_mean(layer: LinearLayer, samples: int) -> bool:
@@ -169,7 +169,8 @@ def _stretched(rows: np.ndarray, compensated: np.ndarray) -> np.ndarray:
 def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: int) -> Moments:
     """The moments over some positions of every sample on the way."""
     names = str(layer.x.name), str(twin.name)  # type: ignore[union-attr]
-    weights, (groups, n) = _weights(layer), _shape(layer)
+    weights, (groups, n), grid = _weights(layer), _shape(layer), grid_behind(layer.x)
+    assert grid is not None
     positions = min(max(MIN_POSITIONS, POSITIONS_PER_WEIGHT * n), MAX_POSITIONS)
     positions = positions * len(walk.chosen) // max(len(walk.numbers), 1)
 
@@ -177,7 +178,7 @@ def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: in
         real = np.stack(
             [tensors[place][name] for tensors, name in zip(walk.samples, names, strict=True)]
         )
-        return _codes(layer, _rows(layer, real, positions, walk.numbers[place]))
+        return _codes(_rows(layer, (groups, n), real, positions, walk.numbers[place]), grid)
 
     count, sums = 0, np.zeros((2, groups, n))
     few = weights.shape[1] < n  # channels: the products of each are fewer than those of all inputs
@@ -206,18 +207,18 @@ def _about_means(weights: np.ndarray, moments: Moments, count: int) -> Moments:
     return moments._replace(h=moments.h - moments.x[..., None] * total, drift=moments.drift - drift)
 
 
-def _codes(layer: LinearLayer, real: np.ndarray) -> np.ndarray:
+def _codes(real: np.ndarray, grid: Grid) -> np.ndarray:
     """X and F in codes, in the shape of `real`."""
-    grid = grid_behind(layer.x)
-    assert grid is not None
     x, f = real / grid.scale
     return np.stack([np.rint(x), np.rint(f * FLOAT_INPUT_PARTS) / FLOAT_INPUT_PARTS])
 
 
-def _rows(layer: LinearLayer, values: np.ndarray, positions: int, seed: int) -> np.ndarray:
-    """The inputs of each group's weights at some positions, of X and F: (2, groups, positions,
-    n)."""
-    groups, n = _shape(layer)
+def _rows(
+    layer: LinearLayer, size: tuple[int, int], values: np.ndarray, positions: int, seed: int
+) -> np.ndarray:
+    """The inputs of each group's weights at some positions, of X and F: (2, groups, positions, n);
+    `size` is (groups, n)."""
+    groups, n = size
     rng = np.random.default_rng(seed)
     if layer.node.op_type != "Conv":
         flat = values.reshape(2, 1, -1, values.shape[-1])

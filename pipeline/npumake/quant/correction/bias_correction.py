@@ -46,7 +46,7 @@ from npumake.engine.parallel import side_by_side
 from npumake.engine.partial.cut import steps_at
 from npumake.engine.partial.opened import of_tensors
 from npumake.engine.partial.walk import BUDGET_BYTES, LayerRoute, LayerWalk, Series
-from npumake.graph import Graph
+from npumake.graph import Graph, complete
 from npumake.kernels.affine import per_axis
 from npumake.quant.calibration.subsampling import counted_elements
 from npumake.quant.correction.activation_behind import Activation, activation_behind
@@ -126,7 +126,7 @@ def correct_biases(
             _correct(graph, layer, meant[named[layer]], walk)
         walk.join(at)
     graph.drop_unused()
-    return graph.with_shapes()
+    return complete(graph)
 
 
 def _correct(

@@ -23,6 +23,7 @@ Shapes: weights (groups, rows, n), H (groups, n, n), scales (groups, rows, 1), a
 from __future__ import annotations
 
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,14 +33,22 @@ MAX_EXHAUSTIVE_WEIGHTS = 9  # of a channel: all 2^n roundings are tried
 SCALE_RATIOS = np.linspace(1.0, 0.8, 11)
 
 
+class Ways(NamedTuple):
+    """Every v in {0, 1}^n, (2^n, n), and v'Hv, (groups, 2^n)."""
+
+    v: np.ndarray
+    own: np.ndarray
+
+
 def best_scale(
     rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
 ) -> np.ndarray:
     """For each row, the one of SCALE_RATIOS * scale with the least loss, exact in float32."""
     chosen, min_loss = scale, np.full(scale.shape, np.inf)
+    ways = _ways(h)
     for ratio in SCALE_RATIOS:
         tried = (ratio * scale).astype(np.float32).astype(np.float64)
-        d = rows / tried - best(rows / tried, h, limits.min, limits.max)
+        d = rows / tried - _best(rows / tried, h, limits.min, limits.max, ways)
         loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
         better = (loss < min_loss) & ((tried >= smallest) | (ratio == 1.0))
         chosen, min_loss = np.where(better, tried, chosen), np.where(better, loss, min_loss)
@@ -53,13 +62,20 @@ def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
     Rows that leave [low, high] are rounded to nearest. Shapes as in `rounded`. With e = w -
     floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
     """
-    ways = np.array(list(product((0.0, 1.0), repeat=w.shape[2])))  # (2^n, n)
+    return _best(w, h, low, high, _ways(h))
+
+
+def _best(w: np.ndarray, h: np.ndarray, low: int, high: int, ways: Ways) -> np.ndarray:
     down = np.floor(w)
-    own = ((ways @ h) * ways).sum(axis=2)  # (groups, 2^n)
-    loss = own[:, None] - 2.0 * ((w - down) @ h @ ways.T)
-    codes = down + ways[np.argmin(loss, axis=2)]
+    loss = ways.own[:, None] - 2.0 * ((w - down) @ h @ ways.v.T)
+    codes = down + ways.v[np.argmin(loss, axis=2)]
     fits = ((codes >= low) & (codes <= high)).all(axis=2, keepdims=True)
     return np.where(fits, codes, np.clip(np.rint(w), low, high))
+
+
+def _ways(h: np.ndarray) -> Ways:
+    v = np.array(list(product((0.0, 1.0), repeat=h.shape[2])))
+    return Ways(v, ((v @ h) * v).sum(axis=2))
 
 
 def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
