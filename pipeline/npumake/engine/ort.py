@@ -164,6 +164,7 @@ def _options(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # it holds all tensors of a run beside those of the arena
     entries = {
         # A waiting thread that spins takes the core of the next one.
         "session.intra_op.allow_spinning": "0",
@@ -209,9 +210,11 @@ def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.Inferenc
     def opened(level: str, entries: Mapping[str, str]) -> onnxruntime.InferenceSession:
         options = _options(threads, fusion, level, entries)
         cpu = ["CPUExecutionProvider"]
-        return onnxruntime.InferenceSession(
+        session = onnxruntime.InferenceSession(
             model, options, providers=cpu, enable_fallback=0, disabled_optimizers=left_out
         )
+        session._model_bytes = None  # kept for a change of providers, which none here makes
+        return session
 
     if fusion == "none":
         return opened("ORT_DISABLE_ALL", {})
