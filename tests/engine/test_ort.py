@@ -1,5 +1,7 @@
 """onnxruntime in one thread a session: the same bits, in order, and our errors instead of its."""
 
+import sys
+
 import numpy as np
 import onnx
 import pytest
@@ -16,6 +18,15 @@ def test_outputs_are_named_and_chosen_by_name():
     assert (session.input_names, session.output_names) == (("x",), ("y", "z"))
     (z,) = session.run(["z"], {"x": np.zeros(2, np.float32)})
     assert z.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("fusion", ["integers", "floats", "none"])
+def test_an_open_session_holds_no_copy_of_its_file(fusion):
+    model = bytes(bytearray(MODEL))
+    holders = sys.getrefcount(model)
+    session = OrtSession(model, fusion=fusion)
+    assert sys.getrefcount(model) == holders
+    assert session.output_names == ("y", "z")
 
 
 def test_what_is_no_model_is_refused():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from npumake.engine.ort import OrtSession
-from npumake.graph import SerializedGraph, needed, parse_text
+from npumake.graph import SerializedGraph, needed, parse_text, part, serialized_part
 
 CHAIN = """<ir_version: 8, opset_import: ["" : 17]>
 chain (float[2] x) => (float[2] y) <float[2] c = {1.0, 2.0}> {
@@ -62,3 +63,26 @@ def test_a_mark_is_in_no_name():
     graph = parse_text(CHAIN)
     graph.rename(graph.values()["b"], "b@1")
     assert SerializedGraph(graph).mark() == "@@"
+
+
+@pytest.mark.parametrize("text", [CHAIN, BRANCHES])
+def test_a_part_serialized_at_once_gives_what_its_graph_gives(text):
+    graph = parse_text(text).with_shapes()
+    nodes = graph.nodes()
+    draw = np.random.default_rng(0)
+    for start in range(len(nodes)):
+        for stop in range(start + 1, len(nodes) + 1):
+            chosen, results = nodes[start:stop], nodes[stop - 1].outputs
+            model = serialized_part(graph, chosen, results)
+            names = OrtSession(model).input_names
+            feeds = {name: draw.normal(size=2).astype("f4") for name in names}
+            feeds |= {"when": np.array(True)} if "when" in feeds else {}
+            assert run(model, feeds) == run(part(graph, chosen, results).to_bytes(), feeds)
+
+
+def test_a_part_serialized_at_once_has_the_constants_of_now():
+    graph = parse_text(CHAIN)
+    add, *_ = graph.nodes()
+    graph.set_inputs(add, {1: graph.constant("c", np.float32([5, 7]))})
+    model = serialized_part(graph, [add], add.outputs)
+    assert run(model, {"x": np.float32([1, 1])}) == [[6, 8]]

@@ -21,7 +21,7 @@ from npumake.quant.correction.adaptive_rounding import Moments, compensation, ro
 from npumake.quant.correction.bias_correction import FloatLayers, bias_shift, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalize, factors
 from npumake.quant.correction.rescale_groups import find_rescale_groups
-from npumake.quant.correction.rounding import best, rounded
+from npumake.quant.correction.rounding import SCALE_RATIOS, best, best_scale, rounded
 from npumake.quant.correction.smoothquant import Migration, smoothquant, smoothquant_factors
 from npumake.quant.correction.weight_clipping import clip_weights, square_errors
 from npumake.quant.precision.linear_layers import quantized_layers, set_bias
@@ -403,6 +403,21 @@ def test_few_weights_are_rounded_the_best_of_all_ways():
     lost = [np.einsum("gri,gij,grj->gr", d, h, d) for d in w - (np.floor(w) + ways)]
     d = w - best(w, h, -127, 127)
     assert np.allclose(np.einsum("gri,gij,grj->gr", d, h, d), np.min(lost, axis=0))
+
+
+def test_the_best_scale_loses_least_of_all_that_are_tried():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 50, 4)) @ rng.normal(size=(3, 4, 4))
+    h, w = x.swapaxes(1, 2) @ x, 20 * rng.normal(size=(3, 2, 4))
+    scale = np.full((3, 2, 1), 0.25)
+    chosen = best_scale(w, h, scale, np.zeros_like(scale), np.iinfo(np.int8))
+
+    def lost(step):
+        d = w - step * best(w / step, h, -128, 127)
+        return np.einsum("gri,gij,grj->gr", d, h, d)
+
+    every = [lost((ratio * scale).astype(np.float32).astype(np.float64)) for ratio in SCALE_RATIOS]
+    np.testing.assert_allclose(lost(chosen), np.min(every, axis=0))
 
 
 def test_inputs_that_are_never_fed_are_rounded_to_nearest():
