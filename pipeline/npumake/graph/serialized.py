@@ -148,9 +148,7 @@ def serialized_part(graph: Graph, nodes: Sequence[Node], results: Iterable[Value
         output=[*map(serialize_value, results)],
     )
     opsets = [*starmap(onnx.helper.make_opsetid, graph.model.opset_imports.items())]
-    model = onnx.ModelProto(
-        ir_version=graph.model.ir_version, opset_import=opsets, graph=written
-    )
+    model = onnx.ModelProto(ir_version=graph.model.ir_version, opset_import=opsets, graph=written)
     return model.SerializeToString(deterministic=True)
 
 
