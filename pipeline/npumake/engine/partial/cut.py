@@ -58,9 +58,9 @@ def steps_at(graph: Graph, layers: Collection[Node], *, first: bool = False) -> 
     count = 1 + max((depth[node] for node in layers), default=-1)
     nodes: list[dict[Node, None]] = [{} for _ in range(count)]  # in order, each once
     for node, at in depth.items():
-        for step in nodes[at : at + 1]:
-            step.update(dict.fromkeys((*_needed(node, constant), node)))
-    cut = [LayerStep([*step], []) for step in nodes]
+        for members in nodes[at : at + 1]:
+            members.update(dict.fromkeys((*_needed(node, constant), node)))
+    cut = [LayerStep([*members], []) for members in nodes]
     alive = [value for value in last if not is_given(value)]
     for at, step in enumerate(cut):
         step.carried.extend(v for v in alive if _producing_step(v, depth) <= at < last[v])

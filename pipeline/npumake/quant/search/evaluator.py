@@ -68,6 +68,13 @@ class RescaledModel:
     noise: dict[Hashable, float] = field(default_factory=dict)
 
 
+class CorrectedModel(NamedTuple):
+    """The calibrated graph of a recipe without bias correction."""
+
+    recipe: Recipe
+    graph: Graph
+
+
 class ProbedModel(NamedTuple):
     """A float model before its Softmax, with feeds and its outputs for them."""
 
@@ -128,23 +135,23 @@ class Evaluator:
         """The calibrated graph of the recipe, in the first fold by default."""
         fold = fold or self.folds[0]
         real = rescaled(self.graph, recipe.factors)
-        calibrated = calibrated_with(real, recipe, self.target, self.quantization)
         if not {*CORRECTING} & {*recipe.switches}:
-            return calibrated
+            return calibrated_with(real, recipe, self.target, self.quantization)
         weights = tuple(name for name in recipe.switches if name != BIAS)
-        key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
-        latest, corrected = self._latest.get(fold, ("", calibrated))
-        if latest != key:  # rounding takes longest, so biases start from its result
+        unbiased = replace(recipe, switches=weights, trials=())
+        latest = self._latest.get(fold)
+        if latest is None or latest.recipe != unbiased:  # rounding takes longest: biases follow it
+            calibrated = calibrated_with(real, recipe, self.target, self.quantization)
             corrected = self._corrected(recipe, real, calibrated, weights, (), fold)
-            self._latest[fold] = key, corrected
+            self._latest[fold] = latest = CorrectedModel(unbiased, corrected)
         return (
-            self._corrected(recipe, real, corrected, (BIAS,), weights, fold)
+            self._corrected(recipe, real, latest.graph, (BIAS,), weights, fold)
             if BIAS in recipe.switches
-            else corrected
+            else latest.graph
         )
 
     @cached_property
-    def _latest(self) -> dict[HoldoutFold, tuple[str, Graph]]:
+    def _latest(self) -> dict[HoldoutFold, CorrectedModel]:
         return {}
 
     def _corrected(
