@@ -41,6 +41,9 @@ os.environ.pop("COLUMNS", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The power stays on, and disks that others use are slow.
+os.fsync = lambda _: None
+
 # Looking for garbage took a tenth of the time of a test process: thousands of tests are in its way.
 gc.set_threshold(20_000, 20, 10)
 

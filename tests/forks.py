@@ -78,7 +78,7 @@ def fork_server(loaded: Loaded = "everything") -> ForkServer:
         numbers = [theirs.fileno(), listener.fileno()]
         script = Path(__file__).with_name("fork_server.py")
         process = subprocess.Popen(
-            [sys.executable, str(script), *map(str, numbers), loaded],
+            [sys.executable, str(script), *map(str, numbers), folder.name, loaded],
             stdin=subprocess.DEVNULL,
             env={**os.environ, **interpreter_settings()},
             pass_fds=numbers,
