@@ -112,6 +112,7 @@ def _run(run: dict[str, Any], output: int, errors: int) -> None:
     sys.stdout = sys.__stdout__ = _stream(1, sys.stdout.errors)
     sys.stderr = sys.__stderr__ = _stream(2, sys.stderr.errors, line_buffering=True)
     os.chdir(run["folder"])
+    os.umask(run["umask"])
     os.environ.clear()
     os.environ.update(run["environment"])
     tempfile.tempdir = None
