@@ -1,13 +1,14 @@
 """mAP of quantized detectors: npumake on two chips, beside other quantizers.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
-                                   [--most-int16 0 0.1]
+                                   [--most-int16 0 0.1] [--float "375 -> boxes"]
                                    [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
 quantized.onnx. The figures are mAP at IoU .50 and .50:.95 and the recall of boxes with a score of
 .25, for pixels mean IoU and the share of equal ones, and the percentage kept of the float model's.
-Rows of `best` name the share of multiply-accumulates that read int16, counted in the file. The
+Rows of `best` name the share of multiply-accumulates that read int16, counted in the file; what
+`--float` selects stays in float there. `ultraface_raw` ends before the decoding of its boxes. The
 last options are Pythons that have the other tools (peers.py). Models and pictures are beside the
 repository, or in the folder NPUMAKE_SHARED.
 """
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from heads import HEADS, PICTURES, SHARED, Arrays, score
@@ -90,18 +92,17 @@ def answered(graph: Graph | bytes, feeds: Iterable[Feed]) -> list[Arrays]:
     ]
 
 
-def ours(
-    bench: Bench, target: Target, methods: Sequence[str], budgets: Sequence[float]
-) -> Iterator[Row]:
+def ours(bench: Bench, target: Target, given: argparse.Namespace) -> Iterator[Row]:
     trained, statistics = bench.graph, bench.statistics()
     feeds = bench.feeds(trained=False, measured=False)
     fed = bench.feeds(trained=False, measured=True)
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
-    for method in methods:
+    for method in given.methods:
         best = method == "best"
-        calibration = Calibration() if best else Calibration(method)  # type: ignore[arg-type]
+        calibration = Calibration() if best else Calibration(method)
         calibration = replace(calibration, recipe="best" if best else "plain")
-        limited = [Quantization(most_int16=share) for share in budgets]
+        floats: dict[str, Any] = dict.fromkeys(given.float, "float32")
+        limited = [Quantization(most_int16=share, types=floats) for share in given.most_int16]
         for asked in limited if best else (DEFAULT, Quantization(widen=True)):
             found = recipe(trained, statistics, samples, calibration, target, quantization=asked)
             if asked.widen and not found.wide:
@@ -159,7 +160,7 @@ def rows(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
     yield onnxruntimes(bench)
     yield from others(bench, given)
     for target in given.targets:
-        yield from ours(bench, read_target(target), given.methods, given.most_int16)
+        yield from ours(bench, read_target(target), given)
 
 
 def measure(name: str, given: argparse.Namespace) -> None:
@@ -180,6 +181,7 @@ def main() -> None:
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--methods", nargs="*", default=["default"])
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
+    parser.add_argument("--float", nargs="*", default=[])
     add_peers(parser)
     arguments = parser.parse_args()
     for name in arguments.models:
