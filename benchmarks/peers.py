@@ -1,5 +1,8 @@
 """Quantizers of others, each in a Python of its own that has it and onnx.
 
+onnxruntime  quantize_static behind its own preprocessing: weights per channel; activations are
+             asymmetric unless the chip's are symmetric. A16 has those of 16 bits, by MinMax
+
     python -m venv --without-pip X && python -m pip --python X/bin/python install nncf
     "nvidia-modelopt[onnx]"  amd-quark    likewise, with onnxruntime and PyTorch
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +35,37 @@ from npumake.graph import parse, producer
 from npumake.graph.qdq import is_dequantize, is_qdq
 from npumake.quant.precision.placement import activations, is_data_movement
 
+ONNXRUNTIME = """
+import sys, numpy
+from onnxruntime.quantization import (
+    CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+)
+from onnxruntime.quantization.shape_inference import quant_pre_process
+source, made, samples, symmetric, way = sys.argv[1:]
+arrays = numpy.load(samples)
+
+class Reader(CalibrationDataReader):
+    def __init__(self):
+        count = len(arrays[arrays.files[0]])
+        self.feeds = ({name: arrays[name][i] for name in arrays} for i in range(count))
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+wide = way == "A16"
+quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
+quantize_static(
+    "prepared.onnx",
+    made,
+    Reader(),
+    QuantFormat.QDQ,
+    per_channel=True,
+    activation_type=QuantType.QUInt16 if wide else QuantType.QInt8,
+    weight_type=QuantType.QInt8,
+    calibrate_method=getattr(CalibrationMethod, "MinMax" if wide else way),
+    extra_options={"ActivationSymmetric": bool(symmetric)},
+)
+"""
 NNCF = """
 import sys, numpy, onnx, nncf
 source, made, samples, symmetric, way = sys.argv[1:]
@@ -114,6 +149,15 @@ class Peer:
 
 
 PEERS = {  # the first row of each is its default
+    "onnxruntime": Peer(
+        ONNXRUNTIME,
+        {
+            "onnxruntime MinMax": "MinMax",
+            "onnxruntime Entropy": "Entropy",
+            "onnxruntime Percentile": "Percentile",
+            "onnxruntime A16": "A16",
+        },
+    ),
     "nncf": Peer(NNCF, {"nncf": "fast", "nncf, full bias correction": "full"}),
     "modelopt": Peer(MODELOPT, {"modelopt entropy": "entropy", "modelopt max": "max"}),
     "quark": Peer(QUARK, {"quark": "", "quark, AdaRound": "_ADAROUND"}),
@@ -121,10 +165,23 @@ PEERS = {  # the first row of each is its default
 Made = Callable[[], bytes]
 
 
+@dataclass(frozen=True)
+class Run:
+    """One row of a peer."""
+
+    peer: Peer
+    python: str
+    symmetric: bool
+    way: str
+    minutes: float  # after which it is given up
+
+
 def add_peers(parser: argparse.ArgumentParser) -> None:
-    """An option for the Python of each peer."""
+    """An option for the Python of each peer, and one for its time."""
     for name in PEERS:
-        parser.add_argument(f"--{name}", metavar="PYTHON")
+        default = sys.executable if name == "onnxruntime" else None
+        parser.add_argument(f"--{name}", metavar="PYTHON", default=default)
+    parser.add_argument("--limit", type=float, default=60, help="minutes of one peer")
 
 
 def peers_of(
@@ -134,12 +191,11 @@ def peers_of(
     for name, peer in PEERS.items():
         python = getattr(given, name)
         for title, way in peer.ways.items() if python else ():
-            yield title, partial(quantized_by, peer, python, model, feeds, symmetric, way)
+            run = Run(peer, python, symmetric, way, given.limit)
+            yield title, partial(quantized_by, run, model, feeds)
 
 
-def quantized_by(
-    peer: Peer, python: str, model: bytes, feeds: Sequence[Feeds], symmetric: bool, way: str
-) -> bytes:
+def quantized_by(run: Run, model: bytes, feeds: Sequence[Feeds]) -> bytes:
     """The model as the peer makes it of these samples, all of one shape.
 
     Raises RuntimeError with the last line of what it says where it fails.
@@ -149,9 +205,15 @@ def quantized_by(
         source.write_bytes(model)
         stacked: Any = {name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]}
         np.savez(kept, **stacked)
-        options = [str(source), str(made), str(kept), "symmetric" if symmetric else "", way]
-        command = [python, "-c", peer.script, *options]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        scheme = "symmetric" if run.symmetric else ""
+        options = [str(source), str(made), str(kept), scheme, run.way]
+        command = [run.python, "-c", run.peer.script, *options]
+        try:
+            ran = subprocess.run(
+                command, capture_output=True, text=True, cwd=folder, timeout=60 * run.minutes
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"not finished in {run.minutes:g} minutes") from None
         if ran.returncode or not made.exists():
             raise RuntimeError(f"{ran.stderr.strip().splitlines()[-1:]}")
         return made.read_bytes()
