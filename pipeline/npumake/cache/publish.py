@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from npumake.cache.folders import obstacle_of
 from npumake.errors import CacheError, UnwritableError
 from npumake.lifetime.temporaries import owned, temporary_name
 
@@ -44,9 +45,9 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
     Raises CacheError naming `path` on a full or unwritable disk; other errors pass through.
     """
     temporary = directory / temporary_name(path.suffix)
-    with _writing(directory):
+    with _writing(directory, directory):
         directory.mkdir(parents=True, exist_ok=True)
-    with _writing(path, only=temporary), owned(temporary):
+    with _writing(path, directory, only=temporary), owned(temporary):
         yield temporary
 
 
@@ -55,7 +56,7 @@ def settle(temporary: Path, path: Path, flush: bool = True) -> None:
 
     Without `flush` a power failure may damage the file: for those that are verified on every read.
     """
-    with _writing(path):
+    with _writing(path, path.parent):
         if flush:
             descriptor = os.open(temporary, os.O_RDONLY)
             try:
@@ -67,8 +68,9 @@ def settle(temporary: Path, path: Path, flush: bool = True) -> None:
 
 
 @contextmanager
-def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
-    """Full and unwritable disks as CacheError; the latter only for `only`, if set.
+def _writing(path: Path, directory: Path, only: Path | None = None) -> Iterator[None]:
+    """Full and unwritable disks as CacheError; the latter only for `only`, if set. `directory` is
+    that of `path`, or `path` itself.
 
     A full disk is always the writer's fault; an unreadable file may be one that the block reads.
     """
@@ -79,7 +81,7 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
         if error.errno in _FULL:
             cure = "free some space"
         elif error.errno in _SHUT and is_own:
-            cure = "make its directory writable"
+            cure = _cure(path, directory)
         else:
             raise
         kind = UnwritableError if error.errno in _FORBIDDEN else CacheError
@@ -87,6 +89,16 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
             f"cannot write {path}: {os.strerror(error.errno).lower()}",
             hint=f"{cure}; nothing was lost, the previous file is intact",
         ) from error
+
+
+def _cure(path: Path, directory: Path) -> str:
+    """What to do where `path` cannot be written."""
+    obstacle = obstacle_of(directory)
+    if obstacle is not None:
+        return f"`{obstacle}` must be a folder and is none: move or remove it"
+    if path != directory and path.is_dir():
+        return f"`{path}` must be a file and is a folder: move or remove it"
+    return "make its directory writable"
 
 
 def opened(path: Path) -> BufferedReader:

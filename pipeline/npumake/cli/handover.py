@@ -153,12 +153,13 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], omissions: Sequence[st
     """Writes the files and returns their number; the list of digests comes last. Replaces the
     samples of an earlier hand-over. Raises PipelineError."""
     from npumake import digest
+    from npumake.cache.folders import make_folder
     from npumake.cache.publish import replacing
     from npumake.compilers.handover import SCRIPT
     from npumake.compilers.handover_package import LIST
     from npumake.dialects.handover import CALIBRATION
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     (out / LIST).unlink(missing_ok=True)
     if (out / CALIBRATION).is_dir():
         shutil.rmtree(out / CALIBRATION)
@@ -167,7 +168,7 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], omissions: Sequence[st
         if name in digests:
             message = f"two files of the hand-over are called `{name}`"
             raise ProjectError(message, str(out), "rename the model's weights")
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((out / name).parent)
         with replacing(out / name) as temporary:
             temporary.write_bytes(data)
         digests[name] = digest.of_bytes(data)

@@ -16,6 +16,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from npumake.cache.folders import cure_of
 from npumake.errors import GraphError
 
 
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         bundle.save(output)
     except OSError as error:
-        raise GraphError(f"cannot write: {error.strerror}", str(output)) from error
+        hint = cure_of(output.parent, error.errno)
+        raise GraphError(f"cannot write: {error.strerror}", str(output), hint) from error
     print(f"modified model saved as {output}")
     return 0

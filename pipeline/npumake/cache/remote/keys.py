@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from npumake.cache.folders import cure_of
 from npumake.cache.remote.envelope import Envelope, payload
 from npumake.cache.store import Record
 from npumake.errors import ProjectError
@@ -127,7 +128,8 @@ def generate(file: Path) -> bytes:
         hint = "remove it, or name another file with --output"
         raise ProjectError("the key file exists already", str(file), hint) from None
     except OSError as error:
-        raise ProjectError(f"cannot write the key: {error.strerror}", str(file)) from None
+        hint = cure_of(file.parent, error.errno)
+        raise ProjectError(f"cannot write the key: {error.strerror}", str(file), hint) from None
     with os.fdopen(number, "wb") as stream:
         stream.write(text)
     return private.public_key().public_bytes_raw()

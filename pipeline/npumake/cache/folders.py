@@ -1,0 +1,50 @@
+"""Makes folders. An error names what stands in the way."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from npumake.errors import CacheError
+
+_CURES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ELOOP: "a link on this path leads to itself: remove it",
+}
+
+
+def make_folder(path: Path) -> Path:
+    """Makes a folder and those above it, and returns it. Raises CacheError with a hint of what to
+    move, or to make writable."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        message = f"this folder cannot be made: {reason}"
+        raise CacheError(message, str(path), cure_of(path, error.errno)) from error
+    return path
+
+
+def cure_of(folder: Path, number: int | None) -> str:
+    """What to do where `folder` cannot be made, for an error number of the system."""
+    if number in _CURES:
+        return _CURES[number]
+    if number == errno.ENOENT:
+        return f"make the folder `{folder}` first"
+    obstacle = obstacle_of(folder)
+    if obstacle is not None:
+        return f"`{obstacle}` must be a folder and is none: move or remove it"
+    return f"make `{_nearest_folder(folder)}` writable, or name another folder"
+
+
+def obstacle_of(folder: Path) -> Path | None:
+    """The file, or the link to nothing, that stands where `folder` or one above it must be."""
+    nearest = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), None)
+    return None if nearest is None or os.path.isdir(nearest) else nearest
+
+
+def _nearest_folder(folder: Path) -> Path:
+    return next((path for path in (folder, *folder.parents) if path.is_dir()), folder)
