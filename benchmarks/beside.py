@@ -1,7 +1,7 @@
 """Quantized models beside those of other quantizers, on the same pictures.
 
     python benchmarks/beside.py [yolox mobilenet] [--nncf PYTHON] [--modelopt PYTHON]
-                                [--quark PYTHON] [--limit MINUTES] [--without "quark, AdaRound"]
+                                [--quark PYTHON] [--limit MINUTES] [--without "Quark, AdaRound"]
                                 [--store FOLDER] [--print]
 
 Classifiers: 100 pictures of imagenet500 calibrate, 400 others measure. Detectors: every second
@@ -30,9 +30,11 @@ import numpy as np
 from beside_page import TASKS, rows_of
 from closest import BEST, ours
 from detectors import Bench, answered
+from gallery import BESIDE as RESULTS
+from gallery import write_page
 from heads import pictures, total
 from paired import Totals, interval, resampled
-from peers import Made, add_peers, left_in_float, peers_of
+from peers import Made, add_peers, left_in_float, peers_of, versions
 from recovery import MODELS, images
 
 from npumake.engine.ort import Feeds, OrtSession
@@ -43,7 +45,6 @@ from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.targets.reader import read_target
 
-RESULTS = Path(__file__).with_suffix(".json")
 TARGET = "ara240"
 CALIBRATE = 100
 FLOAT = "float"
@@ -178,7 +179,12 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
             reference = "best, mixed" if row["mixed"] else "best"
             row |= compared(name, totals, row["tool"], reference)
     whole = [round(float(value), 4) for value in totals[FLOAT][0]]
-    return {"pictures": len(scores[FLOAT]), "float": whole, "rows": rows}
+    return {
+        "pictures": len(scores[FLOAT]),
+        "float": whole,
+        "versions": versions(options),
+        "rows": rows,
+    }
 
 
 def compared(name: str, totals: dict[str, Totals], tool: str, reference: str) -> Figures:
@@ -219,10 +225,11 @@ def main() -> None:
 
 def write(name: str, figures: Figures) -> None:
     """Adds the figures to RESULTS."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
     results = {**results, name: figures}
     ordered = {task: results[task] for task in TASKS if task in results}
     RESULTS.write_text(f"{json.dumps(ordered, indent=1)}\n", encoding="utf-8")
+    write_page()
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class Task(NamedTuple):
     title: str
     columns: tuple[Column, ...]
     is_detector: bool = True
+    is_labelled: bool = False  # otherwise the float model's own outputs are the truth
 
 
 DETECTOR = (
@@ -46,16 +47,58 @@ PIXELS = (Column("mean IoU kept", "kept"), Column("pixels alike", "points", Fals
 CLASSIFIER = (Column("top-1 lost", "lost"), Column("the float model's class", "points", False))
 ALIKE = (Column("another class than the float model's", "lost"),)
 TASKS = {
-    "yolox": Task("YOLOX", DETECTOR),
-    "fastestdet": Task("FastestDet", DETECTOR),
+    "yolox": Task("YOLOX", DETECTOR, is_labelled=True),
+    "fastestdet": Task("FastestDet", DETECTOR, is_labelled=True),
     "ultraface": Task("UltraFace", DETECTOR),
     "yunet": Task("YuNet", DETECTOR),
     "deeplab": Task("DeepLab, MobileNetV2", PIXELS),
-    "mobilenet": Task("MobileNet (0.25)", CLASSIFIER, False),
-    "squeezenet": Task("SqueezeNet", CLASSIFIER, False),
+    "mobilenet": Task("MobileNet (0.25)", CLASSIFIER, False, True),
+    "squeezenet": Task("SqueezeNet", CLASSIFIER, False, True),
     "resnet8": Task("resnet8", ALIKE, False),
     "vww": Task("visual wake words", ALIKE, False),
 }
+
+
+TEXT = """\
+## Beside other tools
+
+`python benchmarks/beside.py --nncf PYTHON --modelopt PYTHON --quark PYTHON` writes these tables.
+The models are published ones; neither they nor the pictures are in this repository. 100 pictures of
+ImageNet calibrate the classifiers, and 400 others measure them. 64 pictures of COCO calibrate the
+detectors, and 64 others measure them. All files run in onnxruntime. Those of npumake are for
+ara240, whose activations are asymmetric like those of the others.
+
+- **8 bits alone** and **mixed** are apart. `best` has `most_int16: 0` in the first, and 0.1 in the
+  second. `default` has `method: default`. A16 has activations of 16 bits.
+- **kept** is the share of the float model's figure, in percent; **lost** are points of it.
+- **best ahead** are the points by which `best` of the same table is closer to the float model than
+  the row. Brackets hold 95 % intervals of a paired bootstrap: both models on the same pictures,
+  drawn again 1,000 times. If an interval holds 0, no difference was measured.
+- **shift of scores** are the points by which the scores of the float model's boxes move, for boxes
+  with a score of .25 or more. A box that is lost counts as a score of 0.
+- **leaves in float** counts the operators with a tensor that has no codes.
+
+{versions}
+
+{sections}
+"""
+
+
+def section(results: Mapping[str, Figures]) -> str:
+    """The part of docs/accuracy.md."""
+    versions = {name: v for figures in results.values() for name, v in figures["versions"].items()}
+    named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    sections = [_model(name, results[name]) for name in TASKS if name in results]
+    return TEXT.format(versions=f"Versions: {named}.", sections="\n".join(sections))
+
+
+def _model(name: str, figures: Figures) -> str:
+    task = TASKS[name]
+    pairs = zip(task.columns, figures["float"], strict=False)
+    floats = " / ".join(f"{100 * value:.1f}" for column, value in pairs if column.is_compared)
+    truth = f"Float: {floats} %" if task.is_labelled else "The float model's outputs are the truth"
+    rows = "\n".join(rows_of(name, figures))
+    return f"### {task.title}\n\n{figures['pictures']} pictures. {truth}.\n\n{rows}"
 
 
 def rows_of(name: str, figures: Figures) -> Iterator[str]:

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from accuracy import Ways
 from paired import Totals, resampled, standard_error
-from peers import PEERS, add_peers, peers_of
+from peers import add_peers, is_peer, peers_of
 from PIL import Image, ImageDraw, ImageFont
 from recovery import SHARED
 
@@ -197,10 +197,10 @@ def measure(name: str, targets: Sequence[Target], given: argparse.Namespace) -> 
 
 def line(totals: Mapping[str, Totals], way: str) -> str:
     """The cosine, and the loss over that of each way of ours."""
-    first, *rest = (key for key in totals if not key.startswith((*PEERS,)))
+    first, *rest = (key for key in totals if not is_peer(key))
     over = [totals[way] - totals[key] for key in (first, *rest[:1])]
     ratios = [f"{ratio[0]:+.2f} ± {standard_error(ratio):.2f}" for ratio in over]
-    mark = " <" if over[0][0] < 0 and way.startswith((*PEERS,)) else ""
+    mark = " <" if over[0][0] < 0 and is_peer(way) else ""
     return f"{1 - np.exp(totals[way][0]):.6f}  {'  '.join(ratios)}{mark}"
 
 

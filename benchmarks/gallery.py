@@ -27,11 +27,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from beside_page import section
 from gallery_artifacts import ARTIFACTS, REPO, Artifact, artifacts, build, targets_that_run
 from gallery_page import SHOWN, draw, page, rows_of
 from paired import interval, resampled
 
 RESULTS = Path(__file__).with_suffix(".json")
+BESIDE = RESULTS.with_name("beside.json")
 PAGE = REPO / "docs" / "accuracy.md"
 
 Figures = dict[str, Any]
@@ -152,7 +154,17 @@ def write(example: Example, figures: Figures, built: Path) -> None:
     if example.folder.startswith("examples/"):
         draw_example(example, built)
     RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", encoding="utf-8")
-    PAGE.write_text(page(EXAMPLES, results), encoding="utf-8")
+    write_page()
+
+
+def write_page() -> None:
+    """The page of all figures, those of beside.py too."""
+    PAGE.write_text(whole_page(), encoding="utf-8")
+
+
+def whole_page() -> str:
+    results, beside = (json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS, BESIDE))
+    return page(EXAMPLES, results, section(beside))
 
 
 def draw_example(example: Example, built: Path) -> None:

@@ -142,14 +142,16 @@ ModelQuantizer(Config(global_quant_config=config)).quantize_model(source, made, 
 
 @dataclass(frozen=True)
 class Peer:
-    """A quantizer: its script, and the argument of it for each of its rows by title."""
+    """A quantizer: its package, its script, and the script's argument for each row by title."""
 
+    package: str
     script: str
     ways: dict[str, str]
 
 
 PEERS = {  # the first row of each is its default
     "onnxruntime": Peer(
+        "onnxruntime",
         ONNXRUNTIME,
         {
             "onnxruntime MinMax": "MinMax",
@@ -158,9 +160,11 @@ PEERS = {  # the first row of each is its default
             "onnxruntime A16": "A16",
         },
     ),
-    "nncf": Peer(NNCF, {"nncf": "fast", "nncf, full bias correction": "full"}),
-    "modelopt": Peer(MODELOPT, {"modelopt entropy": "entropy", "modelopt max": "max"}),
-    "quark": Peer(QUARK, {"quark": "", "quark, AdaRound": "_ADAROUND"}),
+    "nncf": Peer("nncf", NNCF, {"NNCF": "fast", "NNCF, full bias correction": "full"}),
+    "modelopt": Peer(
+        "nvidia-modelopt", MODELOPT, {"ModelOpt entropy": "entropy", "ModelOpt max": "max"}
+    ),
+    "quark": Peer("amd-quark", QUARK, {"Quark": "", "Quark, AdaRound": "_ADAROUND"}),
 }
 Made = Callable[[], bytes]
 
@@ -193,6 +197,24 @@ def peers_of(
         for title, way in peer.ways.items() if python else ():
             run = Run(peer, python, symmetric, way, given.limit)
             yield title, partial(quantized_by, run, model, feeds)
+
+
+def is_peer(title: str) -> bool:
+    """Whether a row is one of a peer."""
+    return any(title in peer.ways for peer in PEERS.values())
+
+
+def versions(options: argparse.Namespace) -> dict[str, str]:
+    """The version of each peer that has a Python, by its package."""
+    found = {}
+    for name, peer in PEERS.items():
+        if python := getattr(options, name):
+            command = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+            run = subprocess.run(
+                [python, "-c", command, peer.package], capture_output=True, text=True, check=True
+            )
+            found[peer.package] = run.stdout.strip()
+    return found
 
 
 def quantized_by(run: Run, model: bytes, feeds: Sequence[Feeds]) -> bytes:

@@ -1,4 +1,4 @@
-"""A file stands where a folder must be, or a folder where a file must: one error, whose hint helps."""
+"""A file where a folder must be, or a folder where a file must: one error, whose hint helps."""
 
 from __future__ import annotations
 

@@ -476,11 +476,10 @@ def test_an_error_in_a_line_with_an_unset_variable_names_it(tmp_path, monkeypatc
         read_project(folder, DIALECTS)
     assert "set the environment variable `NO` of this line" in caught.value.hint
     assert "OTHER" not in caught.value.hint
-    monkeypatch.setenv("NO", "3")
-    try:
+    monkeypatch.setenv("NO", "x")
+    with pytest.raises(ProjectError) as caught:
         read_project(folder, DIALECTS)
-    except ProjectError as error:
-        assert "NO" not in error.hint
+    assert "NO" not in caught.value.hint
 
 
 def test_a_variable_that_is_not_set_is_noted_at_its_place(tmp_path, monkeypatch):
