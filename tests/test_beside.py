@@ -16,8 +16,8 @@ sys.path.insert(0, str(REPO / "benchmarks"))
 import paired
 from beside import RESULTS, compared
 from beside_page import TASKS, Column, rows_of, with_interval
-from heads import SHOWN, Pixels, shifts, total
 from heads import HEADS as DETECTORS
+from heads import SHOWN, Pixels, shifts, total
 from peers import PEERS
 
 FIGURES = json.loads(RESULTS.read_text(encoding="utf-8"))

@@ -28,22 +28,24 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def cure_of(folder: Path, number: int | None) -> str:
-    """What to do where `folder` cannot be made, for an error number of the system."""
+def cure_of(folder: Path, number: int | None, file: Path | None = None) -> str:
+    """What to do where `folder`, or `file` in it, cannot be made, for an error number of the
+    system."""
     if number in _CURES:
         return _CURES[number]
     if number == errno.ENOENT:
         return f"make the folder `{folder}` first"
-    obstacle = obstacle_of(folder)
-    if obstacle is not None:
-        return f"`{obstacle}` must be a folder and is none: move or remove it"
-    return f"make `{_nearest_folder(folder)}` writable, or name another folder"
+    return in_the_way(folder, file) or f"make `{_nearest_folder(folder)}` writable, or name another"
 
 
-def obstacle_of(folder: Path) -> Path | None:
-    """The file, or the link to nothing, that stands where `folder` or one above it must be."""
+def in_the_way(folder: Path, file: Path | None = None) -> str:
+    """What to move where a folder, or `file` in it, must be; empty if nothing stands there."""
     nearest = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), None)
-    return None if nearest is None or os.path.isdir(nearest) else nearest
+    if nearest is not None and not os.path.isdir(nearest):  # or a link to nothing
+        return f"`{nearest}` must be a folder and is none: move or remove it"
+    if file is not None and os.path.isdir(file):
+        return f"`{file}` must be a file and is a folder: move or remove it"
+    return ""
 
 
 def _nearest_folder(folder: Path) -> Path:

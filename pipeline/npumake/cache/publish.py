@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from npumake.cache.folders import obstacle_of
+from npumake.cache.folders import in_the_way
 from npumake.errors import CacheError, UnwritableError
 from npumake.lifetime.temporaries import owned, temporary_name
 
@@ -81,7 +81,8 @@ def _writing(path: Path, directory: Path, only: Path | None = None) -> Iterator[
         if error.errno in _FULL:
             cure = "free some space"
         elif error.errno in _SHUT and is_own:
-            cure = _cure(path, directory)
+            file = None if path == directory else path
+            cure = in_the_way(directory, file) or "make its directory writable"
         else:
             raise
         kind = UnwritableError if error.errno in _FORBIDDEN else CacheError
@@ -89,16 +90,6 @@ def _writing(path: Path, directory: Path, only: Path | None = None) -> Iterator[
             f"cannot write {path}: {os.strerror(error.errno).lower()}",
             hint=f"{cure}; nothing was lost, the previous file is intact",
         ) from error
-
-
-def _cure(path: Path, directory: Path) -> str:
-    """What to do where `path` cannot be written."""
-    obstacle = obstacle_of(directory)
-    if obstacle is not None:
-        return f"`{obstacle}` must be a folder and is none: move or remove it"
-    if path != directory and path.is_dir():
-        return f"`{path}` must be a file and is a folder: move or remove it"
-    return "make its directory writable"
 
 
 def opened(path: Path) -> BufferedReader:

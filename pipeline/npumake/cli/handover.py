@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.folders import in_the_way
 from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
     """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ProjectError("not a folder", str(out), "name another one")
+        raise ProjectError("not a folder", str(out), in_the_way(out) or "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 
