@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from npumake.engine.fusion import absorbed
+from npumake.engine.fusion import absorbed, is_clamp
 from npumake.engine.ort import Feeds
-from npumake.graph import parse, producer
+from npumake.graph import Node, only_consumer, parse, producer
 from npumake.graph.qdq import is_dequantize, is_qdq
 from npumake.quant.precision.placement import activations, is_data_movement
 
@@ -241,12 +241,27 @@ def quantized_by(run: Run, model: bytes, feeds: Sequence[Feeds]) -> bytes:
         return made.read_bytes()
 
 
+def _follows_layer(node: Node) -> bool:
+    layer = producer(node.inputs[0])
+    return layer is not None and layer.op_type in ("Conv", "ConvTranspose", "Gemm")
+
+
+def _clamp(node: Node) -> Node | None:
+    """The Relu or Clip that a runtime fuses with the node, or with its batch normalization."""
+    if node.op_type != "BatchNormalization":
+        return absorbed(node)
+    reader = only_consumer(node.outputs[0])
+    return reader if is_clamp(reader) else None
+
+
 def left_in_float(model: bytes) -> Counter[str]:
     """How many operators of each type compute with a tensor that has no codes, in a model with
-    Q/DQ; a clamp belongs to the node before it."""
+    Q/DQ. A batch normalization belongs to the layer before it, a clamp to the node before it."""
     graph = parse(model, "peer.onnx")
-    clamps = {clamp for node in graph.nodes() if (clamp := absorbed(node)) is not None}
-    computing = [n for n in graph.nodes() if not (is_qdq(n) or is_data_movement(n) or n in clamps)]
+    folded = {node for node in graph.nodes("BatchNormalization") if _follows_layer(node)}
+    clamps = {clamp for node in graph.nodes() if (clamp := _clamp(node)) is not None}
+    inside = {*folded, *clamps, *graph.nodes("Shape")}
+    computing = [n for n in graph.nodes() if not (is_qdq(n) or is_data_movement(n) or n in inside)]
     return Counter(
         node.op_type
         for node in computing
