@@ -105,15 +105,31 @@ def test_a_file_in_the_place_of_a_folder_of_builds_is_named(built: Workspace, fo
     built.npumake("build", "digits")
 
 
-@pytest.mark.parametrize("verb", ["bundle", "graph", "modify", "pack"])
-def test_a_folder_in_a_files_place_is_named(built: Workspace, verb: str) -> None:
+WRITERS = ("bundle", "graph", "modify", "pack")
+
+
+def writing(verb: str, file: str) -> tuple[str, ...]:
+    """The command, with its output to `file`."""
+    return tuple(re.sub("^at/.*", file, word) for word in FOLDERS[verb])
+
+
+@pytest.mark.parametrize("file", ["x.file", ".", "..", "x.file/."])
+@pytest.mark.parametrize("verb", few(WRITERS, lambda verb: verb == "graph"))
+def test_a_folder_in_a_files_place_is_named(built: Workspace, verb: str, file: str) -> None:
     prepare(built)
-    command = tuple(re.sub("^at/", "", word) for word in FOLDERS[verb])
-    file = next(Path(word) for word in command if re.match("x[.]", word))
-    (built.root / file).mkdir()
-    run = built.npumake(*command, check=False)
+    (built.root / "x.file").mkdir()
+    run = built.npumake(*writing(verb, file), check=False)
     text = run.stdout + run.stderr
     assert (run.returncode in range(2, 8), text.count("error: ")) == (True, 1), text
-    assert f"{file}` must be a file and is a folder: move or remove it" in text
-    remove(built.root / file)
-    built.npumake(*command)
+    assert "is a folder: name a file in it, or move the folder" in text
+    remove(built.root / "x.file")
+    built.npumake(*writing(verb, "x.file"))
+
+
+@pytest.mark.parametrize("verb", few(WRITERS, lambda verb: verb == "graph"))
+def test_a_name_that_is_too_long_is_told_so(built: Workspace, verb: str) -> None:
+    for file in (f"{'a' * 300}.x", f"{'a' * 300}/x"):
+        run = built.npumake(*writing(verb, file), check=False)
+        assert run.returncode in range(2, 8), run.stderr
+        assert "hint: name a shorter path" in run.stderr
+        assert "Traceback" not in run.stderr

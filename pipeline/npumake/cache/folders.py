@@ -8,7 +8,7 @@ from pathlib import Path
 
 from npumake.errors import CacheError
 
-_CURES = {
+CURES = {  # by error number
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
     errno.ENAMETOOLONG: "name a shorter path",
@@ -31,8 +31,8 @@ def make_folder(path: Path) -> Path:
 def cure_of(folder: Path, number: int | None, file: Path | None = None) -> str:
     """What to do where `folder`, or `file` in it, cannot be made, for an error number of the
     system."""
-    if number in _CURES:
-        return _CURES[number]
+    if number in CURES:
+        return CURES[number]
     if number == errno.ENOENT:
         return f"make the folder `{folder}` first"
     return in_the_way(folder, file) or f"make `{_nearest_folder(folder)}` writable, or name another"
@@ -44,7 +44,7 @@ def in_the_way(folder: Path, file: Path | None = None) -> str:
     if nearest is not None and not os.path.isdir(nearest):  # or a link to nothing
         return f"`{nearest}` must be a folder and is none: move or remove it"
     if file is not None and os.path.isdir(file):
-        return f"`{file}` must be a file and is a folder: move or remove it"
+        return f"`{file}` is a folder: name a file in it, or move the folder"
     return ""
 
 

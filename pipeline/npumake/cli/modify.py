@@ -16,8 +16,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from npumake.cache.folders import cure_of, make_folder
-from npumake.errors import GraphError
+from npumake.cache.publish import replacing
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,11 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"Node '{node.step.name}' found, its OP type is '{node.kind}'")
         print(f"Node '{node.step.name}' is removed")
     output = arguments.output or model.with_name(f"{model.stem}_modified{model.suffix}")
-    make_folder(output.parent)
-    try:
-        bundle.save(output)
-    except OSError as error:
-        hint = cure_of(output.parent, error.errno, output)
-        raise GraphError(f"cannot write: {error.strerror}", str(output), hint) from error
+    with replacing(output) as temporary:
+        temporary.write_bytes(bundle.to_bytes())
     print(f"modified model saved as {output}")
     return 0
