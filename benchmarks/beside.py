@@ -40,8 +40,9 @@ from recovery import MODELS, images
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.errors import GraphError
 from npumake.graph import Graph
+from npumake.graph.qdq import codes_dtype, is_qdq
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.precision.int16_share import int16_share
+from npumake.quant.precision.int16_share import SIXTEEN_BITS, int16_share
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.targets.reader import read_target
 
@@ -170,6 +171,7 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
             model = stored(way, name, options.store)
             scores[way.title] = task.scores(model, way.own)
             row |= {"float": floats_of(model), "int16": share_of(model)}
+            row["mixed"] = way.mixed or has_int16(model)
         except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
             row["error"] = str(error)[:100]
         print(name, row, flush=True)
@@ -205,6 +207,12 @@ def floats_of(model: bytes) -> str:
 
 def share_of(model: bytes) -> float:
     return int16_share(Graph.from_bytes(model).with_shapes())
+
+
+def has_int16(model: bytes) -> bool:
+    """Whether any tensor has codes of 16 bits, the outputs included."""
+    nodes = Graph.from_bytes(model).nodes()
+    return any(codes_dtype(node) in SIXTEEN_BITS for node in nodes if is_qdq(node))
 
 
 def main() -> None:
