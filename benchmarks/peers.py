@@ -31,9 +31,9 @@ import numpy as np
 
 from npumake.engine.fusion import absorbed, is_clamp
 from npumake.engine.ort import Feeds
-from npumake.graph import Node, only_consumer, parse, producer
+from npumake.graph import Node, Value, only_consumer, parse, producer
 from npumake.graph.qdq import is_dequantize, is_qdq
-from npumake.quant.precision.placement import activations, is_data_movement
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, is_data_movement
 
 ONNXRUNTIME = """
 import sys, numpy
@@ -254,16 +254,25 @@ def _clamp(node: Node) -> Node | None:
     return reader if is_clamp(reader) else None
 
 
+def _has_codes(value: Value) -> bool:
+    maker = producer(value)
+    if maker is None or is_dequantize(maker):
+        return maker is not None
+    passes = maker.op_type in SAME_GRID_OPERATORS or maker.op_type == "Concat"
+    return passes and all(map(_has_codes, activations(maker)))
+
+
 def left_in_float(model: bytes) -> Counter[str]:
     """How many operators of each type compute with a tensor that has no codes, in a model with
-    Q/DQ. A batch normalization belongs to the layer before it, a clamp to the node before it."""
+    Q/DQ. A batch normalization belongs to the layer before it, a clamp to the node before it. Data
+    movement and poolings pass codes on."""
     graph = parse(model, "peer.onnx")
     folded = {node for node in graph.nodes("BatchNormalization") if _follows_layer(node)}
     clamps = {clamp for node in graph.nodes() if (clamp := _clamp(node)) is not None}
     inside = {*folded, *clamps, *graph.nodes("Shape")}
-    computing = [n for n in graph.nodes() if not (is_qdq(n) or is_data_movement(n) or n in inside)]
+    moving = {node for node in graph.nodes() if is_qdq(node) or is_data_movement(node)}
+    inside |= {*moving, *graph.nodes("Concat")}
+    computing = [node for node in graph.nodes() if node not in inside]
     return Counter(
-        node.op_type
-        for node in computing
-        if not all(is_dequantize(producer(value)) for value in activations(node))
+        node.op_type for node in computing if not all(map(_has_codes, activations(node)))
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from npumake.evaluate import ImageDetections
+from npumake.graph import parse_text
 from workspaces import REPO
 
 sys.path.insert(0, str(REPO / "benchmarks"))
@@ -18,7 +19,7 @@ from beside import RESULTS, compared
 from beside_page import TASKS, Column, rows_of, with_interval
 from heads import HEADS as DETECTORS
 from heads import SHOWN, Pixels, shifts, total
-from peers import PEERS
+from peers import PEERS, left_in_float
 
 FIGURES = json.loads(RESULTS.read_text(encoding="utf-8"))
 
@@ -80,6 +81,22 @@ def test_figures_are_compared_with_the_best_of_their_part() -> None:
     assert row["figures"] == [[80, 80, 80], [40, 40, 40]]
     assert row["ahead"][0] == [10, 10, 10]
     assert compared("deeplab", totals, "best", "best")["ahead"] == [None, None]
+
+
+def test_what_is_left_in_float_is_counted_behind_what_passes_codes_on() -> None:
+    graph = parse_text("""agraph (float[1,2,4,4] x) => (float[1,2,4,4] y)
+        <float s = {0.1}, uint8 z = {0}, float[2,4,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8},
+         float[2] g = {1, 2}> {
+        q = QuantizeLinear(x, s, z)
+        d = DequantizeLinear(q, s, z)
+        p = MaxPool<kernel_shape = [1, 1]>(d)
+        c = Concat<axis = 1>(p, d)
+        k = Conv(c, w)
+        b = BatchNormalization(k, g, g, g, g)
+        r = Relu(b)
+        t = Sigmoid(r)
+        y = Mul(t, r) }""")
+    assert left_in_float(graph.to_bytes()) == {"Sigmoid": 1, "Mul": 1}
 
 
 @pytest.mark.parametrize("name", FIGURES)
