@@ -121,7 +121,11 @@ def table(columns: Sequence[Column], rows: Sequence[Figures], mixed: bool) -> It
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
-        cells = [row["error"], *[""] * (len(head) - 2)] if "error" in row else _cells(row, compared)
+        cells = (
+            [f"error: {row['error']}", *[""] * (len(head) - 2)]
+            if "error" in row
+            else _cells(row, compared)
+        )
         if mixed and "error" not in row:
             cells.insert(-1, f"{100 * row['int16']:.1f} %")
         yield f"| {' | '.join([row['tool'], *cells])} |"

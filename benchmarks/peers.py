@@ -237,7 +237,7 @@ def quantized_by(run: Run, model: bytes, feeds: Sequence[Feeds]) -> bytes:
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"not finished in {run.minutes:g} minutes") from None
         if ran.returncode or not made.exists():
-            raise RuntimeError(f"{ran.stderr.strip().splitlines()[-1:]}")
+            raise RuntimeError((ran.stderr.strip().splitlines() or ["no model"])[-1])
         return made.read_bytes()
 
 
