@@ -19,6 +19,10 @@ class Column(NamedTuple):
     kind: Literal["kept", "lost", "points"]
     is_compared: bool = True
 
+    @property
+    def digits(self) -> int:
+        return 2 if self.kind == "lost" else 1
+
     def figure(self, made: Totals, floats: Totals) -> Totals:
         if self.kind == "kept":
             return 100 * np.divide(made, floats, out=np.ones_like(made), where=floats != 0)
@@ -114,29 +118,37 @@ def rows_of(name: str, figures: Figures) -> Iterator[str]:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Figures], mixed: bool) -> Iterator[str]:
-    compared = [n for n, column in enumerate(columns) if column.is_compared]
+    compared = [column for column in columns if column.is_compared]
     head = ["mixed" if mixed else "8 bits alone", *(column.title for column in columns)]
-    head += [f"best ahead: {columns[n].title}" for n in compared]
+    head += [f"best ahead: {column.title}" for column in compared]
     head += ["int16", "leaves in float"] if mixed else ["leaves in float"]
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
-        cells = (
-            [f"error: {row['error']}", *[""] * (len(head) - 2)]
-            if "error" in row
-            else _cells(row, compared)
-        )
-        if mixed and "error" not in row:
-            cells.insert(-1, f"{100 * row['int16']:.1f} %")
+        if "error" in row:
+            cells = [f"error: {row['error']}", *[""] * (len(head) - 2)]
+        else:
+            cells = _cells(row, columns)
+            cells[-1:-1] = [f"{100 * row['int16']:.1f} %"] if mixed else []
         yield f"| {' | '.join([row['tool'], *cells])} |"
 
 
-def _cells(row: Figures, compared: Sequence[int]) -> list[str]:
-    figures = [f"{figure[0]:.1f}" for figure in row["figures"]]
-    ahead = [with_interval(row["ahead"][n]) if row["ahead"][n] else "" for n in compared]
-    return [*figures, *ahead, row["float"]]
+def _cells(row: Figures, columns: Sequence[Column]) -> list[str]:
+    figures = zip(columns, row["figures"], row["ahead"], strict=True)
+    shown = [(column, figure[0], ahead) for column, figure, ahead in figures]
+    values = [_text(value, column.digits) for column, value, _ in shown]
+    ahead = [
+        with_interval(figure, column.digits) if figure else ""
+        for column, _, figure in shown
+        if column.is_compared
+    ]
+    return [*values, *ahead, row["float"]]
 
 
-def with_interval(figure: Sequence[float]) -> str:
-    value, low, high = figure
-    return f"{value:.1f} ({low:.1f} to {high:.1f})"
+def with_interval(figure: Sequence[float], digits: int = 1) -> str:
+    value, low, high = (_text(number, digits) for number in figure)
+    return f"{value} ({low} to {high})"
+
+
+def _text(number: float, digits: int) -> str:
+    return f"{round(number, digits) + 0.0:.{digits}f}"  # no negative zero

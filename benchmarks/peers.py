@@ -242,7 +242,8 @@ def quantized_by(run: Run, model: bytes, feeds: Sequence[Feeds]) -> bytes:
 
 
 def _follows_layer(node: Node) -> bool:
-    layer = producer(node.inputs[0])
+    (value, *_) = node.inputs
+    layer = None if value is None else producer(value)
     return layer is not None and layer.op_type in ("Conv", "ConvTranspose", "Gemm")
 
 
