@@ -60,6 +60,14 @@ class Cluster:
         self.processes.append(process)
         return process
 
+    def make_keys(self) -> None:
+        """Those by which the machines trust each other's artifacts."""
+        environment = self.environment(self.root)
+        run = run_python(
+            "-m", "npumake", "cache", "keygen", folder=self.root, environment=environment
+        )
+        assert run.returncode == 0, run.stderr
+
     def start_scheduler(self, name: str) -> subprocess.Popen[bytes]:
         listening = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
         file = ("--scheduler-file", self.scheduler)
@@ -110,7 +118,7 @@ def cluster(root: Path, *workers: str, remote: str = "") -> Iterator[Cluster]:
     (root / "far").mkdir(parents=True)
     here = Cluster(root, remote or f"file://{root / 'far'}")
     try:
-        here.start("keys", *PYTHON, "npumake", "cache", "keygen").wait()
+        here.make_keys()
         here.start_scheduler("scheduler")
         for name in workers:
             here.start_worker(name)

@@ -17,9 +17,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
-from draws import examples
+from draws import drawn, examples
 from forks import user_environment
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
+
+SLOW_CASES = 4  # of a test that is marked `slow`, in a run of everything
 
 # How fast a machine is, and how busy, is no property of what it computes.
 settings.register_profile(
@@ -41,19 +43,42 @@ os.environ.pop("COLUMNS", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The power stays on, and disks that others use are slow.
+os.fsync = lambda _: None
+
 # Looking for garbage took a tenth of the time of a test process: thousands of tests are in its way.
 gc.set_threshold(20_000, 20, 10)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of slow tests first, then large ones: in the end no worker waits for another's file.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A sample of slow cases in a run of everything; and in an order in which no worker waits.
 
-    pytest-xdist hands files out in this order (`--no-loadscope-reorder`). By its own, the fewest
-    tests last, the slowest files came last.
+    Files of slow tests come first, then large ones. pytest-xdist hands files out in this order
+    (`--no-loadscope-reorder`). By its own, the fewest tests last, the slowest files came last.
     """
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        left_out = set(items) - set(_sampled(items))
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (-slow[item.path], -tests[item.path], item.path))
+
+
+def _sampled(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each slow test so many cases as its mark says, drawn by the code."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [item for alike in cases.values() for item in _sample(alike)]
+
+
+def _sample(alike: list[pytest.Item]) -> list[pytest.Item]:
+    mark = alike[0].get_closest_marker("slow")
+    if mark is None:
+        return alike
+    count = mark.kwargs.get("cases", SLOW_CASES)
+    return drawn(alike, count) if len(alike) > count else alike
 
 
 def pytest_collection_finish() -> None:

@@ -15,11 +15,14 @@ import sys
 def run(address: str, module: str) -> int:
     """The exit code of `python -P -m module`, with the arguments and the output of this process."""
     readable, writable = os.pipe()
+    mask = os.umask(0)
+    os.umask(mask)
     message = {
         "arguments": ["-P", "-m", module, *sys.argv[1:]],
         "folder": os.getcwd(),
         "environment": dict(os.environ),
         "path": [],
+        "umask": mask,
         "limits": None,
     }
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:

@@ -55,6 +55,13 @@ def load_ours() -> None:
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 
 
+def replay_children(folder: str) -> None:
+    """Children that run compiled files leave their outputs there; see replayed_child.py."""
+    isolated: Any = sys.modules["npumake.runtime.isolated"]
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replayed_child.py")
+    isolated.CHILD_COMMAND = (sys.executable, "-IS", script, folder, *isolated.CHILD_COMMAND)
+
+
 def serve(channel: socket.socket, listener: socket.socket) -> None:
     """Runs what comes from a test process by `channel`, until its other end is closed, and from
     commands by `listener`. Every run has a process that waits for it, so that several go on side
@@ -105,6 +112,7 @@ def _run(run: dict[str, Any], output: int, errors: int) -> None:
     sys.stdout = sys.__stdout__ = _stream(1, sys.stdout.errors)
     sys.stderr = sys.__stderr__ = _stream(2, sys.stderr.errors, line_buffering=True)
     os.chdir(run["folder"])
+    os.umask(run["umask"])
     os.environ.clear()
     os.environ.update(run["environment"])
     tempfile.tempdir = None
@@ -168,9 +176,15 @@ def _end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    load_libraries() if sys.argv[3:] == ["libraries"] else load_ours()
+    *numbers, folder, loaded = sys.argv[1:]
+    if loaded == "libraries":
+        load_libraries()
+    else:
+        load_ours()
+        replay_children(folder)
+    os.fsync = lambda _: None  # the power stays on, and disks that others use are slow
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     gc.freeze()
-    own, commands = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
+    own, commands = (socket.socket(fileno=int(number)) for number in numbers)
     with own, commands:
         serve(own, commands)

@@ -67,8 +67,8 @@ class ForkServer:
 
 
 @cache
-def fork_server(loaded: Loaded = "everything") -> ForkServer:
-    """The server of this process, which ends with it."""
+def fork_server(loaded: Loaded = "everything", behind: tuple[str, ...] = ()) -> ForkServer:
+    """The server of this process, which ends with it; started by the words it stands behind."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     folder = TemporaryDirectory(prefix="forks-")
     atexit.register(folder.cleanup)
@@ -78,7 +78,7 @@ def fork_server(loaded: Loaded = "everything") -> ForkServer:
         numbers = [theirs.fileno(), listener.fileno()]
         script = Path(__file__).with_name("fork_server.py")
         process = subprocess.Popen(
-            [sys.executable, str(script), *map(str, numbers), loaded],
+            [*behind, sys.executable, str(script), *map(str, numbers), folder.name, loaded],
             stdin=subprocess.DEVNULL,
             env={**os.environ, **interpreter_settings()},
             pass_fds=numbers,
@@ -115,18 +115,20 @@ def run_python(
     environment: Mapping[str, str],
     path: Sequence[Path] = (),
     loaded: Loaded = "everything",
+    behind: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     """`python *arguments` in a folder, as subprocess.run would give it. `path` goes before
-    sys.path, of those that have loaded libraries alone where it brings plugins."""
+    sys.path, of those that have loaded libraries alone where it brings plugins. `behind` is a
+    command that runs another with less rights."""
     if not is_like_ours(environment):
         assert not path, "a new interpreter has its PYTHONPATH"
-        command = [sys.executable, *arguments]
+        command = [*behind, sys.executable, *arguments]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
     with text_file() as output, text_file() as errors:
         message = request(arguments, folder, environment, path)
-        code = fork_server(loaded).run(message, output, errors)
+        code = fork_server(loaded, behind).run(message, output, errors)
         return subprocess.CompletedProcess(arguments, code, text_of(output), text_of(errors))
 
 
@@ -174,9 +176,16 @@ def request(
         "folder": str(folder),
         "environment": dict(environment),
         "path": [str(each) for each in path],
+        "umask": _umask(),
         "limits": None if limits is None else vars(limits),
     }
     return json.dumps(document).encode()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def text_file() -> IO[str]:

@@ -7,13 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import npumake
+from forks import run_python, user_environment
 from workspaces import Workspace, made
 
 pytestmark = pytest.mark.slow
@@ -21,27 +21,24 @@ ROOT_S_RIGHTS = "-dac_override,-dac_read_search"
 NOTE = "note: nothing is stored: "
 
 
-def as_a_user() -> list[str]:
+def as_a_user() -> tuple[str, ...]:
     """What takes from root what no other user has: to write where it is forbidden."""
     if os.geteuid() != 0:
-        return []
+        return ()
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("root may write everywhere")
-    return [setpriv, f"--bounding-set={ROOT_S_RIGHTS}", f"--inh-caps={ROOT_S_RIGHTS}"]
+    return (setpriv, f"--bounding-set={ROOT_S_RIGHTS}", f"--inh-caps={ROOT_S_RIGHTS}")
 
 
 def run(
     workspace: Workspace, *words: str, tool: str = "npumake.cli.main", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-    found = subprocess.run(
-        [*as_a_user(), sys.executable, "-m", tool, *words],
-        cwd=workspace.root,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+    found = run_python(
+        *("-m", tool, *words),
+        folder=workspace.root,
+        environment={**user_environment(), **environment},
+        behind=as_a_user(),
     )
     assert "Traceback" not in found.stdout + found.stderr, found.stdout + found.stderr
     assert "Error:" not in found.stdout + found.stderr

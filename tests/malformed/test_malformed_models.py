@@ -396,7 +396,7 @@ NEW = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=16)
 @pytest.mark.parametrize("case", [*BUILDS, *NEW], ids=lambda case: case.name)
 def test_a_malformed_model_is_one_error(case: Case, server: Server, tmp_path: Path) -> None:
     check(case, server, tmp_path / "w")

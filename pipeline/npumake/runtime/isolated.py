@@ -45,14 +45,14 @@ OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to alloc
 
 
 class Job(NamedTuple):
-    """A file and its feeds, run by run. `command` gets the folder as its last argument; `every`
-    returns the inner tensors too."""
+    """A file and its feeds, run by run. `command`, by default CHILD_COMMAND, gets the folder as its
+    last argument; `every` returns the inner tensors too."""
 
     data: bytes
     suffix: str
     feeds: Sequence[Feeds]
     every: bool = False
-    command: tuple[str, ...] = CHILD_COMMAND
+    command: tuple[str, ...] = ()
 
 
 class RunError(Exception):
@@ -80,7 +80,7 @@ class Isolated:
             self._write()
             with (self._folder / "said").open("wb") as log:
                 self._process = subprocess.Popen(
-                    [*self._job.command, str(self._folder)],
+                    [*(self._job.command or CHILD_COMMAND), str(self._folder)],
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
