@@ -1,31 +1,26 @@
-"""Accuracy of quantized classifiers: npumake, onnxruntime, NNCF, ModelOpt and Quark.
+"""Accuracy of quantized classifiers. Other quantizers are measured by beside.py.
 
     python benchmarks/accuracy.py [--models mobilenet vww] [--targets ara240 rdk-x5]
                                   [--ways default best] [--folds 1 2 3 4 5]
                                   [--most-int16 0 0.1]
-                                  [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 100 images of imagenet500, in a fixed shuffle, calibrate; the other 400 measure. With `--folds` each
 hundred calibrates in turn, because the loss on 400 images depends on the choice.
 
 One row per method: seconds, cosine of the outputs with the float model's, and the share of images
 with its top-1 class. For ImageNet's classes also top-1, its loss, and the standard error of that
-loss, taken image by image. The last options are Pythons that have the other tools (peers.py).
+loss, taken image by image.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
-from peers import PEERS, add_peers, peers_of
 from recovery import MODELS, answers, images
 
 from npumake.data.samples import Samples
@@ -48,17 +43,7 @@ OURS = {
     "default": Calibration("default"),
     "best": Calibration(recipe="best"),
 }
-THEIRS = {"MinMax": CalibrationMethod.MinMax, "Percentile": CalibrationMethod.Percentile}
-
 Ways = Iterator[tuple[str, Callable[[], bytes]]]
-
-
-class Reader(CalibrationDataReader):  # type: ignore[misc]
-    def __init__(self, feeds: Sequence[Feeds]) -> None:
-        self._feeds = iter(feeds)
-
-    def get_next(self) -> Feeds | None:
-        return next(self._feeds, None)
 
 
 def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.Namespace) -> Ways:
@@ -80,32 +65,6 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, given: argparse.N
         for share in given.most_int16:
             asked = Quantization(most_int16=share)
             yield f"best {share:g}, {target.name}", partial(quantized_with, OURS[name], asked)
-
-
-def theirs(
-    graph: Graph, feeds: Sequence[Feeds], symmetric: bool, given: argparse.Namespace
-) -> Ways:
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = (Path(folder) / name for name in ("a.onnx", "b.onnx"))
-        source.write_bytes(graph.to_bytes())
-        scheme = "symmetric" if symmetric else "asymmetric"
-
-        def by_onnxruntime(method: CalibrationMethod) -> bytes:
-            options = {"ActivationSymmetric": symmetric}
-            quantize_static(
-                source,
-                made,
-                Reader(feeds),
-                per_channel=True,
-                calibrate_method=method,
-                extra_options=options,
-            )
-            return made.read_bytes()
-
-        for name, method in THEIRS.items():
-            yield f"ort {name}, {scheme}", partial(by_onnxruntime, method)
-        for name, make in peers_of(given, source.read_bytes(), feeds, symmetric):
-            yield f"{name}, {scheme}", make
 
 
 def run(model: bytes, feeds: Sequence[Feeds]) -> np.ndarray:
@@ -142,19 +101,11 @@ def measure(name: str, fold: int | None, given: argparse.Namespace) -> None:
     print(f"{title:<40}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
     print(row("float", 0.0, meant, meant, wanted), flush=True)
     for target in map(read_target, given.targets):
-        symmetric = not target.activations.may_be_asymmetric
-        any_peer = any(getattr(given, name) for name in PEERS)
-        peers = theirs(graph, fed, symmetric, given) if any_peer else iter(())
-        for ways in (ours(graph, fed, target, given), peers):
-            for way, make in ways:
-                started = time.perf_counter()
-                try:
-                    made = make()
-                except RuntimeError as error:  # a peer's failure is a row too
-                    print(f"{way:<40} {str(error)[:100]}", flush=True)
-                    continue
-                seconds = time.perf_counter() - started
-                print(row(way, seconds, meant, run(made, held_out), wanted), flush=True)
+        for way, make in ours(graph, fed, target, given):
+            started = time.perf_counter()
+            made = make()
+            seconds = time.perf_counter() - started
+            print(row(way, seconds, meant, run(made, held_out), wanted), flush=True)
 
 
 def main() -> None:
@@ -164,7 +115,6 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", choices=OURS, default=list(OURS))
     parser.add_argument("--folds", nargs="*", type=int, choices=range(1, 6), default=[None])
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
-    add_peers(parser)
     given = parser.parse_args()
     for name in given.models:
         for fold in given.folds:

@@ -5,9 +5,9 @@
                                  [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 CALIBRATE samples calibrate, MEASURE others measure the cosine of the worst output. `default` (and
-`best`) are compared with onnxruntime's methods and others' (peers.py) on the same graph. A second
-figure is the logarithm of the loss, 1 - cosine, over that of `default`, with its standard error by
-the jackknife over GROUPS groups of samples. `<` marks a tool that is closer than `default`.
+`best`) are compared with other quantizers (peers.py) on the same graph. A second figure is the
+logarithm of the loss, 1 - cosine, over that of `default`, a third that over `best` within the first
+budget, each with its standard error (paired.py). `<` marks a peer that is closer than `default`.
 
 Inputs are pictures of imagenet500, digits, or words, half of them upside down. A model of sounds
 gets strips of pictures in the range of its training, so its figures say nothing about speech.
@@ -20,16 +20,15 @@ import argparse
 import csv
 import gzip
 import logging
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from accuracy import Reader, Ways
-from onnxruntime.quantization import CalibrationMethod, quantize_static
-from peers import PEERS, add_peers, peers_of
+from accuracy import Ways
+from paired import Totals, resampled, standard_error
+from peers import add_peers, is_peer, peers_of
 from PIL import Image, ImageDraw, ImageFont
 from recovery import SHARED
 
@@ -39,7 +38,7 @@ from npumake.engine.parallel import side_by_side
 from npumake.errors import GraphError
 from npumake.frontends import read_model
 from npumake.graph import Graph, upgraded
-from npumake.kernels.measure import Agreement, agreement
+from npumake.kernels.measure import Alignment, agreement
 from npumake.passes import optimized
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
@@ -52,9 +51,7 @@ from npumake.targets.target import Target
 
 CALIBRATE, MEASURE = 32, 300
 BEST = Calibration(recipe="best")
-GROUPS = 16
-METHODS = ("MinMax", "Percentile")  # its Entropy, by default, writes what MinMax does
-Parts = list[list[Agreement]]  # by output and sample
+Parts = list[np.ndarray]  # by sample: ab, aa and bb of each output, (outputs, 3)
 Shown = Callable[[np.ndarray], np.ndarray]  # RGB (height, width, 3), 0..255 → the input
 
 
@@ -165,21 +162,6 @@ def ours(
     return quantized(tensors, target).to_bytes()
 
 
-def by_onnxruntime(graph: Graph, fed: Sequence[Feeds], method: str, symmetric: bool) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "source.onnx"), Path(folder, "made.onnx")
-        source.write_bytes(graph.to_bytes())
-        quantize_static(
-            source,
-            made,
-            Reader(fed),
-            per_channel=True,
-            calibrate_method=CalibrationMethod[method],
-            extra_options={"ActivationSymmetric": symmetric},
-        )
-        return made.read_bytes()
-
-
 def answers(model: bytes, fed: Sequence[Feeds]) -> list[np.ndarray]:
     """Each output, over all of the samples."""
     session = OrtSession(model)
@@ -193,8 +175,6 @@ def ways(graph: Graph, fed: Sequence[Feeds], target: Target, given: argparse.Nam
     for share in given.most_int16 if given.best else ():
         asked = Quantization(most_int16=share)
         yield f"best {share:g}", partial(ours, graph, fed, target, BEST, asked)
-    for method in METHODS:
-        yield f"ort {method}", partial(by_onnxruntime, graph, fed, method, symmetric)
     yield from peers_of(given, graph.to_bytes(), fed, symmetric)
 
 
@@ -204,35 +184,36 @@ def measure(name: str, targets: Sequence[Target], given: argparse.Namespace) -> 
     shown, held_out = fed[:CALIBRATE], fed[CALIBRATE:]
     meant = answers(graph.to_bytes(), held_out)
     for target in targets:
-        first: Parts = []
+        totals: dict[str, Totals] = {}
         for way, make in ways(graph, shown, target, given):
             try:
-                found = compared(meant, answers(make(), held_out))
+                found = {way: compared(meant, answers(make(), held_out))}
             except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
                 print(f"{name:<11} {target.name:<8} {way:<26} {str(error)[:60]}", flush=True)
                 continue
-            first = first or found
-            share, spread = ratio(found, first)
-            mark = " <" if share < 0 and way.startswith(("ort", *PEERS)) else ""
-            told = f"{1 - lost(found, ()):.6f} {share:+.2f} ± {spread:.2f}{mark}"
-            print(f"{name:<11} {target.name:<8} {way:<26} {told}", flush=True)
+            totals |= resampled(found, log_loss)
+            print(f"{name:<11} {target.name:<8} {way:<26} {line(totals, way)}", flush=True)
+
+
+def line(totals: Mapping[str, Totals], way: str) -> str:
+    """The cosine, and the loss over that of each way of ours."""
+    first, *rest = (key for key in totals if not is_peer(key))
+    over = [totals[way] - totals[key] for key in (first, *rest[:1])]
+    ratios = [f"{ratio[0]:+.2f} ± {standard_error(ratio):.2f}" for ratio in over]
+    mark = " <" if over[0][0] < 0 and is_peer(way) else ""
+    return f"{1 - np.exp(totals[way][0]):.6f}  {'  '.join(ratios)}{mark}"
 
 
 def compared(meant: Sequence[np.ndarray], made: Sequence[np.ndarray]) -> Parts:
-    return [list(map(agreement, *column)) for column in zip(meant, made, strict=True)]
+    columns = [list(map(agreement, *column)) for column in zip(meant, made, strict=True)]
+    sums = [[(part.ab, part.aa, part.bb) for part in column] for column in columns]
+    return list(np.array(sums).swapaxes(0, 1))
 
 
-def lost(parts: Parts, without: Sequence[int]) -> float:
-    """1 - cosine of the output that comes off worst, of all samples but some."""
-    kept = [[part for n, part in enumerate(column) if n not in without] for column in parts]
-    return 1 - min(sum(column, Agreement()).cosine for column in kept)
-
-
-def ratio(parts: Parts, first: Parts) -> tuple[float, float]:
-    """The logarithm of what is lost over what the first loses, and its standard error."""
-    groups = [(), *(range(at, len(parts[0]), GROUPS) for at in range(GROUPS))]
-    found = [float(np.log(lost(parts, out) / lost(first, out))) for out in groups]
-    return found[0], float(np.std(found[1:]) * np.sqrt(GROUPS - 1))
+def log_loss(parts: Sequence[np.ndarray]) -> float:
+    """The logarithm of 1 - cosine of the output that comes off worst."""
+    rows = np.sum(parts, axis=0)
+    return float(np.log(1 - min(Alignment(*row).cosine for row in rows)))
 
 
 def main() -> None:

@@ -1,32 +1,29 @@
-"""mAP of quantized detectors: npumake on two chips, beside other quantizers.
+"""mAP of quantized detectors on two chips. Other quantizers are measured by beside.py.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
                                    [--most-int16 0 0.1] [--float "375 -> boxes"]
-                                   [--nncf PYTHON] [--modelopt PYTHON] [--quark PYTHON]
 
 Every second picture of coco128 calibrates, the others measure; stock onnxruntime runs
 quantized.onnx. The figures are mAP at IoU .50 and .50:.95 and the recall of boxes with a score of
-.25, for pixels mean IoU and the share of equal ones, and the percentage kept of the float model's.
-Rows of `best` name the share of multiply-accumulates that read int16, counted in the file; what
-`--float` selects stays in float there. `ultraface_raw` ends before the decoding of its boxes. The
-last options are Pythons that have the other tools (peers.py). Models and pictures are beside the
-repository, or in the folder NPUMAKE_SHARED.
+.25, in percent of the float model's, each with its 95 % interval (paired.py); then the points by
+which scores of .25 and more shift. For pixels they are mean IoU and the share of equal ones. Rows
+of `best` name the share of multiply-accumulates that read int16, counted in the file; what
+`--float` selects stays in float there. `ultraface_raw` ends before the decoding of its boxes.
+Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from heads import HEADS, PICTURES, SHARED, Arrays, score
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
-from peers import add_peers, left_in_float, peers_of
+from beside_page import TASKS, with_interval
+from heads import HEADS, PICTURES, SHARED, Arrays, pictures, total
+from paired import interval, resampled
 
 from npumake.data.samples import Feed, Samples
 from npumake.digest import of_file
@@ -115,64 +112,27 @@ def ours(bench: Bench, target: Target, given: argparse.Namespace) -> Iterator[Ro
             yield f"{target.name} {limit}{label}{wide}", graph, fed
 
 
-class _Reader(CalibrationDataReader):  # type: ignore[misc]
-    def __init__(self, feeds: Iterable[Feed]) -> None:
-        self._feeds = iter(feeds)
-
-    def get_next(self) -> Feed | None:
-        return next(self._feeds, None)
-
-
-def onnxruntimes(bench: Bench) -> Row:
-    """quantize_static: MinMax, weights per channel, QDQ, after its own preprocessing."""
-    with tempfile.TemporaryDirectory() as folder:
-        given, prepared, made = (Path(folder, f"{n}.onnx") for n in range(3))
-        given.write_bytes(bench.newer)
-        quant_pre_process(given, prepared, skip_symbolic_shape=True)
-        reader = _Reader(bench.feeds(trained=True, measured=False))
-        quantize_static(
-            prepared,
-            made,
-            reader,
-            QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
-        )
-        return "onnxruntime MinMax", made.read_bytes(), bench.feeds(trained=True, measured=True)
-
-
-def others(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
-    """The peers, with asymmetric activations where they have them."""
-    feeds = bench.feeds(trained=True, measured=False)
-    for name, make in peers_of(given, bench.newer, feeds, symmetric=False):
-        try:
-            made = make()
-        except RuntimeError as error:  # a peer's failure is a row too
-            print(f"  {name:<26}  {str(error)[:100]}", flush=True)
-            continue
-        floats = ", ".join(f"{count} {name}" for name, count in left_in_float(made).items())
-        print(f"  {name} leaves in float: {floats or 'nothing'}", flush=True)
-        yield name, made, bench.feeds(trained=True, measured=True)
-
-
-def rows(bench: Bench, given: argparse.Namespace) -> Iterator[Row]:
-    yield onnxruntimes(bench)
-    yield from others(bench, given)
-    for target in given.targets:
-        yield from ours(bench, read_target(target), given)
-
-
 def measure(name: str, given: argparse.Namespace) -> None:
     bench = Bench(name)
     meant = answered(bench.bytes, bench.feeds(trained=True, measured=True))
-    whole = score(bench.head, bench.files, meant, meant)
-    print(f"{name:<28}  {' '.join(f'{figure:6.3f}' for figure in whole)}", flush=True)
-    for label, graph, feeds in rows(bench, given):
-        found = score(bench.head, bench.files, answered(graph, feeds), meant)
-        kept = " ".join(f"{100 * a / b:6.1f}" for a, b in zip(found, whole, strict=True))
-        figures = " ".join(f"{figure:6.3f}" for figure in found)
-        print(f"  {label:<26}  {figures}   kept {kept}", flush=True)
+    floats = pictures(bench.head, bench.files, meant, meant)
+    whole = " ".join(f"{figure:.3f}" for figure in total(bench.head, floats))
+    print(f"{name:<28}  {whole}", flush=True)
+    for target in map(read_target, given.targets):
+        for label, graph, feeds in ours(bench, target, given):
+            rows = pictures(bench.head, bench.files, answered(graph, feeds), meant)
+            print(f"  {label:<26}  {line(name, floats, rows)}", flush=True)
+
+
+def line(name: str, floats: Sequence[Any], rows: Sequence[Any]) -> str:
+    """The figures of one row beside the float model's, with intervals."""
+    totals = resampled({"float": floats, "row": rows}, partial(total, HEADS[name]))
+    before, after = totals["float"], totals["row"]
+    columns = TASKS.get(name, TASKS["ultraface"]).columns
+    return "  ".join(
+        with_interval(interval(column.figure(after[:, n], before[:, n])))
+        for n, column in enumerate(columns)
+    )
 
 
 def main() -> None:
@@ -182,7 +142,6 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=["default"])
     parser.add_argument("--most-int16", nargs="*", type=float, default=[0.0, 0.1])
     parser.add_argument("--float", nargs="*", default=[])
-    add_peers(parser)
     arguments = parser.parse_args()
     for name in arguments.models:
         measure(name, arguments)

@@ -8,8 +8,8 @@ Each project is built in a folder of its own, for each chip that this machine ca
 run (gallery_artifacts.py). Its task.py draws samples that calibrated nothing and trained nothing,
 and scores the outputs.
 
-An interval is that of the figure over 1,000 bootstrap resamples of the samples. A drop is measured
-pair by pair, float against compiled, on the same resamples. Figures are kept in
+Intervals of figures, and of drops from float to compiled, are those of a paired bootstrap
+(paired.py). Figures are kept in
 benchmarks/gallery.json; the page is written from them (gallery_page.py).
 """
 
@@ -27,12 +27,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from beside_page import section
 from gallery_artifacts import ARTIFACTS, REPO, Artifact, artifacts, build, targets_that_run
 from gallery_page import SHOWN, draw, page, rows_of
+from paired import interval, resampled
 
 RESULTS = Path(__file__).with_suffix(".json")
+BESIDE = RESULTS.with_name("beside.json")
 PAGE = REPO / "docs" / "accuracy.md"
-RESAMPLES, SEED = 1000, 0
 
 Figures = dict[str, Any]
 Total = Callable[[Sequence[Any]], float]
@@ -117,21 +119,10 @@ def mean(scores: Sequence[float]) -> float:
 def bootstrap(scores: Mapping[str, Sequence[Any]], total: Total) -> Figures:
     """[figure, 2.5th, 97.5th percentile over the resamples] of each artifact, and of the drops from
     float to what was compiled."""
-    count = len(scores["float"])
-    rows = np.random.RandomState(SEED).randint(0, count, (RESAMPLES, count))
-    totals = {
-        name: np.array([total([values[k] for k in chosen]) for chosen in (range(count), *rows)])
-        for name, values in scores.items()
-    }
+    totals = resampled(scores, total)
     compiled = [name for name in ARTIFACTS if "compiled" in name and name in totals]
     drops = {f"drop, {name}": totals["float"] - totals[name] for name in compiled}
     return {name: interval(values) for name, values in {**totals, **drops}.items()}
-
-
-def interval(totals: np.ndarray) -> list[float]:
-    """The figure of all samples, and the percentiles of those of the resamples."""
-    low, high = np.percentile(totals[1:], [2.5, 97.5])
-    return [round(float(value), 2) for value in (totals[0], low, high)]
 
 
 def main() -> None:
@@ -163,7 +154,17 @@ def write(example: Example, figures: Figures, built: Path) -> None:
     if example.folder.startswith("examples/"):
         draw_example(example, built)
     RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", encoding="utf-8")
-    PAGE.write_text(page(EXAMPLES, results), encoding="utf-8")
+    write_page()
+
+
+def write_page() -> None:
+    """The page of all figures, those of beside.py too."""
+    PAGE.write_text(whole_page(), encoding="utf-8")
+
+
+def whole_page() -> str:
+    results, beside = (json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS, BESIDE))
+    return page(EXAMPLES, results, section(beside))
 
 
 def draw_example(example: Example, built: Path) -> None:

@@ -27,31 +27,34 @@ class Example(Protocol):
     def project(self) -> Path: ...
 
 
-def page(examples: Sequence[Example], results: Mapping[str, Figures]) -> str:
-    """docs/accuracy.md."""
+def page(examples: Sequence[Example], results: Mapping[str, Figures], beside: str) -> str:
+    """docs/accuracy.md; `beside` is the part about other tools."""
     sections = [
         section(example, results[example.name]) for example in examples if example.name in results
     ]
-    return TEXT.format(sections="\n\n".join(sections))
+    return TEXT.format(sections="\n\n".join(sections), beside=beside)
 
 
 TEXT = """\
-# Accuracy of the gallery
+# Accuracy of the gallery, and beside other tools
 
-`python benchmarks/gallery.py` writes this page. Each model was trained by a script of this
-repository, and is measured on samples that neither trained nor calibrated it. Only the face
+`python benchmarks/gallery.py` writes the tables of the gallery. Each model was trained by a script
+of this repository, and is measured on samples that neither trained nor calibrated it. Only the face
 detector is a published model; its samples are views of one face.
+[Other tools](#beside-other-tools) follow, on published models.
 
 - **int8** is the Q/DQ graph in onnxruntime, calibrated by `max`. **compiled** is the compiled file.
   **best** is the variant with `calibration: {{recipe: best}}`, compiled: searched for one chip with
-  symmetric and one with asymmetric activations.
+  symmetric and one with asymmetric activations. It may read 16 bits in a tenth of the
+  multiply-accumulates; the others have 8 bits alone.
 - A drop is the float figure less the compiled one, on the same samples. Brackets hold 95 %
   intervals by bootstrap. If the interval of a drop holds 0, no difference was measured.
 - No figure is of a board. A `.hybrid` runs in npumake's runtime, a `.tflite` in LiteRT, a file for
   OpenVINO in OpenVINO on a CPU. For Ethos-U it is the `.tflite` that Vela was given.
 
 {sections}
-"""
+
+{beside}"""
 
 
 def section(example: Example, figures: Figures) -> str:

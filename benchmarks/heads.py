@@ -10,13 +10,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from npumake.evaluate import ImageDetections, Truths, average_precision
-from npumake.evaluate.average_precision import at_score, matches_of_boxes
+from npumake.evaluate import ImageDetections, Truths, box_iou
+from npumake.evaluate.average_precision import (
+    ByClass,
+    at_score,
+    matches_of_boxes,
+    precision_of,
+)
 from npumake.kernels.boxes import sigmoid, suppressed
 from npumake.project.sections import Input
 
@@ -24,6 +29,7 @@ SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shar
 PICTURES = SHARED / "images" / "coco128"
 OVERLAP = 0.65
 SURE = 0.5  # of a box of the float model that counts as a truth
+SHOWN = 0.25  # of a box that a user sees
 MOST = 300
 
 Arrays = Mapping[str, np.ndarray]  # what the model answers, by name
@@ -83,28 +89,81 @@ class Head:
         return ImageDetections(boxes[kept], scores[kept], labels[kept])
 
 
+class Seen(NamedTuple):
+    """One picture: matches with the truths, and what became of the float model's boxes."""
+
+    matches: ByClass
+    shifts: np.ndarray  # (B,) of their scores
+
+
+class Pixels(NamedTuple):
+    """One picture of labels: pixels by class where both models agree, where one has the class, and
+    where the float model has it."""
+
+    both: np.ndarray
+    either: np.ndarray
+    meant: np.ndarray
+
+
+def pictures(
+    head: Head, files: Sequence[Path], said: Sequence[Arrays], meant: Sequence[Arrays]
+) -> list[Seen] | list[Pixels]:
+    """What `total` needs of each picture."""
+    if head.decode is None:
+        return [_pixels(*pair) for pair in zip(said, meant, strict=True)]
+    found = zip(files, map(head.found, said), map(head.found, meant), strict=True)
+    return [_seen(head, *picture) for picture in found]
+
+
+def _seen(head: Head, file: Path, made: ImageDetections, meant: ImageDetections) -> Seen:
+    if head.truth == "coco":
+        truths = head.annotated(file)
+    else:
+        sure = meant.scores >= SURE
+        truths = Truths(meant.boxes[sure], meant.labels[sure], np.zeros(sure.sum(), bool))
+    return Seen(matches_of_boxes(made, truths), shifts(made, meant))
+
+
+def shifts(made: ImageDetections, meant: ImageDetections) -> np.ndarray:
+    """How far the scores of the float model's boxes of SHOWN or more move, (B,).
+
+    A box is found again in the one of its class that overlaps it most, by half or more. One that is
+    lost has a score of 0.
+    """
+    shown = meant.scores >= SHOWN
+    boxes, labels = meant.boxes[shown], meant.labels[shown]
+    overlap = box_iou(made.boxes, boxes, np.zeros(len(boxes), bool))
+    overlap = np.where((made.labels[:, None] == labels) & (overlap >= 0.5), overlap, 0)
+    again = np.where(overlap == overlap.max(0, initial=0.5), made.scores[:, None], 0)
+    return again.max(0, initial=0) - meant.scores[shown]
+
+
+def total(head: Head, seen: Sequence[Any]) -> np.ndarray:
+    """mAP at IoU .50 and .50:.95, the recall of boxes with a score of SHOWN, and the mean shift of
+    those scores; of pixels, the mean IoU of the classes and the share alike."""
+    if head.decode is None:
+        both, either, meant = (np.sum(column, axis=0) for column in zip(*seen, strict=True))
+        overlaps = both[meant > 0] / either[meant > 0]
+        return np.array([overlaps.mean(), both.sum() / meant.sum()])
+    matches = [picture.matches for picture in seen]
+    found = precision_of(matches, head.classes)
+    moved = np.concatenate([picture.shifts for picture in seen])
+    recall = at_score(matches, SHOWN).recall
+    return np.array([found.map50, found.map50_95, recall, moved.mean() if len(moved) else 0.0])
+
+
 def score(
     head: Head, files: Sequence[Path], said: Sequence[Arrays], meant: Sequence[Arrays]
-) -> tuple[float, ...]:
-    """mAP at IoU .50 and .50:.95, then the recall of boxes with a score of .25; of pixels, the mean
-    IoU of the classes and the share alike."""
-    if head.decode is None:
-        return _pixels(said, meant)
-    made = [head.found(answers) for answers in said]
-    truths = [head.annotated(file) for file in files] if head.truth == "coco" else []
-    for answers in meant if head.truth == "float" else ():
-        boxes, scores, labels = head.found(answers)
-        sure = scores >= SURE
-        truths.append(Truths(boxes[sure], labels[sure], np.zeros(sure.sum(), bool)))
-    found = average_precision(made, truths, head.classes)
-    at_25 = at_score([*map(matches_of_boxes, made, truths)], 0.25)
-    return found.map50, found.map50_95, at_25.recall
+) -> np.ndarray:
+    """The `total` of these answers, beside those that the float model `meant`."""
+    return total(head, pictures(head, files, said, meant))
 
 
-def _pixels(said: Sequence[Arrays], meant: Sequence[Arrays]) -> tuple[float, float]:
-    a, b = (np.stack([next(iter(x.values()))[0].argmax(-1) for x in xs]) for xs in (said, meant))
-    overlaps = [np.mean((a == n) & (b == n)) / np.mean((a == n) | (b == n)) for n in np.unique(b)]
-    return float(np.mean(overlaps)), float(np.mean(a == b))
+def _pixels(said: Arrays, meant: Arrays) -> Pixels:
+    rows = [next(iter(answers.values()))[0] for answers in (said, meant)]
+    classes = np.arange(rows[1].shape[-1])
+    a, b = (row.argmax(-1).ravel()[:, None] == classes for row in rows)
+    return Pixels((a & b).sum(0), (a | b).sum(0), b.sum(0))
 
 
 def _grid(height: int, width: int) -> np.ndarray:

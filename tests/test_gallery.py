@@ -17,7 +17,7 @@ sys.path.insert(0, str(REPO / "benchmarks"))
 
 import gallery
 import gallery_artifacts
-from gallery_page import page, section
+from gallery_page import section
 
 RESULTS = json.loads(gallery.RESULTS.read_text(encoding="utf-8"))
 OWN = [example for example in gallery.EXAMPLES if example.folder.startswith("examples/")]
@@ -26,7 +26,7 @@ MAX_MODEL_BYTES, MAX_ALL_BYTES = 300_000, 2_000_000
 
 def test_the_page_is_that_of_the_figures() -> None:
     text = gallery.PAGE.read_text(encoding="utf-8")
-    assert text == page(gallery.EXAMPLES, RESULTS), "run: python benchmarks/gallery.py"
+    assert text == gallery.whole_page(), "run: python benchmarks/gallery.py"
 
 
 def test_every_example_has_its_row() -> None:

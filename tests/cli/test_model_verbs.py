@@ -210,7 +210,7 @@ def test_verify_wants_a_graph_to_hold_it_against(
             "0 is not a number of threads",
         ),
         (["run", "/", "--input", "digit.png"], 2, "no project here"),
-        (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
+        (["modify", BUNDLE, "-r", "image_quantized", "-o", "."], 5, "cannot write"),
     ],
     ids=["draw", "threads", "directory", "modify"],
 )

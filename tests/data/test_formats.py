@@ -90,9 +90,18 @@ def test_every_8_bit_image_has_three_channels(mode):
     assert read(picture("png", mode=mode), "x.png").shape == (1, 3, 4, 6)
 
 
-def test_16_bits_are_refused():
-    data = picture("png", np.zeros((4, 6), np.uint16))
-    assert refusal(data, "x.png") == "an image of mode I;16: only 8 bits are read"
+def test_gray_of_16_bits_is_refused_with_two_ways_that_are_read():
+    values = (np.arange(24).reshape(4, 6) * 1000).astype(np.uint16)
+    taken = InputSpec((1, 1, 4, 6), "float32")
+    with pytest.raises(ProjectError, match="only 8 bits are read") as caught:
+        read(picture("png", values), "x.png", taken, channels="gray")
+    assert caught.value.hint.startswith("save it with 8 bits per channel, or its values as a .npy")
+    eight = (values >> 8).astype(np.uint8)
+    saved = read(picture("png", eight), "x.png", taken, channels="gray")
+    assert np.array_equal(saved[0, 0], eight)
+    stored = io.BytesIO()
+    np.save(stored, values[None, None].astype(np.float32))
+    assert np.array_equal(read(stored.getvalue(), "x.npy", taken)[0, 0], values)
 
 
 def test_transforms_make_an_image_fit():

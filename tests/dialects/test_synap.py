@@ -456,6 +456,44 @@ def test_a_project_depends_on_what_its_metafile_does(tmp_path, monkeypatch):
     assert found.variables == ("SAMPLES",)
 
 
+UNSET = {
+    "a list": "inputs: [{preprocess: {type: rgb, size: [${ENV:NO}, 480]}}]",
+    "a word": "quantization: {algorithm: x${ENV:NO}, dataset: a}",
+    "a key": "quantizatio${ENV:NO}: {dataset: a}",
+    "no YAML": "inputs: [{${ENV:NO}]",
+    "a number": "inputs:\n  - name: image\n    scale: a${ENV:NO}",
+}
+
+
+@pytest.mark.parametrize("text", UNSET.values(), ids=UNSET)
+def test_an_error_in_a_line_with_an_unset_variable_names_it(tmp_path, monkeypatch, text):
+    folder = tmp_path / "net"
+    folder.mkdir()
+    beside = "model: {path: a.onnx}\ntargets: [sl1680]\ndialect: synap\nconfig: meta.yaml\n"
+    (folder / "project.yaml").write_text(beside)
+    metafile(folder, f"# ${{ENV:OTHER}}\n{text}")
+    with pytest.raises(ProjectError) as caught:
+        read_project(folder, DIALECTS)
+    assert "set the environment variable `NO` of this line" in caught.value.hint
+    assert "OTHER" not in caught.value.hint
+    monkeypatch.setenv("NO", "x")
+    with pytest.raises(ProjectError) as caught:
+        read_project(folder, DIALECTS)
+    assert "NO" not in caught.value.hint
+
+
+def test_a_variable_that_is_not_set_is_noted_at_its_place(tmp_path, monkeypatch):
+    folder = tmp_path / "net"
+    folder.mkdir()
+    beside = "model: {path: a.onnx}\ntargets: [sl1680]\ndialect: synap\nconfig: meta.yaml\n"
+    (folder / "project.yaml").write_text(beside)
+    metafile(folder, "quantization:\n  dataset: 'a/${ENV:NO}*.npy'")
+    (note,) = (n for n in read_project(folder, DIALECTS).notes if "NO" in n.what)
+    assert (note.where.line, note.where.column) == (2, 15)
+    monkeypatch.setenv("NO", "")
+    assert not any("NO" in note.what for note in read_project(folder, DIALECTS).notes)
+
+
 def test_every_documented_target_is_a_chip_of_ours():
     documented: Mapping[str, str] = {"SL1680": "sl1680", "DOLPHIN": "vs680", "VS640A0": "vs640"}
     assert documented.items() <= TARGETS.items()

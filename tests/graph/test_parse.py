@@ -2,10 +2,13 @@
 
 import random
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime import InferenceSession
 
+from npumake.engine.ort import OrtSession
 from npumake.errors import GraphError
 from npumake.graph import (
     array,
@@ -197,6 +200,23 @@ def test_initializers_listed_as_inputs_become_constants():
     graph = parse(given.SerializeToString(), "m.onnx")
     assert [value.name for value in graph.inputs] == ["x"]
     assert array(graph.nodes()[0].inputs[1]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9])
+@pytest.mark.parametrize("also_inputs", ["", ", float[2] w", ", float[2] w, float[2] v"])
+def test_weights_of_ir_3_need_not_be_inputs_as_in_onnxruntime(opset, also_inputs):
+    data = model(
+        f"(float[2] x{also_inputs}) => (float[2] y) <float[2] w = {{1, 2}}, float[2] v = {{3, 4}}> "
+        "{ z = Mul(x, w)  y = Add(z, v) }",
+        f'<ir_version: 3, opset_import: ["" : {opset}]>',
+    ).SerializeToString()
+    graph = parse(data, "m.onnx")
+    assert [value.name for value in graph.inputs] == ["x"]
+    assert graph.model.ir_version == 3
+    x = np.array([5, 6], np.float32)
+    (expected,) = InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (computed,) = OrtSession(upgraded(graph).to_bytes()).run(None, {"x": x})
+    assert computed.tolist() == expected.tolist() == [8, 16]
 
 
 def test_a_constant_node_becomes_an_initializer():

@@ -15,14 +15,17 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from npumake.cache.folders import CURES, in_the_way
 from npumake.errors import CacheError, UnwritableError
 from npumake.lifetime.temporaries import owned, temporary_name
 
+WRITABLE = "make its directory writable"
 CHUNK_BYTES = 1 << 20  # large enough that hashing dominates, small enough to stay cached
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-_SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+_OCCUPIED = frozenset({errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EBUSY})
+_SHUT = _FORBIDDEN | _OCCUPIED | {errno.ENAMETOOLONG, errno.ELOOP}
 
 
 @contextmanager
@@ -44,9 +47,9 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
     Raises CacheError naming `path` on a full or unwritable disk; other errors pass through.
     """
     temporary = directory / temporary_name(path.suffix)
-    with _writing(directory):
+    with _writing(directory, directory, is_file=False):
         directory.mkdir(parents=True, exist_ok=True)
-    with _writing(path, only=temporary), owned(temporary):
+    with _writing(path, directory, only=temporary), owned(temporary):
         yield temporary
 
 
@@ -55,7 +58,7 @@ def settle(temporary: Path, path: Path, flush: bool = True) -> None:
 
     Without `flush` a power failure may damage the file: for those that are verified on every read.
     """
-    with _writing(path):
+    with _writing(path, path.parent):
         if flush:
             descriptor = os.open(temporary, os.O_RDONLY)
             try:
@@ -67,8 +70,11 @@ def settle(temporary: Path, path: Path, flush: bool = True) -> None:
 
 
 @contextmanager
-def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
-    """Full and unwritable disks as CacheError; the latter only for `only`, if set.
+def _writing(
+    path: Path, directory: Path, only: Path | None = None, is_file: bool = True
+) -> Iterator[None]:
+    """Full and unwritable disks as CacheError; the latter only for `only`, if set. `path` is a file
+    in `directory`, or the directory itself.
 
     A full disk is always the writer's fault; an unreadable file may be one that the block reads.
     """
@@ -79,7 +85,8 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
         if error.errno in _FULL:
             cure = "free some space"
         elif error.errno in _SHUT and is_own:
-            cure = "make its directory writable"
+            obstacle = in_the_way(directory, path if is_file else None)
+            cure = CURES.get(error.errno) or obstacle or WRITABLE
         else:
             raise
         kind = UnwritableError if error.errno in _FORBIDDEN else CacheError

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
+from npumake.cache.folders import cure_of
 from npumake.cli import code_trust
 from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError
@@ -184,4 +185,5 @@ def _write(arguments: argparse.Namespace, timing: Perf, steps: Sequence[LayerTim
         (arguments.profile_path / "profiler.csv").write_text(table, encoding="utf-8")
     except OSError as error:
         where = str(arguments.profile_path)
-        raise ProjectError(f"cannot write: {error.strerror}", where) from error
+        hint = cure_of(arguments.profile_path, error.errno)
+        raise ProjectError(f"cannot write: {error.strerror}", where, hint) from error

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.folders import in_the_way
 from npumake.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse_strangers_folder(out: Path, marker: str) -> None:
     """Raises ProjectError for a path that is neither empty nor an earlier hand-over."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ProjectError("not a folder", str(out), "name another one")
+        raise ProjectError("not a folder", str(out), in_the_way(out) or "name another one")
     if out.is_dir() and any(out.iterdir()) and not (out / marker).is_file():
         raise ProjectError("a folder that holds something else", str(out), "name another one")
 
@@ -153,12 +154,13 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], omissions: Sequence[st
     """Writes the files and returns their number; the list of digests comes last. Replaces the
     samples of an earlier hand-over. Raises PipelineError."""
     from npumake import digest
+    from npumake.cache.folders import make_folder
     from npumake.cache.publish import replacing
     from npumake.compilers.handover import SCRIPT
     from npumake.compilers.handover_package import LIST
     from npumake.dialects.handover import CALIBRATION
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     (out / LIST).unlink(missing_ok=True)
     if (out / CALIBRATION).is_dir():
         shutil.rmtree(out / CALIBRATION)
@@ -167,7 +169,7 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]], omissions: Sequence[st
         if name in digests:
             message = f"two files of the hand-over are called `{name}`"
             raise ProjectError(message, str(out), "rename the model's weights")
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((out / name).parent)
         with replacing(out / name) as temporary:
             temporary.write_bytes(data)
         digests[name] = digest.of_bytes(data)

@@ -16,7 +16,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from npumake.errors import GraphError
+from npumake.cache.publish import replacing
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"Node '{node.step.name}' found, its OP type is '{node.kind}'")
         print(f"Node '{node.step.name}' is removed")
     output = arguments.output or model.with_name(f"{model.stem}_modified{model.suffix}")
-    try:
-        bundle.save(output)
-    except OSError as error:
-        raise GraphError(f"cannot write: {error.strerror}", str(output)) from error
+    with replacing(output) as temporary:
+        temporary.write_bytes(bundle.to_bytes())
     print(f"modified model saved as {output}")
     return 0

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.folders import cure_of
 from npumake.cli.fed_types import COLOR_TYPES
 from npumake.cli.model_file import WEIGHTS, ModelFiles, held_files
 from npumake.cli.open_sizes import closed_inputs, random_sample
@@ -185,4 +186,4 @@ def _write(
         (directory / "project.yaml").write_text(text, encoding="utf-8")
     except OSError as error:
         message = f"cannot write the project: {error.strerror}"
-        raise CacheError(message, str(directory)) from None
+        raise CacheError(message, str(directory), cure_of(directory, error.errno)) from None

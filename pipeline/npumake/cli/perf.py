@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake import digest
+from npumake.cache.folders import cure_of
 from npumake.cli import keys
 from npumake.errors import GraphError, ProjectError
 
@@ -155,7 +156,8 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             (folder / name).write_bytes(data)
     except OSError as error:
-        raise GraphError(f"cannot write: {error.strerror}", str(folder)) from error
+        hint = cure_of(folder, error.errno)
+        raise GraphError(f"cannot write: {error.strerror}", str(folder), hint) from error
 
 
 def _json(document: Mapping[str, Json]) -> bytes:

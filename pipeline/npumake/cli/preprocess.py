@@ -26,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from npumake.cache.folders import make_folder
     from npumake.cache.publish import replacing
     from npumake.data.pictures import pixels
     from npumake.data.presets import preset
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from npumake.runtime.picture import read
 
     files = _chosen(arguments.image_dir, arguments.val_txt)
-    arguments.output_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(arguments.output_dir)
     for file in files:
         rgb = pixels(read(file), file.name, "RGB", upright=True)
         image = preset(rgb, arguments.model_name, file.name)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.folders import cure_of
 from npumake.cache.publish import replacing
 from npumake.cli.projects import builds, no_project, project_directories, typed
 from npumake.cli.screen import SCREEN
@@ -130,5 +131,6 @@ def _folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"this folder cannot be made: {error.strerror}"
-        raise ProjectError(message, str(path), "name another by --output") from error
+        hint = f"{cure_of(path, error.errno)}; or name another by --output"
+        raise ProjectError(message, str(path), hint) from error
     return path

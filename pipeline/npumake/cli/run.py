@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
+from npumake.cache.folders import make_folder
 from npumake.cli import code_trust
 from npumake.cli.keys import keys_of
 from npumake.errors import ProjectError, did_you_mean
@@ -158,7 +159,7 @@ def _rows(
         if arguments.draw:
             file = arguments.draw
             if is_one_of_many:
-                file.mkdir(parents=True, exist_ok=True)
+                make_folder(file)
                 file /= f"{picture.stem}.png"
             draw_boxes(file, picture, boxes, labels)
         return box_rows(boxes, labels)

@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
+from npumake.cache.folders import make_folder
 from npumake.cache.publish import replacing
-from npumake.errors import CacheError
 from npumake.make.places import workspace
 
 SCHEMA = "project.schema.json"
@@ -31,9 +31,6 @@ def write_schema(file: Path) -> None:
     from npumake.targets.reader import known_targets
 
     text = json.dumps(editor_schema(known_targets()), indent=2, ensure_ascii=False) + "\n"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CacheError(f"cannot write the schema: {error.strerror}", str(file)) from None
+    make_folder(file.parent)
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from npumake.cache.folders import cure_of
 from npumake.cli.schema_file import relative_path, schema_file, write_schema
 from npumake.cli.vendors.project import relative_path as path_from
 from npumake.errors import CacheError, PipelineError, ProjectError, did_you_mean
@@ -45,7 +46,7 @@ def write_vendor_project(directory: Path, config: Path) -> list[str]:
             (directory / name).write_text(content, encoding="utf-8")
     except OSError as error:
         message = f"cannot write the project: {error.strerror}"
-        raise CacheError(message, str(directory)) from None
+        raise CacheError(message, str(directory), cure_of(directory, error.errno)) from None
     if not schema.is_file():
         write_schema(schema)
     lines = [f"{directory}: {config.name} of {tool}, for {', '.join(project.targets)}"]

@@ -55,5 +55,7 @@ def _eight_bits(opened: Image.Image, name: str, deep: bool) -> Image.Image:
     if deep and opened.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(opened) >> 8).astype(np.uint8))
     if opened.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"):
-        raise ProjectError(f"an image of mode {opened.mode}: only 8 bits are read", name)
+        message = f"an image of mode {opened.mode}: only 8 bits are read"
+        hint = "save it with 8 bits per channel, or its values as a .npy of the input's shape"
+        raise ProjectError(message, name, hint)
     return opened

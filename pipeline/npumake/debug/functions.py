@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from npumake.cache.folders import make_folder
 from npumake.cache.publish import replacing
 from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.curves import averaged, curves
@@ -242,7 +243,7 @@ def _is_regular(model: ModelUnderTest, name: str) -> bool:
 
 def written(folder: Path, name: str, svg: str) -> Path:
     """Write an SVG named after a node; special characters are replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / (re.sub(r"[^\w.-]+", "_", name).strip(".")[-120:] + ".svg")
     with replacing(path) as temporary:
         temporary.write_text(svg, encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from npumake.cache.folders import make_folder
 from npumake.cache.publish import replacing
 from npumake.debug.debug_feeds import Data
 from npumake.debug.functions import (
@@ -91,7 +92,7 @@ def _worst(model: ModelUnderTest, tables: Iterable[Mapping[str, object]]) -> lis
 
 
 def _write(folder: Path, tables: Mapping[NodeType, Mapping[str, Mapping[str, str]]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for kind, table in tables.items():
         with replacing(folder / f"sensitivity_of_{kind}.log") as temporary:
             temporary.write_text(sensitivity_text(kind, table) + "\n", encoding="utf-8")

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -19,11 +18,11 @@ from npumake.cache.publish import replacing
 from npumake.cache.signature import Signature, signature_of
 from npumake.cache.store import Record
 from npumake.digest import Json
-from npumake.errors import CacheError, PipelineError, Place, ProjectError, Route
+from npumake.errors import CacheError, PipelineError, ProjectError, Route
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_below
 from npumake.make.memory import BuildMemory
-from npumake.make.missing import HINT_NOT_PLAIN, display_path, file_named, no_file
+from npumake.make.missing import HINT_NOT_PLAIN, file_named, no_file
 from npumake.make.node import Node, NodeKey, ProjectPlan
 from npumake.make.plugin_code import plugin_tools
 from npumake.make.programs import compilers, converters
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from npumake.make.lock import Lock
 with when_used("npumake.dialects.advice"):  # an error needs it, and a YAML writer with it
     from npumake.dialects import advice
+with when_used("npumake.make.placing"):
+    from npumake.make import placing
 
 STAMPS = "out/.npumake"
 # Neither key changes an artifact.
@@ -247,9 +248,7 @@ class Build:
             if self.vendor_dialect and isinstance(error.where, str):
                 error.where = file_named(self.directory, node.sources, error.where)
             return error
-        route = _written(str(error.where), node.places)
-        file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
-        error.where = Place(display_path(self.directory / file), int(line), int(column))
+        placing.place_error(error, str(error.where), node.places, Path(self.directory))
         return error
 
     @property
@@ -266,15 +265,6 @@ class Build:
 def _differs_by_inputs(old: NodeKey, new: NodeKey) -> bool:
     """Whether only inputs differ. If none does, the artifact itself changed."""
     return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
-
-
-def _written(route: str, places: Mapping[str, str]) -> str:
-    """The nearest key of the YAML: the route, one above it, or that of every input (`*`)."""
-    every = [key for key in places if ".*" in key and fnmatchcase(route, key)]
-    way = route
-    while way and way not in places:
-        way = way.rpartition(".")[0]
-    return max(every, key=len) if every and "." not in way else way
 
 
 def _without_paths(node: Node) -> Json:

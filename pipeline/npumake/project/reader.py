@@ -21,6 +21,7 @@ from npumake.project.expand import NAME, merged, targets, variants
 from npumake.project.hints import hints_of
 from npumake.project.schema import is_choice, schema_of
 from npumake.project.sections import Sections
+from npumake.project.unset import naming_unset_variables
 from npumake.project.vendor import Dialects, Note, VendorDocument, translated, vendor_of
 
 SCHEMA = schema_of(Sections)
@@ -69,6 +70,11 @@ def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
         raise ProjectError(f"`{name}` cannot name a project", path_text(directory), hint)
+    with naming_unset_variables():
+        return _named_project(name, directory, dialects)
+
+
+def _named_project(name: str, directory: Path, dialects: Dialects | None) -> Project:
     top = read_document(_project_file(directory))
     check(top, {"type": "object"})
     vendor = vendor_of(top, directory, dialects or {})

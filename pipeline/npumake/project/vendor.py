@@ -36,6 +36,7 @@ class Config:
     document: Document
     files: tuple[Path, ...]
     variables: tuple[str, ...] = ()  # of the environment
+    notes: tuple[Note, ...] = ()
 
 
 def plain_config(file: Path) -> Config:
@@ -122,7 +123,7 @@ def translated(document: Document, vendor: VendorSection | None) -> Translation:
     read, dialect = vendor.config, vendor.dialect
     rest = without(document, ("dialect", "config"))
     native = dialect.translate(read.document, vendor.base, rest.data)
-    notes = (*repeat_notes(read.document), *dialect.notes(read.document))
+    notes = (*read.notes, *repeat_notes(read.document), *dialect.notes(read.document))
     vendor_document = VendorDocument(dialect=vendor.name, document=read.document.data)
     return Translation(merged(native, rest), notes, read.files, read.variables, vendor_document)
 

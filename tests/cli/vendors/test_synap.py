@@ -143,6 +143,15 @@ def test_another_value_of_a_variable_is_another_project(here: Path, monkeypatch)
     assert "made      build:samples" in convert("--meta", "net/meta.yaml")
 
 
+def test_files_behind_an_unset_variable_are_missing_for_its_sake(here: Path, monkeypatch):
+    monkeypatch.delenv("KIND")
+    lines = convert("--meta", "net/meta.yaml", code=2)
+    assert "no file matches" in lines
+    assert "hint: set the environment variable `KIND`" in lines
+    monkeypatch.setenv("KIND", "arrays")  # the hint, done as it says
+    assert "Conversion successful" in convert("--meta", "net/meta.yaml")
+
+
 def test_preprocessing_in_the_model_feeds_it_planes(here: Path):
     text = META.replace("    scale: 16\n", "    scale: 16\n    preprocess: {type: gray}\n")
     (here / "meta.yaml").write_text(text)

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from npumake.cache.folders import cure_of, make_folder
 from npumake.cache.remote.envelope import Envelope, payload
 from npumake.cache.store import Record
 from npumake.errors import ProjectError
@@ -107,7 +108,7 @@ def _private(text: str, called: str) -> Any:
 def generate(file: Path) -> bytes:
     """Writes a new private key to `file`, readable only by its owner; returns the raw public key.
 
-    Raises ProjectError if the file exists or cannot be written.
+    Raises ProjectError if the file exists or cannot be written, CacheError without its folder.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
         Ed25519PrivateKey,
@@ -120,14 +121,15 @@ def generate(file: Path) -> bytes:
 
     private = Ed25519PrivateKey.generate()
     text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    make_folder(file.parent)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     except FileExistsError:
         hint = "remove it, or name another file with --output"
         raise ProjectError("the key file exists already", str(file), hint) from None
     except OSError as error:
-        raise ProjectError(f"cannot write the key: {error.strerror}", str(file)) from None
+        hint = cure_of(file.parent, error.errno, file)
+        raise ProjectError(f"cannot write the key: {error.strerror}", str(file), hint) from None
     with os.fdopen(number, "wb") as stream:
         stream.write(text)
     return private.public_key().public_bytes_raw()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from npumake.cache.folders import make_folder
 from npumake.cache.publish import replacing
 from npumake.cli.projects import selected
 from npumake.cli.reporter import Reporter
@@ -84,7 +85,7 @@ def copied_operators(native: Document, config: Path, folder: Path) -> dict[str, 
             message = f"two files of custom operators are called `{name}`"
             raise ProjectError(message, str(config), "rename one of them")
         copies[name] = Path(path).read_bytes()
-    (folder / OPERATORS).mkdir(parents=True, exist_ok=True)
+    make_folder(folder / OPERATORS)
     for name, source in copies.items():
         with replacing(folder / OPERATORS / name) as temporary:
             temporary.write_bytes(source)
@@ -127,7 +128,7 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
 
 def write_project(folder: Path, project: Json) -> None:
     """Writes project.yaml to `folder`, unless its text is unchanged. JSON is valid YAML."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in project.items())
     text = f"# Written by a drop-in command of npumake: its next run overwrites this.\n{lines}"
     file = folder / "project.yaml"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from npumake.cache.folders import make_folder
 from npumake.errors import ProjectError
 from npumake.make.build import Build
 from npumake.project.names import entries
@@ -69,7 +70,7 @@ def dump_calibration(project_build: Build, working: Path) -> None:
                 )
                 raise ProjectError(message, str(working), "leave `debug_mode` out")
             folder = working / DUMP_FOLDER / name
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             order = ORDERS.get(layouts[name][:2]) if x.ndim == 4 else None
             np.save(folder / f"{index}.npy", x if order is None else x.transpose(order))
 

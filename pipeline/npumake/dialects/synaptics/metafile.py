@@ -29,7 +29,8 @@ from npumake.project.document import (
 from npumake.project.events import MAX_FILE_BYTES
 from npumake.project.scalar import older_meaning
 from npumake.project.schema import schema_of
-from npumake.project.vendor import Config
+from npumake.project.unset import unset_variables
+from npumake.project.vendor import Config, Note
 
 _VARIABLE = re.compile(rb"\$\{ENV:([^}\s]*)\}")
 _FILE = re.compile(r"\$\{FILE:([^}]*)\}")
@@ -43,7 +44,18 @@ def read_metafile(file: Path) -> Config:
     document = parse_document(_with_values(source, path_text(file)), path_text(file), older_meaning)
     formats, files = _with_files(document, file.parent)
     secret = _security_file(formats.data, file.parent)
-    return Config(formats, (file, *files, *secret), tuple(sorted(names)))
+    text = source.decode("utf-8", "replace")
+    return Config(formats, (file, *files, *secret), tuple(sorted(names)), _unset(text, file))
+
+
+def _unset(text: str, file: Path) -> tuple[Note, ...]:
+    """A note for each variable that is not set."""
+    message = "the environment variable `{}` is not set: nothing stands in its place"
+    return tuple(
+        Note(message.format(name), Place(path_text(file), line, column))
+        for name, line, column in unset_variables(text)
+        if name not in os.environ  # an empty one is meant to be
+    )
 
 
 def _with_values(source: bytes, path: str) -> bytes:
