@@ -10,9 +10,7 @@ import pytest
 
 from workspaces import Workspace, few
 
-BUNDLE, QUANTIZED = (f"projects/digits/out/{name}" for name in (
-    "digits.rdk-x5.hybrid", "quantized.rdk-x5.onnx"
-))  # fmt: skip
+BUNDLE = "projects/digits/out/digits.rdk-x5.hybrid"
 PICTURES = ("-m", "mobilenetv1", "-i", "pictures")
 SYNAP = ("synap", "convert", "--model", "projects/digits/model.onnx", "--target", "sl1680")
 # Commands that make folders: `at` stands for a path where a folder must be.
