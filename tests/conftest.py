@@ -57,9 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     (`--no-loadscope-reorder`). By its own, the fewest tests last, the slowest files came last.
     """
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        left_out = set(items) - set(_sampled(items))
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        for item in set(items) - set(_sampled(items)):
+            item.add_marker(pytest.mark.skip(reason="not drawn; NPUMAKE_EVERY=1 runs it"))
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (-slow[item.path], -tests[item.path], item.path))
@@ -75,10 +74,10 @@ def _sampled(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def _sample(alike: list[pytest.Item]) -> list[pytest.Item]:
     mark = alike[0].get_closest_marker("slow")
-    if mark is None:
+    if mark is None or mark.kwargs.get("every"):
         return alike
-    count = mark.kwargs.get("cases", SLOW_CASES)
-    return drawn(alike, count) if len(alike) > count else alike
+    count = min(len(alike), mark.kwargs.get("cases", SLOW_CASES))
+    return drawn(alike, count)
 
 
 def pytest_collection_finish() -> None:

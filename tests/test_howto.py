@@ -19,7 +19,7 @@ OUTPUT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
 PICTURES = 8
 
-pytestmark = pytest.mark.slow(cases=99)  # every page
+pytestmark = pytest.mark.slow(every=True)
 
 
 @pytest.fixture

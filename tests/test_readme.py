@@ -77,7 +77,7 @@ def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -
         assert float(real) - float(compiled) <= 1.0
 
 
-@pytest.mark.slow(cases=99)  # every page
+@pytest.mark.slow(every=True)
 @pytest.mark.parametrize(
     ("page", "number"),
     [
