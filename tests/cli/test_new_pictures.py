@@ -126,13 +126,25 @@ def test_the_proposed_project_is_the_hand_written_one(tmp_path: Path, pictures: 
     assert one == two
 
 
+@pytest.mark.parametrize(("copies", "method"), [(1, "max"), (2, "default")])
+def test_the_methods_are_searched_where_the_pictures_suffice(
+    tmp_path: Path, pictures: Path, copies: int, method: str
+) -> None:
+    """One method alone may lose what a model finds; kl on few pictures does."""
+    for each in list(pictures.iterdir()) * (copies - 1):
+        shutil.copy(each, each.with_stem(f"{each.stem}-{copies}"))
+    file = model(tmp_path / "m.onnx", ULTRALYTICS)
+    assert new(tmp_path / "net", "--model", file, "--images", pictures) == 0
+    assert read_project(tmp_path / "net").sections.calibration.method == method
+
+
 def test_a_detector_with_its_own_metadata_is_fed_as_that_says(tmp_path: Path) -> None:
     project = tmp_path / "net"
     assert new(project, "--model", SHAPES / "model.onnx", "--images", SHAPES / "samples") == 0
     sections = read_project(project).sections
     fed = sections.inputs["images"]
     assert (fed.type, fed.scale) == ("rgb", 0.00392157)
-    assert sections.calibration.method == "default"  # one method alone may lose boxes
+    assert sections.calibration.method == "default"
     assert not (project / "edgefirst.json").exists()
 
 
@@ -219,6 +231,8 @@ def test_a_tflite_goes_to_hb_mapper_with_the_same_cosine(tmp_path: Path) -> None
         shutil.copy(each, pictures)
     project, handed = tmp_path / "net", tmp_path / "handed"
     assert new(project, "--model", file, "--images", pictures) == 0
+    yaml = project / "project.yaml"  # hb_mapper can express a method, not the corrections of default
+    yaml.write_text(yaml.read_text().replace("method: default", "method: kl"))
     build(project)
     words = ["handover", str(project), "--target", "rdk-x5", "--out", str(handed)]
     assert main(words) == 0

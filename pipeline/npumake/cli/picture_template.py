@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from npumake.cli.template import Facts, TemplateInput, random_samples, word
-from npumake.project.sections import Calibration
 
 if TYPE_CHECKING:
     from npumake.recognition.facts import ModelFacts
     from npumake.recognition.proposal import Proposal
 
 WIDTH = 96  # characters of a comment
-FEWEST_FOR_KL = 16  # pictures, as the comparison notes it
-WITH_BOXES = ("detect", "segment")  # tasks
+FEWEST_FOR_SEARCH = 16  # pictures: kl, a candidate, needs as many
 FEEDABLE = {
     "rgb": "rgb, bgr, yuv444 or nv12: the format at runtime",
     "bgr": "rgb, bgr, yuv444 or nv12: the format at runtime",
@@ -113,12 +111,10 @@ def _calibration(project: PictureProject) -> Iterator[str]:
     yield "calibration:"
     if project.facts.quantized:
         yield "  method: load # the model carries its own scales"
-    elif project.pictures < FEWEST_FOR_KL:
-        yield f"  method: max # {Calibration().method} needs {FEWEST_FOR_KL} pictures"
-    elif project.proposal.family.task in WITH_BOXES:
-        yield "  method: default # the closest on held-out samples: one method alone may lose boxes"
+    elif project.pictures < FEWEST_FOR_SEARCH:
+        yield f"  method: max # default needs {FEWEST_FOR_SEARCH} pictures"
     else:
-        yield f"  method: {Calibration().method}"
+        yield "  method: default # the closest on held-out samples, of kl, max, percentiles and mse"
 
 
 def _evaluation(project: PictureProject) -> Iterator[str]:
