@@ -17,6 +17,7 @@ from npumake.api.feeds import feeds_of
 from npumake.api.table import Table
 from npumake.engine.port import Port
 from npumake.errors import GraphError, ProjectError
+from npumake.graph import parse_text
 from workspaces import Workspace, copied
 
 IMAGE = Port("image", [1, 1, 8, 8], "tensor(float)")
@@ -264,3 +265,15 @@ def test_compare_measures_what_differs(root: Workspace) -> None:
     assert row["chebyshev"] == pytest.approx(1, abs=1e-5)
     with pytest.raises(GraphError, match="no samples"):
         npumake.compare("projects/digits/model.onnx", "moved.onnx", [])
+
+
+def test_a_frozen_input_takes_no_samples() -> None:
+    text = """agraph (float[1,4] x, int64 rate) => (float[1,4] y) {
+        r = Cast<to=1>(rate)  s = Mul(x, r)  y = Relu(s) }"""
+    x = np.random.default_rng(0).normal(size=(8, 1, 4)).astype(np.float32)
+    quantized = npumake.quantize(
+        parse_text(text).to_bytes(), x, method="max", sections={"inputs": {"rate": {"value": 3}}}
+    )
+    assert [port.name for port in quantized.session().get_inputs()] == ["x"]
+    (y,) = quantized.session().run(None, {"x": x[0]})
+    np.testing.assert_allclose(y, np.maximum(3 * x[0], 0), atol=0.1)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import yaml
 
@@ -19,6 +20,7 @@ from npumake.bundle.archive import CALIBRATION, INPUTS, Bundle
 from npumake.cli.main import main
 from npumake.cli.vendors.project import build
 from npumake.data.snapshot import read_snapshot
+from npumake.graph import parse_text
 from workspaces import Workspace, lay_out, shared_data
 
 # chip → what a project must say beside the model to speak the dialect of its tool
@@ -122,6 +124,28 @@ def test_it_is_the_same_files_each_time_and_lists_them(tmp_path, target):
     assert listed == {name: x for name, x in tree(first).items() if name != "handover.json"}
     assert str(tmp_path) not in "".join(f.read_text("latin-1") for f in first.rglob("*.*"))
     assert "never with the tool itself nor on the chip" in (first / "README.txt").read_text()
+
+
+@pytest.mark.parametrize("target", ["rdk-x5", "nash-e", "sl1680", "ara240"])
+def test_a_frozen_input_is_a_constant_of_the_model_that_is_handed_over(tmp_path, target):
+    """No tool's YAML can freeze one, and none reads an If."""
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+        agraph (float[N,4] x, int64 rate) => (float[N,4] y) <int64 wide = {16000}> {
+        at = Equal(rate, wide)
+        y = If(at) <then_branch = g () => (float[N,4] a) { a = Relu(x) },
+                    else_branch = h () => (float[N,4] b) { b = Neg(x) }> }"""
+    (tmp_path / "m.onnx").write_bytes(parse_text(text).to_bytes())
+    (tmp_path / "project.yaml").write_text(
+        f"model: {{path: m.onnx}}\ntargets: [{target}]\ndata: {{x: {{random: 8}}}}\n"
+        "inputs: {x: {shape: [1, 4]}, rate: {value: 16000}}\ncalibration: {method: max}\n"
+    )
+    out = tmp_path / "handed"
+    assert main(["handover", ".", "--target", target, "--out", str(out)]) == 0
+    proto = onnx.load(out / "model.onnx")
+    assert [value.name for value in proto.graph.input] == ["x"]
+    assert [node.op_type for node in proto.graph.node] == ["Relu"]
+    assert proto.opset_import[0].version == 13
+    assert "rate" not in next(out.glob("*.yaml")).read_text()
 
 
 def test_samples_are_in_each_tool_s_own_form(tmp_path):

@@ -231,7 +231,8 @@ def test_a_tflite_goes_to_hb_mapper_with_the_same_cosine(tmp_path: Path) -> None
         shutil.copy(each, pictures)
     project, handed = tmp_path / "net", tmp_path / "handed"
     assert new(project, "--model", file, "--images", pictures) == 0
-    yaml = project / "project.yaml"  # hb_mapper can express a method, not the corrections of default
+    # hb_mapper can express a method, not the corrections of default.
+    yaml = project / "project.yaml"
     yaml.write_text(yaml.read_text().replace("method: default", "method: kl"))
     build(project)
     words = ["handover", str(project), "--target", "rdk-x5", "--out", str(handed)]

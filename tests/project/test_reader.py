@@ -64,6 +64,7 @@ FULL = {
             "mean": [1.5, 2.0, 3.0],
             "scale": 0.5,
             "offset": 128,
+            "value": [16000],
         }
     },
     "evaluation": {

@@ -114,7 +114,7 @@ def quantize(
     """
     with temporary_folder() as folder:
         files = _model_files(model, folder)
-        feeds = _feeds(files, samples)
+        feeds = _feeds(files, samples, (sections or {}).get("inputs", {}))
         document = _document(files, feeds, target, method, sections or {})
         _write(folder / "model", files, feeds, document)
         try:
@@ -133,9 +133,13 @@ def _model_files(model: Model, folder: Path) -> ModelFiles:
     return held_files(file, None)
 
 
-def _feeds(files: ModelFiles, samples: SampleSet) -> list[dict[str, np.ndarray]]:
+def _feeds(
+    files: ModelFiles, samples: SampleSet, inputs: Mapping[str, Any]
+) -> list[dict[str, np.ndarray]]:
+    """The samples by input. `inputs` is the section; what its `value` freezes is not fed."""
     graph = read_model(files.model.read(), files.model.name, files.weights)
-    feeds = feeds_of(samples, _ports(graph))
+    frozen = {name for name, keys in inputs.items() if keys and "value" in keys}
+    feeds = feeds_of(samples, [port for port in _ports(graph) if port.name not in frozen])
     if not feeds:
         raise ProjectError("there are no samples to calibrate on", "samples")
     return feeds

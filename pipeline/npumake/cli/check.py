@@ -16,7 +16,7 @@ example:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,11 +80,9 @@ class TargetCheck(NamedTuple):
     estimate: Estimate | None
     why_none: str = ""
 
-    def noting(self, closed: str) -> TargetCheck:
-        """A copy with a note about the sizes of open dimensions, if there are any."""
-        if not closed:
-            return self
-        notes = (f"open dimensions: {closed}", *self.checked.notes)
+    def noting(self, notes: Sequence[str]) -> TargetCheck:
+        """A copy with these notes before its own."""
+        notes = (*notes, *self.checked.notes)
         return self._replace(checked=replace(self.checked, notes=notes))
 
     def document(self) -> Json:
@@ -155,12 +153,13 @@ def _of_file(arguments: argparse.Namespace, file: Path) -> Iterator[TargetCheck]
     model, is_onnx = _read(files, input_shapes), file.suffix.lower() == ".onnx"
     closed = _close(model, files, may_guess=not arguments.fix)
     graph = prepared(model, is_onnx)
+    notes = (*closed, *_open_branches(graph))
     for target in targets:
         if not arguments.target:
-            yield TargetCheck(check_model(graph, target), None).noting(closed)
+            yield TargetCheck(check_model(graph, target), None).noting(notes)
             continue
         check = _target_check(graph, target)
-        yield check.noting(closed)
+        yield check.noting(notes)
         if arguments.fix:
             better = rewritten(model, target, is_onnx)
             _write(better, check.checked, arguments.fix, arguments.json)
@@ -186,8 +185,19 @@ def _read(files: ModelFiles, input_shapes: Mapping[str, tuple[int, ...]]) -> Gra
     return model
 
 
-def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
-    """Gives the open inputs usual sizes, and returns which. Raises one GraphError for all open
+def _open_branches(graph: Graph) -> Iterator[str]:
+    """A note on the inputs that select the branch of an If."""
+    from npumake.graph import deciding_inputs
+
+    conditions = [node.inputs[0] for node in graph.nodes("If")]
+    names = dict.fromkeys(name for x in conditions if x is not None for name in deciding_inputs(x))
+    for name in names:
+        freeze = f"`inputs: {{{name}: {{value: ...}}}}`"
+        yield f"`{name}` decides a branch: if it never changes, a project freezes it by {freeze}"
+
+
+def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> Sequence[str]:
+    """Gives the open inputs usual sizes, and notes which. Raises one GraphError for all open
     inputs if the model runs with none, and without `may_guess`."""
     from npumake.cli.open_sizes import closed_inputs
     from npumake.graph import open_dimensions
@@ -196,7 +206,7 @@ def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
     values = {str(value.name): value for value in model.inputs}
     opened = {name: text for name, value in values.items() if (text := open_dimensions(value))}
     if not opened:
-        return ""
+        return ()
     message = ", ".join(f"`{name}` {text}" for name, text in opened.items())
     hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
     refusal = GraphError(f"inputs leave dimensions open: {message}", files.model.name, hint)
@@ -210,7 +220,7 @@ def _close(model: Graph, files: ModelFiles, *, may_guess: bool) -> str:
     for name, dims in sizes.items():
         model.set_input_shape(values[name], dims)
     texts = (f"`{name}` {opened[name]} as {'x'.join(map(str, d))}" for name, d in sizes.items())
-    return ", ".join(texts)
+    return (f"open dimensions: {', '.join(texts)}",)
 
 
 def _fits(shape: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
@@ -246,10 +256,14 @@ def _print(check: TargetCheck) -> None:
 
 
 def _print_summary(checks: list[ModelCheck]) -> None:
-    """One line per target. Raises GraphError only if no target runs the model."""
+    """One line per target, and the notes on the model. Raises GraphError only if no target runs
+    the model."""
     from npumake.cli.tables import targets_table
 
     SCREEN.table(targets_table(checks, SCREEN.width))
+    for note in checks[0].notes:
+        if all(note in check.notes for check in checks):
+            SCREEN.line(f"note: {note}")
     _refuse_unsupported([] if any(not check.unsupported for check in checks) else checks)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from npumake.project.schema import schema_of
 from npumake.project.sections import Calibration, Sections
@@ -77,6 +78,11 @@ class TemplateInput:
         return "NHWC" if last else "NCHW"
 
     @property
+    def is_setting(self) -> bool:
+        """Whether the input may be a setting, such as a sampling rate: one integer or boolean."""
+        return prod(self.shape) == 1 and self.dtype.startswith(("int", "uint", "bool"))
+
+    @property
     def channels(self) -> int:
         return self.shape[3 if self.layout == "NHWC" else 1] if self.layout else 0
 
@@ -137,6 +143,10 @@ def _input(model_input: TemplateInput) -> str:
     if model_input.opened:
         lines.append(f"    # the model leaves {model_input.opened} open: write the size you feed")
     lines.append(f"    shape: {list(model_input.shape)}")
+    if model_input.is_setting:
+        lines.append(
+            "    # value: 1 # if it never changes: freezes it, and `data` has no samples of it"
+        )
     if model_input.layout:
         lines.append(f"    layout: {model_input.layout} # where the channels are, NCHW or NHWC")
     if model_input.grid is not None:

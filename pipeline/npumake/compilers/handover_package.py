@@ -3,7 +3,8 @@
     hb_mapper.yaml         the tool's YAML; or hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
     model.onnx             the trained model unchanged: these tools read older opsets, and fold and
                            assign nodes themselves; or Caffe's two files, or a .tflite. A float
-                           model of a format that the tool does not read becomes this ONNX.
+                           model of a format that the tool does not read becomes this ONNX, and so
+                           does one with frozen inputs, which no tool's YAML can express.
     calibration/<n>_<input>/<sample>   in the tool's format; one snapshot for Ara2
     convert.sh             the exact command
     README.txt             the contents, and project settings that the YAML cannot express
@@ -23,6 +24,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import yaml
 
+from npumake.borders.frozen_inputs import freeze_inputs, has_frozen
 from npumake.compilers.handover import SCRIPT
 from npumake.data.input_samples import InputSamples, ModelInput
 from npumake.data.snapshot_file import SnapshotFile, snapshot_file
@@ -37,9 +39,12 @@ from npumake.dialects.handover import (
 from npumake.dialects.tools import complete_document
 from npumake.errors import ProjectError, Route
 from npumake.frontends import read_model
-from npumake.graph import downgraded, files_beside
+from npumake.graph import Graph, downgraded, files_beside
 from npumake.graph.qdq import QUANTIZE
+from npumake.passes.fold_constants import fold_constants
+from npumake.passes.take_branch import take_branch
 from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.sections import Input
 
 YAML_WIDTH = 100  # line width of the YAML
 README, LIST = "README.txt", "handover.json"
@@ -48,15 +53,17 @@ MODEL, WEIGHTS = "model", "model.caffemodel"  # the first gets the suffix of the
 NO_SAMPLES = ("load", "skip")  # calibration methods without samples
 
 
-def model_names(tool: ClosedTool, sources: SourceFiles) -> tuple[str, str | None]:
+def model_names(
+    tool: ClosedTool, sources: SourceFiles, inputs: Mapping[str, Input]
+) -> tuple[str, str | None]:
     """The model's files in the hand-over: the model, and Caffe's weights.
 
-    A format that the tool does not read becomes an ONNX model. Raises ProjectError for a tool that
-    does not read that either.
+    A format that the tool does not read becomes an ONNX model, and so does a model with frozen
+    inputs. Raises ProjectError for a tool that does not read that either.
     """
     (file,) = sources["model.path"]
     suffix = PurePosixPath(file.name).suffix.lower()
-    if suffix not in tool.models and ONNX in tool.models:
+    if (suffix not in tool.models or has_frozen(inputs)) and ONNX in tool.models:
         return MODEL + ONNX, None
     if suffix not in tool.models:
         message = f"{tool.name} does not read {suffix} files"
@@ -106,7 +113,8 @@ def files(
 def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
     (model,) = sources["model.path"]
     data, weights = model.read(), sources.get("model.weights", ())
-    if PurePosixPath(request.model).suffix != PurePosixPath(model.name).suffix.lower():
+    is_own = PurePosixPath(request.model).suffix == PurePosixPath(model.name).suffix.lower()
+    if not is_own or has_frozen(request.sections.inputs):
         data = _in_onnx(model, weights, request)
     yield request.model, data
     if request.weights is not None:
@@ -125,16 +133,32 @@ def _model(request: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str
 
 
 def _in_onnx(model: SourceFile, weights: Sequence[SourceFile], request: HandoverRequest) -> bytes:
-    """The model as ONNX, of the newest opset that the tool documents. Raises GraphError for a model
-    that its opset cannot express, ProjectError for one that is quantized already."""
+    """The model as ONNX, without its frozen inputs. An ONNX model keeps its opset; others get the
+    newest that the tool documents. Raises GraphError for a model that this opset cannot express,
+    ProjectError for one that is quantized already."""
     graph = read_model(model.read(), model.name, weights)
+    if has_frozen(request.sections.inputs):
+        graph = _frozen(graph, request)
     if graph.nodes(QUANTIZE):
         message = f"`{model.name}` is quantized already, and the vendor's tool quantizes itself"
         raise ProjectError(message, Route("model.path"), "hand over the float model")
     accepts = request.target.accepts
-    if accepts is None:
+    if accepts is None or model.name.lower().endswith(ONNX):
         return graph.to_bytes()
     return downgraded(graph.with_shapes(), accepts.opset[-1], accepts.ir_version).to_bytes()
+
+
+def _frozen(graph: Graph, request: HandoverRequest) -> Graph:
+    """The graph without its frozen inputs, and without the branches and shapes they decide."""
+    freeze_inputs(graph, request.sections.inputs)
+    for value in graph.inputs:
+        if entry := request.inputs.get(str(value.name)):
+            graph.set_input_shape(value, entry.form.shape)
+    graph = graph.with_shapes()
+    while fold_constants(graph) + take_branch(graph):
+        graph = graph.with_shapes()
+    graph.drop_unused()
+    return graph
 
 
 def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:

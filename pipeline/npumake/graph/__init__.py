@@ -35,6 +35,7 @@ from npumake.graph.marks import (
 from npumake.graph.match import (
     array,
     attribute,
+    deciding_inputs,
     dtype,
     is_float,
     is_foreign,
@@ -83,6 +84,7 @@ __all__ = [
     "attribute",
     "border_rounding",
     "complete",
+    "deciding_inputs",
     "declare",
     "derived",
     "downgraded",

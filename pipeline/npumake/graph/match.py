@@ -51,9 +51,31 @@ def _how_to_know(value: ir.Value) -> str:
     maker = value.producer()
     inputs = () if maker is None or maker.graph is None else maker.graph.inputs
     shapes = [x.shape for x in inputs]
-    if inputs and all(dims is not None and dims.is_static() for dims in shapes):
-        return "it depends on input values: end the model before it, by `model.outputs`"
-    return "give every input a fixed shape under `inputs:`"
+    if not inputs or not all(dims is not None and dims.is_static() for dims in shapes):
+        return "give every input a fixed shape under `inputs:`"
+    end = "end the model before it, by `model.outputs`"
+    deciding = ", ".join(f"{name}: {{value: ...}}" for name in deciding_inputs(value))
+    freeze = f"freeze what never changes, by `inputs: {{{deciding}}}`, or " if deciding else ""
+    return f"it depends on input values: {freeze}{end}"
+
+
+def deciding_inputs(value: ir.Value) -> list[str]:
+    """The graph inputs of integers or booleans that `value` is computed from, in their order.
+
+    Usually these are settings, such as a sampling rate, that decide a branch or a shape."""
+    queue, ancestors = [value], {value}
+    while queue:
+        maker = queue.pop().producer()
+        sources = {source for source in maker.inputs if source is not None} if maker else set()
+        queue += sources - ancestors
+        ancestors |= sources
+    graph = next((x.graph for x in ancestors if x.is_graph_input()), None)
+    inputs = () if graph is None else graph.inputs
+    return [str(x.name) for x in inputs if x in ancestors and _is_discrete(x)]
+
+
+def _is_discrete(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.numpy().kind in "iub"
 
 
 def dtype(value: ir.Value) -> str:

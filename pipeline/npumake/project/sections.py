@@ -147,6 +147,10 @@ class Input:
         Literal[0, 128] | None,
         Doc("128: 8-bit values, fed as value - 128. 0: fed unchanged. Default: 128 for images."),
     ] = None
+    value: Annotated[
+        bool | float | tuple[float, ...] | None,
+        Doc("Freezes an input that never changes: one number for all elements, or one for each."),
+    ] = None
 
 
 @dataclass(frozen=True)

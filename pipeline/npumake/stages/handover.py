@@ -114,7 +114,7 @@ def request_of(
     has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
     tiles = tiling(graphs.trained)
     sets = input_samples(inputs, sections.data, sources, tiles) if has_samples else []
-    model, weights = model_names(tool, sources)
+    model, weights = model_names(tool, sources, sections.inputs)
     folders = sample_folders(inputs) if has_samples else None
     own = (
         vendor_document["document"]

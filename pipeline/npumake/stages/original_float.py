@@ -1,7 +1,7 @@
 """original_float: the trained model with its preprocessing in front.
 
-    model file → cut at `outputs` → static shapes, working opset → a detector's head cut by its
-               hints → border nodes removed
+    model file → cut at `outputs` → static shapes, inputs with a `value` constant, working opset
+               → a detector's head cut by its hints → border nodes removed
                → per input the nodes from the fed form to the trained form
 
 The chip reads x (of a picture: code - 128); the model was trained on (code - mean) * scale, in its
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from npumake.borders.begin import begin_at
 from npumake.borders.cut import end_at, remove_node, remove_types
+from npumake.borders.frozen_inputs import freeze_inputs, refuse_unnamed
 from npumake.borders.images import mark_batch, mark_images, mark_trained
 from npumake.borders.preprocess import put_in_front
 from npumake.custom.operators import NO_OPERATORS, Operators, require
@@ -60,6 +61,7 @@ def _prepared(
     for name in strangers(inputs, values):
         hint = did_you_mean(name, values)
         raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    refuse_unnamed(inputs, len(values))
     inputs = {name: inputs[key] for name, key in entries(inputs, values).items()}
     if suffix_of(file.name) in RESHAPED:
         graph = _reshaped(file, sources, graph, model, inputs)
@@ -69,7 +71,9 @@ def _prepared(
     _refuse_missing_outputs(graph, model)
     require(graph, operators)
     facts, metadata = carried(graph), _metadata(graph, sources)
-    graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
+    graph = _with_fixed_shapes(graph, inputs)
+    freeze_inputs(graph, inputs)
+    graph = with_shapes(upgraded(graph), operators)
     graph.set_metadata(facts)
     if metadata is not None:
         graph = _with_known_anchors(graph, operators)

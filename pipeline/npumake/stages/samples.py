@@ -37,6 +37,7 @@ def samples(
 ) -> Samples:
     if not data:
         return _without_data(original_float, inputs)
+    _refuse_frozen(data, inputs)
     sets = input_samples(
         model_inputs(original_float, inputs), data, sources, tiling(original_float)
     )
@@ -51,6 +52,14 @@ def samples(
         if source.how.random is None and "preprocessing" not in source.how.allow:
             _check_feeding(original_float, whole, source)
     return whole
+
+
+def _refuse_frozen(data: Mapping[str, Files], inputs: Mapping[str, Input]) -> None:
+    """Raises ProjectError for samples of an input that a `value` makes a constant."""
+    for name in data:
+        if inputs.get(name, Input()).value is not None:
+            message = f"samples for input `{name}`, which is a constant by its `value`"
+            raise ProjectError(message, Route(f"data.{name}"), "remove them, or the `value`")
 
 
 def _check_feeding(graph: Graph, samples: Samples, source: InputSamples) -> None:

@@ -51,6 +51,7 @@ PHRASES: Phrases = (
         "save the model with its weights in one file: onnx.save(onnx.load(...), 'model.onnx')",
     ),
     (r"write  weights: \S+  under `model:`", "give `caffe_model`"),
+    (r"freeze what never changes, by `inputs: .*?`, or ", ""),
     (r"by `model\.outputs`", "by `output_nodes`"),
     (r"leave `batch` out(, or .*)?", "leave `input_batch` out"),
     (r"add  (\S+): \{files: \.\.\.\}", r"`cal_data_dir` needs a folder for `\1`"),

@@ -23,6 +23,7 @@ PHRASES: Phrases = (
     (r"`quantization\.types`", "`data_type`"),
     (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`delegate: {'*': npu, \1: cpu}`"),
     (r"`(types|layers|outputs)` would ignore them", "`data_type` would ignore them"),
+    (r"freeze what never changes, by `inputs: .*?`, or ", ""),
     (r"by `model\.outputs`", "by `outputs`"),
     (
         r"give every input a fixed shape under `inputs:`",
