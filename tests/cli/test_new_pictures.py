@@ -138,6 +138,35 @@ def test_the_methods_are_searched_where_the_pictures_suffice(
     assert read_project(tmp_path / "net").sections.calibration.method == method
 
 
+RESIZED = {  # input beside the picture: its type and shape, and the constant that is proposed
+    "im_shape": ("float[N,2]", (20, 24)),
+    "scale_factor": ("float[N,2]", (1, 1)),
+    "orig_target_sizes": ("int64[N,2]", (24, 20)),
+    "image_shape": ("float[N,2]", (20, 24)),
+    "im_info": ("float[N,3]", (20, 24, 1)),
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_an_input_that_says_how_a_picture_was_resized_is_frozen(
+    tmp_path: Path, pictures: Path, name: str
+) -> None:
+    """Random numbers in its place would calibrate boxes that no picture has."""
+    kind, value = RESIZED[name]
+    text = f"""agraph (float[N,3,20,24] x, {kind} {name}) => (float[N,?] y) <float w = {{0.1}}> {{
+        m = ReduceMean<axes=[1,2,3], keepdims=0>(x)  s = Mul(m, w)  r = Relu(s)
+        f = Cast<to=1>({name})  y = Mul(f, r) }}"""
+    (tmp_path / "m.onnx").write_bytes(parse_text(text).to_bytes())
+    project = tmp_path / "net"
+    assert new(project, "--model", tmp_path / "m.onnx", "--images", pictures) == 0
+    sections = read_project(project).sections
+    assert sections.inputs[name].value == value
+    assert [*sections.data] == ["x"]
+    build(project)
+    graph = onnx.load(project / "out" / "optimized_float.onnx").graph
+    assert [each.name for each in graph.input] == ["x"]
+
+
 def test_a_detector_with_its_own_metadata_is_fed_as_that_says(tmp_path: Path) -> None:
     project = tmp_path / "net"
     assert new(project, "--model", SHAPES / "model.onnx", "--images", SHAPES / "samples") == 0

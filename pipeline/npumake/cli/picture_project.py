@@ -68,9 +68,10 @@ def picture_project(
         _truth(arguments, labels, proposal),
         targets,
     )
-    random = tuple(input_ for input_ in inputs if input_.name != survey.facts.image.name)
     files = {METADATA: metadata} if metadata else {}
-    return ProjectFiles(picture_project_text(project), files, random, tuple(_lines(project)))
+    return ProjectFiles(
+        picture_project_text(project), files, project.random, tuple(_lines(project))
+    )
 
 
 def _with_labels(proposal: Proposal, facts: ModelFacts, labels: LabelsFile) -> Proposal:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from npumake.cli.template import Facts, TemplateInput, random_samples, word
+from npumake.recognition.picture_settings import picture_setting
 
 if TYPE_CHECKING:
     from npumake.recognition.facts import ModelFacts
@@ -48,6 +50,19 @@ class PictureProject:
     truth: Truth | None
     targets: Sequence[str]
 
+    @property
+    def frozen(self) -> dict[str, tuple[int, ...]]:
+        """The values of the inputs that say how a picture was resized."""
+        size = self.model.image.size
+        values = {x.name: picture_setting(x.name, prod(x.shape), size) for x in self.inputs}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def random(self) -> tuple[TemplateInput, ...]:
+        """The inputs that random samples feed until the user replaces them."""
+        fed = {self.model.image.name, *self.frozen}
+        return tuple(x for x in self.inputs if x.name not in fed)
+
 
 def picture_project_text(project: PictureProject) -> str:
     """project.yaml."""
@@ -79,6 +94,9 @@ def _inputs(project: PictureProject) -> Iterator[str]:
         yield f"    shape: {list(input_.shape)}"
         if input_.name == project.model.image.name:
             yield from _picture(project)
+        elif input_.name in project.frozen:
+            value = list(project.frozen[input_.name])
+            yield f"    value: {value} # a constant: boxes are in pixels of the fed picture"
 
 
 def _picture(project: PictureProject) -> Iterator[str]:
@@ -97,9 +115,10 @@ def _picture(project: PictureProject) -> Iterator[str]:
 def _data(project: PictureProject) -> Iterator[str]:
     yield "data:"
     for input_ in project.inputs:
-        if input_.name != project.model.image.name:
+        if input_ in project.random:
             yield "  # RANDOM numbers: replace them by real inputs"
             yield random_samples(input_)
+        if input_.name != project.model.image.name:
             continue
         yield f"  {word(input_.name)}:"
         yield f"    files: {word(project.pattern)} # {project.pictures} pictures"
