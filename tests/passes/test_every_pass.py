@@ -15,16 +15,16 @@ from npumake.passes import PASSES, optimized
 from npumake.passes.batch_norm_to_conv import batch_norm_to_conv
 from npumake.passes.fuse_affine import fuse_affine
 from npumake.passes.fuse_ahead import fuse_ahead
-from npumake.passes.fuse_layer_norm import fuse_layer_norm
 from npumake.passes.plain_arithmetic import plain_arithmetic
 from npumake.passes.plain_gemm import plain_gemm
 from npumake.passes.recognize_functions import recognize_functions
+from npumake.passes.recognize_normalizations import recognize_normalizations
 
 ROUNDS = (
     batch_norm_to_conv,
     fuse_affine,
     fuse_ahead,
-    fuse_layer_norm,
+    recognize_normalizations,
     plain_arithmetic,
     plain_gemm,
     recognize_functions,

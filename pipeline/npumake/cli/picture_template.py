@@ -60,8 +60,8 @@ class PictureProject:
     @property
     def random(self) -> tuple[TemplateInput, ...]:
         """The inputs that random samples feed until the user replaces them."""
-        fed = {self.model.image.name, *self.frozen}
-        return tuple(x for x in self.inputs if x.name not in fed)
+        others = {self.model.image.name, *self.frozen}
+        return tuple(x for x in self.inputs if x.name not in others)
 
 
 def picture_project_text(project: PictureProject) -> str:

@@ -17,7 +17,6 @@ from npumake.passes.fold_constants import fold_constants
 from npumake.passes.fold_outputs import fold_outputs
 from npumake.passes.fuse_affine import fuse_affine
 from npumake.passes.fuse_ahead import fuse_ahead
-from npumake.passes.fuse_layer_norm import fuse_layer_norm
 from npumake.passes.fuse_pad import fuse_pad
 from npumake.passes.gemm_to_conv import gemm_to_conv
 from npumake.passes.keep_reduced_axes import keep_reduced_axes
@@ -32,6 +31,7 @@ from npumake.passes.plain_sums import plain_sums
 from npumake.passes.pool_whole_image import pool_whole_image
 from npumake.passes.real_parameters import real_parameters
 from npumake.passes.recognize_functions import recognize_functions
+from npumake.passes.recognize_normalizations import recognize_normalizations
 from npumake.passes.split_to_slices import split_to_slices
 from npumake.passes.take_branch import take_branch
 from npumake.passes.unroll_recurrent import unroll_recurrent
@@ -50,9 +50,9 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     merge_reshapes,
     merge_transposes,
     fuse_pad,
+    recognize_normalizations,  # before fuse_affine, which takes a scale behind one
     fuse_affine,
     recognize_functions,
-    fuse_layer_norm,
     plain_arithmetic,
     plain_clamps,
     plain_softmax,
