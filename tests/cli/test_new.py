@@ -215,12 +215,14 @@ def test_a_schema_that_is_there_is_kept_until_it_is_asked_for(fresh: Workspace) 
 
 def test_the_schema_knows_every_target_and_no_other(fresh: Workspace) -> None:
     schema = editor_schema(known_targets())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.check_schema(schema)
     document = read_document(fresh.project / "project.yaml").data
     for target in known_targets():
-        jsonschema.validate({**document, "targets": [target, {target: {}}]}, schema)
+        validator.validate({**document, "targets": [target, {target: {}}]})
     for wrong in ("rdk-x6", {"rdk-x6": {}}, {}, 1):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**document, "targets": [wrong]}, schema)
+            validator.validate({**document, "targets": [wrong]})
 
 
 @pytest.mark.parametrize(
