@@ -41,6 +41,7 @@ def test_the_notebook_is_committed_without_outputs() -> None:
     assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_page_run(
     built_once: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def remote(
         yield found
 
 
+@pytest.mark.slow(cases=12)
 @pytest.mark.parametrize("size", [0, 1, 3 << 20, 20 << 20])
 def test_what_one_machine_uploads_another_one_gets(
     remote: Remote, tmp_path: Path, size: int

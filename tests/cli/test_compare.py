@@ -35,6 +35,7 @@ def dumped(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_right_dump_agrees(built: Workspace) -> None:
     folder = dumped(built.root / "dump", board(built))
     run = built.npumake("compare", TARGET, "--dump", str(folder))

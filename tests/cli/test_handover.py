@@ -98,6 +98,7 @@ def elsewhere(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "handover"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
 def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path, target):
     out = handed(tmp_path, target)
@@ -124,6 +125,7 @@ def test_it_is_the_same_files_each_time_and_lists_them(tmp_path, target):
     assert "never with the tool itself nor on the chip" in (first / "README.txt").read_text()
 
 
+@pytest.mark.slow
 def test_samples_are_in_each_tool_s_own_form(tmp_path):
     folders = {
         target: handed(tmp_path / target, target) / "calibration/0_image" for target in TOOLS

@@ -122,6 +122,7 @@ def speaking(out: Path, chip: str) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chip", "name"), CASES)
 def test_a_project_and_its_hand_over_are_one_plan(tmp_path: Path, chip: str, name: str):
     folder = project(tmp_path / "w", chip, SAID[name][1])
@@ -217,6 +218,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", BESIDE)
 def test_what_stands_beside_a_vendor_s_file_is_listed(tmp_path: Path, said: str):
     (tmp_path / "mine").mkdir()

@@ -97,6 +97,7 @@ def test_it_says_what_the_model_says(tmp_path: Path) -> None:
     assert (tmp_path / "net" / "m.onnx").read_bytes() == model.read_bytes()
 
 
+@pytest.mark.slow
 def test_weights_beside_the_model_come_along(tmp_path: Path) -> None:
     import onnx
 
@@ -114,6 +115,7 @@ def test_weights_beside_the_model_come_along(tmp_path: Path) -> None:
     assert "10 made" in build(tmp_path / "net")
 
 
+@pytest.mark.slow
 def test_an_open_size_is_one_with_which_the_model_runs(tmp_path: Path) -> None:
     text = "agraph (float[N,3,S,S] x) => (float[1,3,32,32] y) <int64[4] s = {1, 3, 32, 32}>"
     text += "{ y = Reshape(x, s) }"
@@ -186,6 +188,7 @@ def test_the_grid_of_a_quantized_input_is_written_and_its_random_samples_lie_on_
     assert "own grid reads" not in build(tmp_path / "net")
 
 
+@pytest.mark.slow
 def test_projects_of_a_workspace_share_a_schema_and_others_have_their_own(
     fresh: Workspace, tmp_path: Path
 ) -> None:

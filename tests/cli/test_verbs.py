@@ -54,6 +54,7 @@ def test_a_folder_is_known_from_anywhere(here, capsys, tmp_path, monkeypatch) ->
     assert capsys.readouterr().out == "no difference\n"
 
 
+@pytest.mark.slow
 def test_a_node_is_known_by_its_artifact_too(here, capsys, tmp_path, monkeypatch) -> None:
     artifact = here.project / "out" / "quantized.rdk-x5.onnx"
     elsewhere = Workspace(tmp_path)
@@ -89,6 +90,7 @@ def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
     assert told.startswith(f"error: {what}\nhint: did you mean `digits")
 
 
+@pytest.mark.slow
 def test_build_says_what_became_of_each_node_for_machines(fresh: Workspace) -> None:
     nodes = ("digits:original_float", "digits:rdk-x5/quantized")
     first, again = (fresh.npumake("build", "--json", *nodes) for _ in range(2))

@@ -142,6 +142,7 @@ def sides(file: Path) -> tuple[int, int]:
         return picture.size
 
 
+@pytest.mark.slow
 def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
     repository = tmp_path / "resnet"
     repository.mkdir()
@@ -162,6 +163,7 @@ def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
     assert folders.isdisjoint({"out", "cache", ".doit.db"})
 
 
+@pytest.mark.slow
 def test_a_notebook_quantizes_and_saves(fresh: Workspace) -> None:
     script = "; ".join(NOTEBOOK)
     walk(fresh.root, [shlex.join([sys.executable, "-W", "error", "-c", script])])

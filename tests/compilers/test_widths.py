@@ -92,6 +92,7 @@ def test_a_type_that_is_not_had_is_in_the_notes(graph, name):
         assert noted(notes) >= len(others) - len(on_cpu), (seed, types, made, notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 def test_twenty_plans_arrive_in_the_file(graph, name):
     pytest.importorskip(COMPILED[name], reason="npumake[compilers] is not installed")

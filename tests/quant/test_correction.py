@@ -117,6 +117,7 @@ def test_a_channel_that_gives_its_bias_alone_is_not_blown_up():
     assert s[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_migration_brings_a_transformer_back():
     """Measured: top-1 40.2 %, and 90.8 % migrated; 90.3 % in float."""
     graph = stressed(network("transformer"), HARD)
