@@ -23,13 +23,13 @@ from workspaces import REPO
 S = TypeVar("S")
 EVERY = bool(os.environ.get("NPUMAKE_EVERY"))
 LEAST = 20  # examples of a property
-SLOW_CASES = 4  # of a slow test, at most
+SLOW_CASES = 9  # of a slow test, at most
 SLOW_STEP = 3  # one of so many slow tests runs
 T = TypeVar("T")
 
 
 def of_a_whole_run(items: Sequence[pytest.Item], seed: int | None = None) -> list[pytest.Item]:
-    """All that is quick or marked `every`, and of other slow tests one of SLOW_STEP.
+    """All that is quick, and of slow tests one of SLOW_STEP.
 
     Of a test with more cases than SLOW_CASES, or than its mark says, only so many count. The tests
     and cases that count stand in the order of the files, and steps go through them from a place
@@ -39,8 +39,7 @@ def of_a_whole_run(items: Sequence[pytest.Item], seed: int | None = None) -> lis
     slow: dict[str, list[pytest.Item]] = {}
     most: dict[str, int] = {}
     for item in items:
-        mark = item.get_closest_marker("slow")
-        if mark and not mark.kwargs.get("every"):
+        if mark := item.get_closest_marker("slow"):
             name = item.nodeid.partition("[")[0]
             slow.setdefault(name, []).append(item)
             most[name] = mark.kwargs.get("cases", SLOW_CASES)

@@ -244,6 +244,7 @@ def test_a_signature_of_another_tool_beside_ours_does_no_harm(attested: Workspac
     assert verified(attested, "--signed") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "what"),
     [

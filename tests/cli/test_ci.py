@@ -111,6 +111,7 @@ def test_a_build_that_fails_writes_no_lock(locked: Workspace) -> None:
     assert (locked.project / "npumake.lock").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["lock", "ci"])
 @pytest.mark.parametrize("name", ["digits:rdk-x5/calibrated", "digits@kl", "nothing"])
 def test_only_whole_projects_are_locked_and_tested(locked, verb, name) -> None:
@@ -405,6 +406,7 @@ def test_a_valid_project_is_said_to_be_and_nothing_is_built(locked: Workspace) -
     assert locked.digests() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("act", "code", "what"),
     [

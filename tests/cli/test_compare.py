@@ -82,6 +82,7 @@ def test_what_the_board_was_fed_is_said(built: Workspace, way: list[str]) -> Non
     assert "tensors agree" in run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "error"),
     [

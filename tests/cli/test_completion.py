@@ -127,6 +127,7 @@ def test_without_the_library_the_verb_says_how_it_is_installed(fresh: Workspace)
     assert "hint: pip install argcomplete" in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "hint"),
     [

@@ -115,6 +115,7 @@ def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
 def test_it_is_the_same_files_each_time_and_lists_them(tmp_path, target):
     first, second = handed(tmp_path / "a", target), handed(tmp_path / "a/deeper", target)

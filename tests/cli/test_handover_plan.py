@@ -190,6 +190,7 @@ def native(file: Path, dialect: str) -> Json:
     return DIALECTS[dialect]().translate(read_document(file, older_meaning), "", {}).data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", YAML)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_vendor_s_file_and_the_handed_over_one_are_one_plan(tmp_path: Path, chip: str, name: str):

@@ -132,6 +132,7 @@ def holds(narrow: list[str], whole: list[str]) -> None:
             assert [w for w in other.split() if w.startswith(head) and w.endswith(tail)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_keeps_what_counts(name: str, server: Server, net: Workspace) -> None:
     narrow, whole = (told(server, net, VERBS[name], columns) for columns in (WIDTH, None))
@@ -196,6 +197,7 @@ def exported(net: Workspace, name: str, form: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTED)
 def test_a_table_for_machines_has_rows_and_nothing_beside_it(name: str, net: Workspace) -> None:
     for file in net.project.glob("out/comparison*"):

@@ -112,6 +112,7 @@ def writing(verb: str, file: str) -> tuple[str, ...]:
     return tuple(re.sub("^at/.*", file, word) for word in FOLDERS[verb])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["x.file", ".", "..", "x.file/."])
 @pytest.mark.parametrize("verb", few(WRITERS, lambda verb: verb == "graph"))
 def test_a_folder_in_a_files_place_is_named(built: Workspace, verb: str, file: str) -> None:

@@ -85,6 +85,7 @@ def test_machines_read_the_front(here: Workspace, capsys: Output) -> None:
     assert found["trials"]["known"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -31,6 +31,7 @@ def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) ->
     assert lines[0].split()[1] == "digits:original_float"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["projects/digits", "./projects/digits/", "digits"])
 @pytest.mark.parametrize(
     ("verb", "rest"),
@@ -138,6 +139,7 @@ def test_why_names_the_sample_that_changed(here: Workspace, capsys: Output) -> N
     assert found["reasons"] == ["data.image.files 0007.npy: removed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("artifact", "expected"),
     [

@@ -78,6 +78,7 @@ def noted(notes: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(target_names(), lambda n: n in {*COMPILED, "rdk-x5", "sl1680"})
 )

@@ -254,6 +254,7 @@ HUGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
 def test_twice_as_much_text_is_twice_as_much_work(text: Callable[[int], str]):
     once, twice = (calls_of(text(count)) for count in (1_000, 2_000))

@@ -172,6 +172,7 @@ def allow(user: Mapping[str, str], origin: str) -> None:
     (folder / "config.yaml").write_text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", OTHERS)
 def test_no_credential_reaches_a_remote_that_only_the_project_names(
     fresh: Workspace, server: Faulty, user: dict[str, str], other: str

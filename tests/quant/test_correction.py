@@ -309,6 +309,7 @@ def test_rounding_makes_up_for_what_the_layers_before_have_lost(hard):
     assert closeness(graph, made) > closeness(graph, correct_biases(graph, plain, samples())) + 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [1 << 18, 1 << 26])
 @pytest.mark.parametrize("recovered", [round_adaptively, correct_biases])
 def test_what_is_recovered_is_the_same_on_any_number_of_threads(

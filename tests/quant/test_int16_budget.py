@@ -54,6 +54,7 @@ SPACE = [
 SAMPLED = SPACE[3::31]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target", "most", "calibration", "on"), few(SPACE, SAMPLED.__contains__)
 )

@@ -80,6 +80,7 @@ def test_a_batch_is_held_image_by_image(made: Built) -> None:
     assert (found.samples, len(found.outputs)) == (3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "count"), [(1, 1), (5, 5), (100, 12), ("all", 12)])
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
 def test_so_many_samples_as_the_project_asks(made: Built, asked: int | str, count: int) -> None:

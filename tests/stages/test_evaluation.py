@@ -114,6 +114,7 @@ def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
     assert scored.npumake("build", "digits:rdk-x5/gates", check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gates", "said"),
     [

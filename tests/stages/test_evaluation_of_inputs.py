@@ -61,6 +61,7 @@ def test_top1_is_that_of_numpy(paired: Workspace) -> None:
         assert abs(made - found) <= 100 * 2 / COUNT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -39,6 +39,7 @@ def built(workspace: Workspace) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", PRODUCTS)
 def test_its_product_is_the_compiled_file_and_its_log_is_told(tmp_path, stand_in, target):
     stand_in(target, PREFIXED[target])
@@ -75,6 +76,7 @@ def test_the_report_of_what_the_tool_made_is_drawn_without_a_latency(tmp_path, s
     assert (workspace.project / "out/report.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "words"),
     [

@@ -147,6 +147,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", MAKES)
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_log_of_a_run_that_fails_is_of_that_run(here: Path, tool: str, name: str):

@@ -215,6 +215,7 @@ CUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CUTS)
 def test_where_a_model_cannot_begin_is_one_error_at_the_metafile_s_key(case):
     name, shape, expected = CUTS[case]
