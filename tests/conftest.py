@@ -17,11 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
-from draws import drawn, examples
+from draws import examples, of_a_whole_run
 from forks import user_environment
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
-
-SLOW_CASES = 4  # of a test that is marked `slow`, in a run of everything
 
 # How fast a machine is, and how busy, is no property of what it computes.
 settings.register_profile(
@@ -51,33 +49,18 @@ gc.set_threshold(20_000, 20, 10)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A sample of slow cases in a run of everything; and in an order in which no worker waits.
+    """A sample of slow tests in a run of everything; and in an order in which no worker waits.
 
     Files of slow tests come first, then large ones. pytest-xdist hands files out in this order
     (`--no-loadscope-reorder`). By its own, the fewest tests last, the slowest files came last.
     """
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        for item in set(items) - set(_sampled(items)):
-            item.add_marker(pytest.mark.skip(reason="not drawn; NPUMAKE_EVERY=1 runs it"))
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    tests = Counter(item.path for item in items)
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    drawn = set(of_a_whole_run(items) if is_whole else items)
+    for item in set(items) - drawn:
+        item.add_marker(pytest.mark.skip(reason="not drawn; NPUMAKE_EVERY=1 runs it"))
+    slow = Counter(item.path for item in drawn if item.get_closest_marker("slow"))
+    tests = Counter(item.path for item in drawn)
     items.sort(key=lambda item: (-slow[item.path], -tests[item.path], item.path))
-
-
-def _sampled(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each slow test so many cases as its mark says, drawn by the code."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return [item for alike in cases.values() for item in _sample(alike)]
-
-
-def _sample(alike: list[pytest.Item]) -> list[pytest.Item]:
-    mark = alike[0].get_closest_marker("slow")
-    if mark is None or mark.kwargs.get("every"):
-        return alike
-    count = min(len(alike), mark.kwargs.get("cases", SLOW_CASES))
-    return drawn(alike, count)
 
 
 def pytest_collection_finish() -> None:

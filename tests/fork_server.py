@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
+import importlib.metadata
 import io
 import json
 import os
@@ -52,7 +52,16 @@ def load_ours() -> None:
             importlib.import_module(module.name)
     for late in ("jsonschema", "npumake.bundle.secure"):
         dir(sys.modules[late])  # npumake.late: executed when something is looked up
+    remember_files()
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
+
+
+def remember_files() -> None:
+    """What every run would read anew: installed packages, and the files of our chips."""
+    importlib.metadata.entry_points()
+    reader: Any = sys.modules["npumake.targets.reader"]
+    for name in reader.target_names():
+        reader.read_target(name)
 
 
 def replay_children(folder: str) -> None:
@@ -182,6 +191,7 @@ if __name__ == "__main__":
     else:
         load_ours()
         replay_children(folder)
+    gc.set_threshold(20_000, 20, 10)  # as `npumake` sets it
     os.fsync = lambda _: None  # the power stays on, and disks that others use are slow
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     gc.freeze()

@@ -10,7 +10,7 @@ import argparse
 import ast
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,7 @@ from npumake.progress import listening, track
 
 PACKAGE = Path(__file__).parents[1] / "pipeline" / "npumake"
 COMMAND = re.compile(r"\bnpumake (?P<rest>[a-zA-Z_].*?)(?=[`;,)\n\"']|\.\s|$|: |  #)")
+NAMES_US = re.compile(r"(?<!from )\bnpumake[ \"']")  # in a string, perhaps at the end of its line
 # Behind "npumake" in a sentence about it, not in a command.
 PROSE = {
     *(
@@ -77,15 +78,13 @@ class Text(NamedTuple):
 
 def texts() -> Iterator[Text]:
     for file in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        hints = {
-            id(part)
-            for node in ast.walk(tree)
-            for hint in hints_in(node)
-            for part in ast.walk(hint)
-        }
-        skipped = {id(node) for node in docstrings(tree)}
-        for node in ast.walk(tree):
+        source = file.read_text(encoding="utf-8")
+        if not NAMES_US.search(source):
+            continue
+        nodes = [*ast.walk(ast.parse(source))]
+        hints = {id(part) for node in nodes for hint in hints_in(node) for part in ast.walk(hint)}
+        skipped = {id(node) for node in docstrings(nodes)}
+        for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 skipped |= {id(part) for part in ast.walk(node) if part is not node}
             if id(node) not in skipped and "npumake " in (text := text_of(node)):
@@ -93,8 +92,8 @@ def texts() -> Iterator[Text]:
                 yield Text(where, text, id(node) in hints)
 
 
-def docstrings(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    for node in nodes:
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
             yield body[0].value

@@ -19,8 +19,6 @@ OUTPUT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
 PICTURES = 8
 
-pytestmark = pytest.mark.slow(every=True)
-
 
 @pytest.fixture
 def with_model(built: Workspace) -> Path:
@@ -39,6 +37,7 @@ def pattern(line: str) -> str:
     return r"\s+".join(re.escape(word).replace("…", ".*") for word in words)
 
 
+@pytest.mark.slow(cases=len(PAGES))
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_it_shows(with_model: Path, page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -22,6 +22,14 @@ def blocks(file: str) -> list[str]:
     return BLOCKS.findall((REPO / file).read_text())
 
 
+GUIDE = [
+    (page, number)
+    for page in PAGES
+    if page != "quickstart.md"  # tests/test_howto.py runs it, with a model and pictures
+    for number in range(len(blocks(f"docs/{page}")))
+]
+
+
 def run(script: str, root: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
     """The script as typed there, with the commands of these folders and of this Python's
     environment."""
@@ -77,16 +85,8 @@ def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -
         assert float(real) - float(compiled) <= 1.0
 
 
-@pytest.mark.slow(every=True)
-@pytest.mark.parametrize(
-    ("page", "number"),
-    [
-        (page, number)
-        for page in PAGES
-        if page != "quickstart.md"  # tests/test_howto.py runs it, with a model and pictures
-        for number in range(len(blocks(f"docs/{page}")))
-    ],
-)
+@pytest.mark.slow(cases=len(GUIDE))
+@pytest.mark.parametrize(("page", "number"), GUIDE)
 def test_what_the_guide_types(built: Workspace, page: str, number: int) -> None:
     (built.root / "benchmarks").symlink_to(REPO / "benchmarks")
     done = run(blocks(f"docs/{page}")[number], built.root, command_folder())

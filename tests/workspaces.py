@@ -95,15 +95,16 @@ def _memos() -> Mapping[str, bytes]:
         memory = BuildMemory(Path(folder))
         for stage in stages(memory).values():
             memory.code.closure(*stage.modules)
+        names = ("files.json", "sources.json", "stages.json")
+        memory.code.package_digest  # noqa: B018  # reads all other files of the package
         memory.save()
-        names = ("sources.json", "stages.json")
         return {name: Path(folder, name).read_bytes() for name in names}
 
 
 def remember_code(folder: Path) -> None:
     """What another build left in `cache/` there of our own code, by content: no artifact of it.
 
-    Parsing the package takes half of the first build of a small project.
+    Reading and parsing the package takes half of the first build of a small project.
     """
     (folder / "cache").mkdir(parents=True, exist_ok=True)
     for name, data in _memos().items():

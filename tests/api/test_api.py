@@ -68,6 +68,7 @@ def test_every_public_function_is_shown_by_an_example(name: str, root: Workspace
     assert result.failed == 0
 
 
+@pytest.mark.slow
 def test_a_build_makes_what_the_command_makes(root: Workspace) -> None:
     expected = root.digests()
     result = npumake.build(root.project)
@@ -102,6 +103,7 @@ def test_a_link_at_out_is_refused_as_it_is_for_a_command(root: Workspace, tmp_pa
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_build_notes_is_in_the_result(root: Workspace) -> None:
     project = root.project / "project.yaml"
     project.write_text(
@@ -113,6 +115,7 @@ def test_what_a_build_notes_is_in_the_result(root: Workspace) -> None:
     assert note.startswith("5 samples, at least 8 are needed")
 
 
+@pytest.mark.slow
 def test_variants_stand_beside_their_target(root: Workspace) -> None:
     with (root.project / "project.yaml").open("a") as file:
         file.write("\nvariants:\n  kl: {calibration: {method: kl}}\n")
@@ -150,6 +153,7 @@ def test_a_table_goes_to_pandas_and_to_a_notebook() -> None:
     assert "<x>" not in table._repr_html_()
 
 
+@pytest.mark.slow
 def test_quantize_computes_what_a_project_does(root: Workspace) -> None:
     """The project of digits without its preprocessing node, written by hand."""
     samples = [(array + 128) * 0.0625 for array in digits_samples(root)]
@@ -169,6 +173,7 @@ def test_quantize_computes_what_a_project_does(root: Workspace) -> None:
     assert model.outputs.rows == result.outputs.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["path", "bytes", "proto"])
 def test_quantize_takes_a_model_in_every_form(form: str, root: Workspace) -> None:
     path = root.project / "model.onnx"
@@ -178,6 +183,7 @@ def test_quantize_takes_a_model_in_every_form(form: str, root: Workspace) -> Non
     assert scores.shape == (1, 10)
 
 
+@pytest.mark.slow
 def test_a_quantized_model_is_saved_as_what_it_is(root: Workspace, tmp_path: Path) -> None:
     model = npumake.quantize("projects/digits/model.onnx", PIXELS)
     saved = model.save(tmp_path / "digits.hybrid")
@@ -204,6 +210,7 @@ def test_a_wrong_argument_is_one_error_without_a_place(
     assert error.value.where is None
 
 
+@pytest.mark.slow
 def test_sections_merge_as_in_yaml(root: Workspace) -> None:
     blank = np.ones((2, 1, 1, 8, 8), np.float32)
     with pytest.raises(ProjectError, match="one value all over"):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from workspaces import REPO, Workspace, copied
 
@@ -17,6 +15,9 @@ BLOCKS = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.mark.slow
 def test_the_notebook_runs(built_once: Workspace, tmp_path: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     root = copied(built_once, tmp_path / "w")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(root.root)}})
@@ -33,11 +34,14 @@ def test_the_notebook_runs(built_once: Workspace, tmp_path: Path) -> None:
 
 
 def test_the_notebook_is_committed_without_outputs() -> None:
+    import nbformat
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_page_run(
     built_once: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

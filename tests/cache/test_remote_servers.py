@@ -126,6 +126,7 @@ def remote(
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 1, 3 << 20, 20 << 20])
 def test_what_one_machine_uploads_another_one_gets(
     remote: Remote, tmp_path: Path, size: int
@@ -164,6 +165,7 @@ def test_a_download_goes_on_where_another_one_ended(remote: Remote, tmp_path: Pa
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_many_artifacts_are_uploaded_each_once(remote: Remote, tmp_path: Path) -> None:
     url, credentials = remote
     key = signing(tmp_path)

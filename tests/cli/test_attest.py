@@ -134,6 +134,7 @@ def test_no_document_names_this_machine_or_a_time(attested: Workspace) -> None:
         assert not re.search(r"20\d\d-\d\d-\d\dT", text)
 
 
+@pytest.mark.slow
 def test_an_absolute_path_in_the_yaml_is_in_no_document_and_may_change(
     here, tmp_path, capsys
 ) -> None:
@@ -150,6 +151,7 @@ def test_an_absolute_path_in_the_yaml_is_in_no_document_and_may_change(
     assert verified(here, "--rebuild") == 0
 
 
+@pytest.mark.slow
 def test_the_same_build_gives_the_same_bytes_in_another_folder(attested, tmp_path, monkeypatch):
     other = copied(attested, tmp_path / "other")
     monkeypatch.chdir(other.root)
@@ -242,6 +244,7 @@ def test_a_signature_of_another_tool_beside_ours_does_no_harm(attested: Workspac
     assert verified(attested, "--signed") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "what"),
     [

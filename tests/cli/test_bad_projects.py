@@ -192,7 +192,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
 }
 
 
-@pytest.mark.slow(cases=8)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_one_clear_error(built: Workspace, name: str) -> None:
     change, code, expected = WRONG[name]

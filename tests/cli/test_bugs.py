@@ -43,6 +43,7 @@ def run_with(place: str, kind: str, here: Path, *command: str) -> tuple[int, str
     return run.returncode, run.stdout + run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "verb"),
     [

@@ -111,6 +111,7 @@ def test_a_build_that_fails_writes_no_lock(locked: Workspace) -> None:
     assert (locked.project / "npumake.lock").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["lock", "ci"])
 @pytest.mark.parametrize("name", ["digits:rdk-x5/calibrated", "digits@kl", "nothing"])
 def test_only_whole_projects_are_locked_and_tested(locked, verb, name) -> None:
@@ -272,6 +273,7 @@ def cases(workspace: Workspace) -> list[ElementTree.Element]:
     return list(ElementTree.parse(workspace.root / "r/j.xml").getroot().iter("testcase"))
 
 
+@pytest.mark.slow
 def test_accuracy_is_that_of_the_evaluation(scored: Workspace) -> None:
     scored.npumake("ci", *FILES)
     assert {cell[0].split(" ")[1] for cell in cells(scored).values()} == {"`top1`"}
@@ -321,6 +323,7 @@ def test_the_base_comes_from_a_remote_cache_by_its_locked_keys(
     assert re.search(r"Cache: 10 hits, 6 misses", summary(locked))
 
 
+@pytest.mark.slow
 def test_a_base_without_a_lock_file_is_said(locked: Workspace) -> None:
     git(locked.root, "rm", "-q", "projects/digits/npumake.lock")
     git(locked.root, "commit", "-q", "-m", "without")
@@ -336,6 +339,7 @@ def test_new_and_removed_targets_are_marked(locked: Workspace) -> None:
     assert "| `digits` removed | `ara240` |" in summary(locked)
 
 
+@pytest.mark.slow
 def test_every_failure_is_shown_and_what_is_behind_is_skipped(locked: Workspace) -> None:
     edit(locked, "method: max", "method: mse")
     broken = locked.root / "projects/broken"
@@ -363,6 +367,7 @@ def test_a_gate_that_fails_has_its_exit_code_and_the_figures(locked: Workspace) 
     assert all(row[2].endswith("B") for row in cells(locked).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("since", "what"), [("nowhere", "no commit `nowhere`"), ("--junit=x", "no commit")]
 )
@@ -401,6 +406,7 @@ def test_a_valid_project_is_said_to_be_and_nothing_is_built(locked: Workspace) -
     assert locked.digests() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("act", "code", "what"),
     [

@@ -35,6 +35,7 @@ def dumped(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_right_dump_agrees(built: Workspace) -> None:
     folder = dumped(built.root / "dump", board(built))
     run = built.npumake("compare", TARGET, "--dump", str(folder))
@@ -81,6 +82,7 @@ def test_what_the_board_was_fed_is_said(built: Workspace, way: list[str]) -> Non
     assert "tensors agree" in run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "error"),
     [

@@ -60,6 +60,7 @@ def completed(workspace: Workspace, line: str, shell: str = "bash") -> list[str]
     return [each for each in lines if each]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes_verbs_options_choices_and_names(
     shell: str, workspace: Workspace
@@ -79,6 +80,7 @@ def test_every_target_is_offered(workspace: Workspace) -> None:
     assert completed(workspace, "npumake targets ") == sorted(known_targets())
 
 
+@pytest.mark.slow
 def test_variants_and_nodes_are_offered_behind_their_mark(workspace: Workspace) -> None:
     # bash breaks words at `@` and `:`: it gets what stands behind the last one
     assert completed(workspace, "npumake build digits@") == ["kl"]
@@ -105,6 +107,7 @@ def test_actions_of_a_verb_are_offered(workspace: Workspace) -> None:
     assert completed(workspace, "npumake cache p") == ["pin", "push", "pull"]
 
 
+@pytest.mark.slow
 def test_a_broken_project_leaves_the_others(workspace: Workspace, tmp_path: Path) -> None:
     place = copied(workspace, tmp_path / "w")
     broken = place.root / "projects" / "broken"
@@ -124,6 +127,7 @@ def test_without_the_library_the_verb_says_how_it_is_installed(fresh: Workspace)
     assert "hint: pip install argcomplete" in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "hint"),
     [

@@ -9,6 +9,7 @@ import pytest
 from workspaces import Workspace
 
 
+@pytest.mark.slow
 def test_a_probe_is_made_once(built: Workspace) -> None:
     asked = ("debug", "get-sensitivity-of-nodes", "digits:rdk-x5", "-m", "[mse,sqnr]", "-d", "4")
     first, again = (built.npumake(*asked).stdout for _ in range(2))
@@ -24,6 +25,7 @@ def test_a_probe_is_made_once(built: Workspace) -> None:
     assert same.stdout == first
 
 
+@pytest.mark.slow
 def test_blame_and_json(built: Workspace) -> None:
     found = json.loads(built.npumake("debug", "blame", "digits:rdk-x5", "--json").stdout)
     assert found[0]["lost"] == max(one["lost"] for one in found)

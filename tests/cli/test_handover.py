@@ -100,6 +100,7 @@ def elsewhere(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "handover"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
 def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path, target):
     out = handed(tmp_path, target)
@@ -116,6 +117,7 @@ def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
 def test_it_is_the_same_files_each_time_and_lists_them(tmp_path, target):
     first, second = handed(tmp_path / "a", target), handed(tmp_path / "a/deeper", target)
@@ -148,6 +150,7 @@ def test_a_frozen_input_is_a_constant_of_the_model_that_is_handed_over(tmp_path,
     assert "rate" not in next(out.glob("*.yaml")).read_text()
 
 
+@pytest.mark.slow
 def test_samples_are_in_each_tool_s_own_form(tmp_path):
     folders = {
         target: handed(tmp_path / target, target) / "calibration/0_image" for target in TOOLS

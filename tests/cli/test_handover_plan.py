@@ -122,6 +122,7 @@ def speaking(out: Path, chip: str) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chip", "name"), CASES)
 def test_a_project_and_its_hand_over_are_one_plan(tmp_path: Path, chip: str, name: str):
     folder = project(tmp_path / "w", chip, SAID[name][1])
@@ -189,6 +190,7 @@ def native(file: Path, dialect: str) -> Json:
     return DIALECTS[dialect]().translate(read_document(file, older_meaning), "", {}).data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", YAML)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_vendor_s_file_and_the_handed_over_one_are_one_plan(tmp_path: Path, chip: str, name: str):
@@ -217,6 +219,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", BESIDE)
 def test_what_stands_beside_a_vendor_s_file_is_listed(tmp_path: Path, said: str):
     (tmp_path / "mine").mkdir()

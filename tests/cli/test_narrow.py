@@ -132,6 +132,7 @@ def holds(narrow: list[str], whole: list[str]) -> None:
             assert [w for w in other.split() if w.startswith(head) and w.endswith(tail)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_keeps_what_counts(name: str, server: Server, net: Workspace) -> None:
     narrow, whole = (told(server, net, VERBS[name], columns) for columns in (WIDTH, None))
@@ -196,6 +197,7 @@ def exported(net: Workspace, name: str, form: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTED)
 def test_a_table_for_machines_has_rows_and_nothing_beside_it(name: str, net: Workspace) -> None:
     for file in net.project.glob("out/comparison*"):
@@ -211,6 +213,7 @@ def test_a_table_for_machines_has_rows_and_nothing_beside_it(name: str, net: Wor
         assert len(lines) == len(rows) + 2
 
 
+@pytest.mark.slow
 def test_every_artifact_is_shown_within(server: Server, net: Workspace) -> None:
     files = [f for f in sorted(net.project.glob("out/*")) if f.suffix != ".html" and f.is_file()]
     assert files
@@ -221,6 +224,7 @@ def test_every_artifact_is_shown_within(server: Server, net: Workspace) -> None:
         assert [line for line in rows(narrow) if len(line) > WIDTH] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["build", "show net:rdk-x5/compiled"])
 def test_a_reader_who_has_enough_ends_no_build(verb: str, net: Workspace) -> None:
     compared = [*net.project.glob("out/comparison*")]

@@ -73,6 +73,7 @@ def new(*words: object) -> int:
     return main(["new", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_a_classifier_is_written_built_and_names_its_classes(
     tmp_path: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_classifier_is_written_built_and_names_its_classes(
     assert "100.0" in str(scores)
 
 
+@pytest.mark.slow
 def test_the_proposed_project_is_the_hand_written_one(tmp_path: Path, pictures: Path) -> None:
     """Samples and statistics are the same files: so is every artifact behind them."""
     file = model(tmp_path / "m.onnx", ULTRALYTICS)

@@ -85,6 +85,7 @@ def test_a_file_in_a_folders_place_is_named_and_without_it_the_command_works(
     assert run.returncode == 0 or "place" not in run.stdout + run.stderr, run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", OWN_FOLDERS)
 def test_a_file_in_the_place_of_a_folder_of_builds_is_named(built: Workspace, folder: str) -> None:
     place = built.root / folder
@@ -111,6 +112,7 @@ def writing(verb: str, file: str) -> tuple[str, ...]:
     return tuple(re.sub("^at/.*", file, word) for word in FOLDERS[verb])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["x.file", ".", "..", "x.file/."])
 @pytest.mark.parametrize("verb", few(WRITERS, lambda verb: verb == "graph"))
 def test_a_folder_in_a_files_place_is_named(built: Workspace, verb: str, file: str) -> None:

@@ -29,6 +29,7 @@ def alone(here: Workspace) -> Workspace:
     return here
 
 
+@pytest.mark.slow
 def test_the_choice_is_written_and_builds_into_what_was_promised(
     alone: Workspace, capsys: Output
 ) -> None:
@@ -44,6 +45,7 @@ def test_the_choice_is_written_and_builds_into_what_was_promised(
     assert "nothing to promote" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_of_several_targets_it_prints_what_to_paste(here: Workspace, capsys: Output) -> None:
     assert main(["precision", "digits:rdk-x5", "--cosine", "0.9997"]) == 0
     told = capsys.readouterr().out
@@ -53,6 +55,7 @@ def test_of_several_targets_it_prints_what_to_paste(here: Workspace, capsys: Out
     assert not (here.project / "quantization.yaml").exists()
 
 
+@pytest.mark.slow
 def test_somebody_s_own_file_stays(alone: Workspace, capsys: Output) -> None:
     own = alone.project / "quantization.yaml"
     own.write_text("mode: full # because\n")
@@ -64,12 +67,14 @@ def test_somebody_s_own_file_stays(alone: Workspace, capsys: Output) -> None:
     assert own.read_text() == "mode: full # because\n"
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing(alone: Workspace, capsys: Output) -> None:
     assert main(["precision", "digits", "--cosine", "0.9997", "--dry-run"]) == 0
     assert "quantization:\n  types:\n" in capsys.readouterr().out
     assert not (alone.project / "quantization.yaml").exists()
 
 
+@pytest.mark.slow
 def test_machines_read_the_front(here: Workspace, capsys: Output) -> None:
     assert main(["precision", "digits:ara240", "--cosine", "0.9998", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -80,6 +85,7 @@ def test_machines_read_the_front(here: Workspace, capsys: Output) -> None:
     assert found["trials"]["known"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

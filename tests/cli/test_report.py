@@ -56,6 +56,7 @@ def test_the_page_of_a_workspace_has_every_build_and_leads_to_the_reports(
     assert all((reported.root / "public" / link).is_file() for link in links)
 
 
+@pytest.mark.slow
 def test_earlier_builds_are_told_with_what_was_other(built: Workspace) -> None:
     changed(built, "method: max ", "method: max_percentile ")
     built.doit()
@@ -66,6 +67,7 @@ def test_earlier_builds_are_told_with_what_was_other(built: Workspace) -> None:
     assert page.count("<figure") == 1
 
 
+@pytest.mark.slow
 def test_a_renamed_project_keeps_its_earlier_builds(built: Workspace) -> None:
     changed(built, "method: max ", "method: max_percentile ")
     built.doit()
@@ -73,6 +75,7 @@ def test_a_renamed_project_keeps_its_earlier_builds(built: Workspace) -> None:
     assert built.npumake("report", "--workspace").stdout.endswith("2 builds, 2 earlier ones\n")
 
 
+@pytest.mark.slow
 def test_a_damaged_artifact_of_the_store_is_left_out(built: Workspace) -> None:
     changed(built, "method: max ", "method: max_percentile ")
     built.doit()
@@ -82,6 +85,7 @@ def test_a_damaged_artifact_of_the_store_is_left_out(built: Workspace) -> None:
     assert built.npumake("report", "--workspace").stdout.endswith("2 builds, 0 earlier ones\n")
 
 
+@pytest.mark.slow
 def test_an_artifact_of_another_version_is_left_out_with_a_note(built: Workspace) -> None:
     """One that this version cannot read, in the store or in `out/`, under its right digest."""
     changed(built, "method: max ", "method: max_percentile ")
@@ -101,6 +105,7 @@ def test_an_artifact_of_another_version_is_left_out_with_a_note(built: Workspace
     assert built.npumake("report", "--workspace").returncode == 0
 
 
+@pytest.mark.slow
 def test_to_be_shown_is_no_use_of_an_artifact(built: Workspace) -> None:
     changed(built, "method: max ", "method: max_percentile ")
     built.doit()

@@ -140,6 +140,7 @@ def test_a_name_in_a_secure_file_is_refused(folder, capsys):
     assert "a secure model is not a packed one" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_build_carries_the_policies_that_show_tells_of_the_secure_file(tmp_path):
     workspace = lay_out(tmp_path)
     file = workspace.project / "project.yaml"

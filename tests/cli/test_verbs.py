@@ -31,6 +31,7 @@ def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) ->
     assert lines[0].split()[1] == "digits:original_float"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["projects/digits", "./projects/digits/", "digits"])
 @pytest.mark.parametrize(
     ("verb", "rest"),
@@ -54,6 +55,7 @@ def test_a_folder_is_known_from_anywhere(here, capsys, tmp_path, monkeypatch) ->
     assert capsys.readouterr().out == "no difference\n"
 
 
+@pytest.mark.slow
 def test_a_node_is_known_by_its_artifact_too(here, capsys, tmp_path, monkeypatch) -> None:
     artifact = here.project / "out" / "quantized.rdk-x5.onnx"
     elsewhere = Workspace(tmp_path)
@@ -89,6 +91,7 @@ def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
     assert told.startswith(f"error: {what}\nhint: did you mean `digits")
 
 
+@pytest.mark.slow
 def test_build_says_what_became_of_each_node_for_machines(fresh: Workspace) -> None:
     nodes = ("digits:original_float", "digits:rdk-x5/quantized")
     first, again = (fresh.npumake("build", "--json", *nodes) for _ in range(2))
@@ -136,6 +139,7 @@ def test_why_names_the_sample_that_changed(here: Workspace, capsys: Output) -> N
     assert found["reasons"] == ["data.image.files 0007.npy: removed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("artifact", "expected"),
     [

@@ -21,6 +21,7 @@ MOST = 5  # commands of a way
 MOBILENET = "models/classification/mobilenet_v1_0.25_224_float.tflite"
 YOLO = "models/detection/sscma_yolov5tiny_face_96.onnx"
 PICTURES = 16
+ENOUGH = 8  # pictures: a search over them is most of the time of a detector's build
 
 # What a person writes who knows the model: its normalization is (x - 127.5) / 127.5.
 BY_HAND = """\
@@ -87,10 +88,10 @@ def walk(folder: Path, commands: Sequence[str]) -> list[subprocess.CompletedProc
     return runs
 
 
-def photos(folder: Path, source: str) -> None:
-    """PICTURES of the shared pictures, named by number."""
+def photos(folder: Path, source: str, count: int = PICTURES) -> None:
+    """So many of the shared pictures, named by number."""
     (folder / "photos").mkdir()
-    files = sorted((shared_data() / source).rglob("*.jpg"))[:PICTURES]
+    files = sorted((shared_data() / source).rglob("*.jpg"))[:count]
     for number, file in enumerate(files):
         shutil.copy(file, folder / "photos" / f"{number:02}.jpg")
 
@@ -127,7 +128,7 @@ def test_a_detector_becomes_files_for_two_chips_and_its_boxes_are_drawn(tmp_path
     pytest.importorskip("ethosu")
     workspace = lay_out_none(tmp_path / "w", "yolo")
     shutil.copy(shared_data() / YOLO, workspace.root / "yolo.onnx")
-    photos(workspace.root, "images/coco128")
+    photos(workspace.root, "images/coco128", ENOUGH)
     *_, rdk, ethos = walk(workspace.root, DETECTOR_TO_TWO_CHIPS)
     assert "x, y, width, height" in rdk.stdout
     assert "only an Ethos-U runs yolo.ethos-u55-128.tflite" in ethos.stderr
@@ -142,6 +143,7 @@ def sides(file: Path) -> tuple[int, int]:
         return picture.size
 
 
+@pytest.mark.slow
 def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
     repository = tmp_path / "resnet"
     repository.mkdir()
@@ -162,6 +164,7 @@ def test_a_repository_of_hb_mapper_is_built_in_ci(tmp_path: Path) -> None:
     assert folders.isdisjoint({"out", "cache", ".doit.db"})
 
 
+@pytest.mark.slow
 def test_a_notebook_quantizes_and_saves(fresh: Workspace) -> None:
     script = "; ".join(NOTEBOOK)
     walk(fresh.root, [shlex.join([sys.executable, "-W", "error", "-c", script])])

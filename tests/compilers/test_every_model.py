@@ -57,7 +57,7 @@ def is_wanted(name: str, model: str) -> bool:
 PAIRS = few(product(COMPILED, FILES), lambda pair: is_wanted(*pair))
 
 pytestmark = [
-    pytest.mark.slow(cases=12),
+    pytest.mark.slow,
     pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here"),
 ]
 

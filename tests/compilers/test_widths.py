@@ -78,6 +78,7 @@ def noted(notes: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(target_names(), lambda n: n in {*COMPILED, "rdk-x5", "sl1680"})
 )
@@ -92,6 +93,7 @@ def test_a_type_that_is_not_had_is_in_the_notes(graph, name):
         assert noted(notes) >= len(others) - len(on_cpu), (seed, types, made, notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 def test_twenty_plans_arrive_in_the_file(graph, name):
     pytest.importorskip(COMPILED[name], reason="npumake[compilers] is not installed")

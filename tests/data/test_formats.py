@@ -141,6 +141,7 @@ def test_an_archive_gives_its_one_array_or_the_named_one():
     assert refusal(npz(x=np.array([{}])), "s.npz").startswith("not a .npy file of numbers")
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_takes_no_memory():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w") as to:

@@ -66,6 +66,7 @@ def reaches_little_more(examined: ModelUnderTest) -> str:
     return deepest
 
 
+@pytest.mark.slow
 def test_a_grid_four_times_too_wide_for_kl_is_named_though_it_holds_little_more_than_its_numbers():
     examined = by("kl", "repvgg")
     (fault,) = (one for one in examined.nodes if one.name == reaches_little_more(examined))
@@ -78,6 +79,7 @@ def test_a_grid_four_times_too_wide_for_kl_is_named_though_it_holds_little_more_
     assert "`kl`, which all others follow, " in first.cause
 
 
+@pytest.mark.slow
 def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_it_are_right():
     """A MatMul has no bias that could contradict its scale, and its product is cut off further."""
     examined = by("kl", "transformer")

@@ -45,6 +45,7 @@ def altered(graph: Graph, name: str, at: int, change: Callable[[np.ndarray], np.
     return graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "share"), LAYERS)
 def test_a_scale_times_four_is_named_first(name, share):
     examined = patient(name)

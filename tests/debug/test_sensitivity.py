@@ -73,6 +73,7 @@ def brute_force(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_type", ["node", "weight", "activation"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_probe_says_what_the_whole_model_says(name, node_type):

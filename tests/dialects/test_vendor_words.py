@@ -41,16 +41,18 @@ def is_doc(node: ast.AST) -> bool:
 
 def texts(node: ast.AST) -> Iterator[str]:
     """Texts with `x` for what is filled in; not the docstrings."""
-    for inner in ast.iter_child_nodes(node):
+    waiting = [node]
+    while waiting:
+        inner = waiting.pop()
         if (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant)) or is_doc(inner):
             continue
         if isinstance(inner, ast.JoinedStr):
             parts = inner.values
             yield "".join(str(p.value) if isinstance(p, ast.Constant) else "x" for p in parts)
-        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            yield inner.value
+        elif isinstance(inner, ast.Constant):
+            yield from [inner.value] if isinstance(inner.value, str) else []
         else:
-            yield from texts(inner)
+            waiting += ast.iter_child_nodes(inner)
 
 
 @cache

@@ -81,6 +81,7 @@ def test_a_constant_operand_does_not_cut_a_session(op, chip, samples, quantized)
     same(lowered_program, feeds[0])
 
 
+@pytest.mark.slow
 def test_a_program_of_more_tensors_than_one_session_holds_is_the_reference():
     """Each sum reads the two tensors before it, also those of the session before."""
     step = program("rescale", factor(0.9)).instructions[0]

@@ -244,6 +244,7 @@ def model_of(case, shape=None):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @examples(25)
 @given(data=st.data())

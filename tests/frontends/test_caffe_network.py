@@ -236,6 +236,7 @@ def test_layers_of_one_name_are_told_apart():
     np.testing.assert_allclose(run(graph, [X])[0], np.tanh(X.clip(0)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_of_a_hundred_thousand_wrong_layers_twenty_are_told():
     error = refused(INPUT + "layer{type:'Q'}" * 100_000)
     assert "and 99980 more" in error.what
@@ -253,6 +254,7 @@ HUGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
 def test_twice_as_much_text_is_twice_as_much_work(text: Callable[[int], str]):
     once, twice = (calls_of(text(count)) for count in (1_000, 2_000))

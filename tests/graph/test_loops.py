@@ -54,6 +54,7 @@ def test_a_loop_that_says_that_it_never_ends_is_refused_before_it_runs(goes, mor
         OrtSession(model("many", goes, more))
 
 
+@pytest.mark.slow
 def test_a_loop_that_turns_out_not_to_end_is_stopped():
     with pytest.raises(GraphError, match=f"the loop `y` does not end; {MOST}"):
         run(model("", "go", "more = Less(t, large)"), 0.0)
@@ -72,6 +73,7 @@ def test_a_loop_inside_a_branch_is_bounded_too():
         OrtSession(data)
 
 
+@pytest.mark.slow
 def test_the_last_turn_that_is_allowed_is_run():
     data = model("", "go", "n = Cast<to = 7>(t) more = Less(n, all)")
     assert run(data, 1.0) == MAX_LOOP_ITERATIONS

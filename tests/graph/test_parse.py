@@ -178,6 +178,7 @@ def test_branches_inside_branches_do_not_crash(levels):
     assert refusal(data).startswith("not a")
 
 
+@pytest.mark.slow
 def test_any_damage_is_a_graph_or_one_graph_error():
     whole, rng = proto().SerializeToString(), random.Random(0)
     read = 0

@@ -41,6 +41,7 @@ def assert_kept(data: bytes) -> None:
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow(cases=54)
 @pytest.mark.parametrize("line", OLD, ids=lambda line: line.partition(" |")[0])
 def test_an_old_operator_keeps_its_output(line):
     _, opsets, body, constants = (part.strip() for part in f"{line} |".split("|")[:4])

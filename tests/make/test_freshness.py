@@ -58,7 +58,7 @@ moved_to_another_directory    | -                             | -
 ROWS = [[cell.strip() for cell in row.split("|")] for row in TABLE.strip().splitlines()[1:]]
 
 
-@pytest.mark.slow(cases=12)
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "runs", "recalled"), ROWS, ids=[row[0] for row in ROWS])
 def test_exactly_the_expected_nodes_run(
     built: Workspace, change: str, runs: str, recalled: str

@@ -13,6 +13,7 @@ from npumake.make.maker import make
 from npumake.runtime import Session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["input.1", "serving/x:0", "0"])
 def test_an_input_of_any_name_builds(tmp_path: Path, name: str) -> None:
     graph = parse_text("agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }")

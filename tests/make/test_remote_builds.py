@@ -90,6 +90,7 @@ def stock(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> St
         return Stock(server.blobs, user, share(built_once, environment, root / "w"))
 
 
+@pytest.mark.slow
 def test_a_clean_machine_restores_without_running_a_stage(
     built_once: Workspace, server: Faulty, stock: Stock, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def allow(user: Mapping[str, str], origin: str) -> None:
     (folder / "config.yaml").write_text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", OTHERS)
 def test_no_credential_reaches_a_remote_that_only_the_project_names(
     fresh: Workspace, server: Faulty, user: dict[str, str], other: str
@@ -254,6 +256,7 @@ def test_without_a_key_a_build_only_reads(fresh: Workspace, server: Faulty, tmp_
     assert server.asked("PUT") == []
 
 
+@pytest.mark.slow
 def test_why_says_whose_record_is_not_read(
     built_once: Workspace, server: Faulty, stock: Stock, tmp_path: Path
 ) -> None:
@@ -278,6 +281,7 @@ def test_why_remote_without_a_remote_says_how_to_name_one(
     assert "no remote cache is configured" in run.stderr
 
 
+@pytest.mark.slow
 def test_push_uploads_what_a_build_could_not(
     fresh: Workspace, server: Faulty, user: dict[str, str]
 ) -> None:

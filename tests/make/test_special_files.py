@@ -108,7 +108,7 @@ NAMED = ["model", "samples", "pattern", "config", "operators", "with", "metric",
 YAML = ["project.yaml", "calibration.yaml", "data.yaml"]
 
 
-@pytest.mark.slow(cases=11)
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [*NAMED, *YAML])
 @pytest.mark.parametrize("kind", ["link to itself", "pipe", "memory", "never ready"])
 def test_a_build_says_so_once_and_ends(kind, key, tmp_path):

@@ -139,6 +139,7 @@ ACTS: dict[str, tuple[Act, str]] = {
 }
 
 
+@pytest.mark.slow(cases=24)
 @pytest.mark.parametrize("is_committed", [True, False])
 @pytest.mark.parametrize("act", ACTS)
 def test_a_change_touches_the_projects_that_read_it(root, act, is_committed) -> None:

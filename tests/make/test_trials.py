@@ -25,6 +25,7 @@ def trials(here: Workspace, target: str = "rdk-x5") -> Trials:
     return Trials(build, *nodes, "int16")
 
 
+@pytest.mark.slow
 def test_the_second_search_measures_nothing_and_finds_the_same(here: Workspace) -> None:
     first, second = trials(here), trials(here)
     assert choose_promotions(first, WISH) == choose_promotions(second, WISH)
@@ -32,6 +33,7 @@ def test_the_second_search_measures_nothing_and_finds_the_same(here: Workspace) 
     assert first.measured == second.recalled > len(first.candidates)
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
     def interrupt(what: str, done: int, total: int) -> None:
         if done == 4:
@@ -48,6 +50,7 @@ def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
     assert again.recalled == begun.measured + whole.measured
 
 
+@pytest.mark.slow
 def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) -> None:
     first, second = trials(here), trials(here)
     choose_promotions(first, WISH)
@@ -58,6 +61,7 @@ def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) ->
     assert (third.measured, third.recalled) == (0, 1)
 
 
+@pytest.mark.slow
 def test_another_target_and_another_calibration_use_none_of_them(here: Workspace) -> None:
     choose_promotions(trials(here), WISH)
     other = trials(here, "ara240")

@@ -120,6 +120,7 @@ def test_a_build_tells_of_hostile_names_spelled_out(place: Place) -> None:
     harmless(place.built)
 
 
+@pytest.mark.slow(cases=18)
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_no_verb_lets_a_name_command_the_terminal(verb: str, server: Server, place: Place) -> None:
     for command in COMMANDS[verb]:

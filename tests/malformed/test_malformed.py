@@ -300,6 +300,7 @@ def test_malformed_yaml_is_one_error(name: str, server: Server, tmp_path: Path) 
     check(Case(name, yaml(text), LIST, 2, tuple(words)), server, tmp_path / "w")
 
 
+@pytest.mark.slow(cases=18)
 @pytest.mark.parametrize("case", FILES, ids=lambda case: case.name)
 def test_what_is_no_file_of_the_project_is_one_error(
     case: Case, server: Server, tmp_path: Path

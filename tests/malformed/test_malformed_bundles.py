@@ -184,6 +184,7 @@ SHOW = (
 )
 
 
+@pytest.mark.slow(cases=27)
 @pytest.mark.parametrize("case", [*OPEN, *SHOW], ids=lambda case: f"{case.command[0]} {case.name}")
 def test_a_malformed_bundle_is_one_error(case: Case, server: Server, tmp_path: Path) -> None:
     check(case, server, tmp_path / "w")

@@ -275,6 +275,7 @@ def laid(project: Path, keys: str = "allow: [few]") -> Path:
     return folder
 
 
+@pytest.mark.slow(cases=36)
 @pytest.mark.parametrize("name", BYTES)
 def test_a_malformed_sample_is_one_error(name: str, server: Server, tmp_path: Path) -> None:
     file, data, words = BYTES[name]

@@ -260,6 +260,7 @@ def test_a_container_that_was_changed_is_refused(name: str, server: Server, tmp_
 SOUND = {"a loop within a loop's bounds"}
 
 
+@pytest.mark.slow(cases=18)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_stranger_s_cpu_model_is_refused(name: str, server: Server, tmp_path: Path) -> None:
     wanted = 0 if name in SOUND else 3
@@ -268,6 +269,7 @@ def test_a_stranger_s_cpu_model_is_refused(name: str, server: Server, tmp_path: 
         outcome(server, tmp_path, MODELS[name], command)
 
 
+@pytest.mark.slow(cases=36)
 @pytest.mark.parametrize("name", {**PROGRAMS, **FLIPPED})
 def test_a_stranger_s_program_is_refused_or_runs(name: str, server: Server, tmp_path: Path) -> None:
     for command in VERBS:

@@ -138,6 +138,7 @@ def mutant(seed: int) -> tuple[str, str, bytes]:
     return f"{op}: {name}: {what}", rng.choice(TARGETS), model.SerializeToString()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(MANY if os.environ.get("NPUMAKE_EVERY") else FEW))
 def test_an_odd_model_builds_or_is_one_error(seed: int, server: Server, tmp_path: Path) -> None:
     what, target, data = mutant(seed)

@@ -144,6 +144,7 @@ def test_another_translation_of_a_plugin_is_another_plan(place: Place):
     assert "scale: 0.5 → 1.0" in found
 
 
+@pytest.mark.slow
 def test_without_the_package_its_names_are_unknown(place: Place):
     run = place.npumake("list")
     assert "unknown dialect `toyc`" in run.stdout + run.stderr

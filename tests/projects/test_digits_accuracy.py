@@ -36,6 +36,7 @@ def test_int8_loses_at_most_one_point(built_once: Workspace, target: str) -> Non
     assert 100 * (np.mean(real == expected) - np.mean(integer == expected)) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_bundle_equals_the_reference_bit_for_bit(built_once: Workspace, target: str) -> None:
     out = built_once.project / "out"

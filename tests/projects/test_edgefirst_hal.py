@@ -152,6 +152,7 @@ def ours(arrays: dict[str, np.ndarray], metadata: Metadata) -> Detections:
     return decode(arrays, metadata.outputs, (SIDE, SIDE), Rules(SCORE, IOU, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_edgefirsts_decoder_finds_our_boxes(tmp_path: Path, case: Case) -> None:
     bundle = bundle_of(case, tmp_path)

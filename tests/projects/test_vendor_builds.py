@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from custom.files import VENDOR as CUSTOM_OPERATOR
 from dialect_cases import HB_COMPILE, HB_MAPPER, SYNAP, changed
 from npumake.graph import Graph, array, parse_text
 from vendor_models import SAMPLES, model, write_samples
-from workspaces import Workspace, lay_out_none
+from workspaces import lay_out_none
 
 pytestmark = pytest.mark.slow
-
+Out = Callable[[str], Path]
 
 SMALL = 32
 NOTHING: Mapping[str, Any] = {}
@@ -198,21 +199,26 @@ def write_features(data: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """All of them, by one `doit`."""
+def out(tmp_path_factory: pytest.TempPathFactory) -> Out:
+    """The folder of a project's artifacts, by its name; it is built when it is first asked for."""
     workspace = lay_out_none(tmp_path_factory.mktemp("vendors") / "w")
     write_full(workspace.root)
     write_small(workspace.root)
     write_custom(workspace.root)
     write_trained(workspace.root)
-    run = workspace.doit(check=False)
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-    return workspace
+
+    @cache
+    def folder(name: str) -> Path:
+        run = workspace.npumake("build", name, check=False)
+        assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+        return workspace.root / "projects" / name / "out"
+
+    return folder
 
 
-def rows(built: Workspace, name: str) -> dict[str, tuple[str, str]]:
+def rows(out: Path) -> dict[str, tuple[str, str]]:
     """By trained node of a project, where it runs and the type of what it makes."""
-    (file,) = (built.root / "projects" / name / "out").glob("comparison.*.json")
+    (file,) = out.glob("comparison.*.json")
     found = json.loads(file.read_text())["rows"]
     return {row["node"]: (row["on"], row["dtype"]) for row in found}
 
@@ -221,14 +227,18 @@ FULL = {"full-mapper": "mobilenetv1.rdk-x5", "full-compile": "resnet50_224x224_n
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_the_full_example_of_a_guide_is_built(built: Workspace, name: str):
-    out = built.root / "projects" / name / "out"
-    assert (out / f"{FULL[name]}.hybrid").is_file()
+def test_the_full_example_of_a_guide_is_built(out: Out, name: str):
+    assert (out(name) / f"{FULL[name]}.hybrid").is_file()
 
 
-def test_the_full_metafile_is_built(built: Workspace):
-    (found,) = (built.root / "projects" / "full-synap" / "out").glob("*.vs680.hybrid")
+def test_the_full_metafile_is_built(out: Out):
+    (found,) = out("full-synap").glob("*.vs680.hybrid")
     assert found.is_file()
+
+
+@pytest.mark.parametrize("name", ["mapper-pictures", "mapper-nv12", "synap-auto", "synap-ssd"])
+def test_a_variation_of_an_example_is_built(out: Out, name: str):
+    assert [*out(name).glob("*.hybrid")]
 
 
 # project: the type of what these nodes make; "CPU" for what runs there, in float. A Conv and its
@@ -252,10 +262,10 @@ DOES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("name", DOES)
-def test_what_is_asked_of_nodes_is_what_they_do(built: Workspace, name: str):
+def test_what_is_asked_of_nodes_is_what_they_do(out: Out, name: str):
     found = {
         node: "CPU" if on == "CPU" else types.partition("/")[2]
-        for node, (on, types) in rows(built, name).items()
+        for node, (on, types) in rows(out(name)).items()
     }
     assert DOES[name].items() <= found.items()
 
@@ -272,33 +282,33 @@ def test_what_is_asked_of_nodes_is_what_they_do(built: Workspace, name: str):
         ("synap-kl", "kl"),
     ],
 )
-def test_ranges_are_found_as_the_vendor_s_file_says(built: Workspace, name: str, method: str):
-    (file,) = (built.root / "projects" / name / "out").glob("recipe.*.json")
+def test_ranges_are_found_as_the_vendor_s_file_says(out: Out, name: str, method: str):
+    (file,) = out(name).glob("recipe.*.json")
     found = json.loads(file.read_text())
     searched = bool(found["trials"])
     assert (found["method"], searched) == (method, False) or (searched and method == "modelwise")
 
 
-def test_a_model_of_float16_alone_has_no_quantized_tensor(built: Workspace):
-    found = Graph.load(built.root / "projects" / "synap-float16" / "out" / "quantized.sl1680.onnx")
+def test_a_model_of_float16_alone_has_no_quantized_tensor(out: Out):
+    found = Graph.load(out("synap-float16") / "quantized.sl1680.onnx")
     assert not found.nodes("QuantizeLinear", "DequantizeLinear")
     assert found.nodes("Cast")
 
 
-def test_a_file_of_its_own_says_what_the_same_text_inside_says(built: Workspace):
+def test_a_file_of_its_own_says_what_the_same_text_inside_says(out: Out):
     inside, outside = (
-        (built.root / "projects" / f"compile-{name}" / "out" / "quantized.nash-e.onnx").read_bytes()
+        (out(f"compile-{name}") / "quantized.nash-e.onnx").read_bytes()
         for name in ("quant-config", "quant-file")
     )
     assert inside == outside
 
 
-def test_a_trained_model_keeps_its_scales_and_its_gemm_is_a_convolution(built: Workspace):
-    out = built.root / "projects" / "mapper-load" / "out"
-    found = Graph.load(out / "quantized.rdk-x5.onnx")
+def test_a_trained_model_keeps_its_scales_and_its_gemm_is_a_convolution(out: Out):
+    folder = out("mapper-load")
+    found = Graph.load(folder / "quantized.rdk-x5.onnx")
     scales = {float(array(node.inputs[1])) for node in found.nodes("QuantizeLinear")}
     assert scales == set(TRAINED_SCALES.values())
     assert [str(node.name) for node in found.nodes("Conv")] == ["c", "g"]
     assert not found.nodes("Gemm")
-    outputs = json.loads((out / "comparison.rdk-x5.json").read_text())["outputs"]
+    outputs = json.loads((folder / "comparison.rdk-x5.json").read_text())["outputs"]
     assert outputs[0]["cosine"] > 0.99

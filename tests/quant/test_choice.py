@@ -66,6 +66,7 @@ def against_trying_everything(chip, to):
         yield len(found.chosen.names), min(enough)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", [NPU, X5], ids=["asymmetric", "symmetric"])
 def test_a_small_model_gets_as_few_as_trying_everything_finds(chip):
     assert all(chosen == fewest for chosen, fewest in against_trying_everything(chip, "int16"))

@@ -117,6 +117,7 @@ def test_a_channel_that_gives_its_bias_alone_is_not_blown_up():
     assert s[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_migration_brings_a_transformer_back():
     """Measured: top-1 40.2 %, and 90.8 % migrated; 90.3 % in float."""
     graph = stressed(network("transformer"), HARD)
@@ -308,6 +309,7 @@ def test_rounding_makes_up_for_what_the_layers_before_have_lost(hard):
     assert closeness(graph, made) > closeness(graph, correct_biases(graph, plain, samples())) + 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [1 << 18, 1 << 26])
 @pytest.mark.parametrize("recovered", [round_adaptively, correct_biases])
 def test_what_is_recovered_is_the_same_on_any_number_of_threads(

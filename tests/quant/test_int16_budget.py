@@ -54,6 +54,7 @@ SPACE = [
 SAMPLED = SPACE[3::31]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target", "most", "calibration", "on"), few(SPACE, SAMPLED.__contains__)
 )
@@ -88,6 +89,7 @@ def test_a_layer_that_makes_int16_and_reads_it_counts(target):
     assert int16_share(file) <= most
 
 
+@pytest.mark.slow
 def test_what_the_project_puts_in_int16_counts_and_stays(models):
     target = read_target("ara240")
     asked = Quantization({"*": "int16"}, most_int16=0.1)
@@ -148,6 +150,7 @@ def test_a_search_without_int16_has_no_front():
     assert not any("int16" in line for line in made.lines)
 
 
+@pytest.mark.slow
 def test_a_search_shows_what_more_int16_would_bring(models):
     _, made = spent(models, "repvgg", read_target("ara240"), BEST, Quantization(most_int16=0.05))
     beyond = [trial for trial in made.trials if "beyond" in trial.what]

@@ -58,6 +58,7 @@ def peak(samples: int, method: str) -> int:
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["max", "default", "best"])
 def test_many_samples_take_hardly_more_than_fifty(method):
     """Measured, of a thousand: 1.02 times and less."""

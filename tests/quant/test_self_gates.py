@@ -92,6 +92,7 @@ def test_even_channels_cost_no_layer(body):
     assert not made.factors
 
 
+@pytest.mark.slow
 def test_a_search_finds_it_before_it_spends_int16():
     graph, target = network(GATES["silu"], UNEVEN), read_target("ara240")
     for calibration in (Calibration("default"), Calibration(recipe="best")):

@@ -95,6 +95,7 @@ def test_nothing_is_int16_unless_asked_for():
     assert found(NPU, Quantization(), Calibration("default")).sensitive == ()
 
 
+@pytest.mark.slow
 def test_a_search_says_what_it_brings():
     made = found(NPU, Quantization(), BEST)
     assert made.sensitive == ("c",)

@@ -128,6 +128,7 @@ def test_the_default_method_leaves_boxes_in_8_bits():
     assert "widen_answers" not in made.switches
 
 
+@pytest.mark.slow
 def test_answers_hidden_by_the_noise_of_a_tensor_are_tried_again_without_it():
     """u is 127 a + 2 b and 127 a, c their difference: until u has more than 8 bits, nobody sees
     that the answer has too few."""

@@ -52,6 +52,7 @@ def answers(graph, feeds):
     return [session.run(None, feed)[0] for feed in feeds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["ara240", "vs680"])
 @pytest.mark.parametrize("search", [BEST, DEFAULT], ids=["best", "default"])
 def test_a_search_parts_what_8_bits_leave_to_chance(classifier, chip, search):

@@ -166,6 +166,7 @@ def test_every_second_sample_is_held_out_of_many_32_evenly_spaced(count, numbers
     assert list(holdout_samples(count)) == numbers
 
 
+@pytest.mark.slow
 def test_a_search_decides_the_same_however_many_trials_run_at_a_time(hard, found):
     graph, measured = hard
     with distributing(ThreadDistributor(3)):

@@ -113,6 +113,7 @@ def test_widen_brings_the_channel_back_and_tells_its_tensors():
     assert "int16, where 8 bits are too few, 3 tensors: c, s, m" in notes
 
 
+@pytest.mark.slow
 def test_the_best_recipe_tries_it_unless_it_is_off():
     best = Calibration(recipe="best")
     assert any("widen" in trial.what for trial in off(PLAIN, best)[1].trials)

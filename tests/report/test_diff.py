@@ -113,6 +113,7 @@ def test_folders_are_paired_by_name_and_a_lone_file_is_told(
     )
 
 
+@pytest.mark.slow
 def test_it_is_readable_and_for_machines(reported: Workspace) -> None:
     nodes = ("digits:rdk-x5/quantized", "digits@kl:rdk-x5/quantized")
     text = reported.npumake("diff", *nodes).stdout

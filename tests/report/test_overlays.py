@@ -76,6 +76,7 @@ def test_areas_are_by_name_the_largest_first():
     )
 
 
+@pytest.mark.slow
 def test_both_maps_lie_on_the_page_in_the_colours_of_their_names(tmp_path):
     labels = ["road", "sky", "Bäume 🌳"]
     png = overlay_of(np.zeros((2, 3), np.int64), labels).map
@@ -97,6 +98,7 @@ def test_both_maps_lie_on_the_page_in_the_colours_of_their_names(tmp_path):
     assert hues == [f"hsl({hue(name)} 85% 55%)" for name in ("road", "Bäume 🌳")]
 
 
+@pytest.mark.slow
 def test_boxes_are_counted_of_a_detector_and_of_no_other_model(tmp_path):
     one = SampleView(boxes=((0.0, 0.0, 1.0, 1.0, 0.5, "disc"),))
     pairs = ((SampleView(boxes=()), one), (SampleView(), SampleView()))

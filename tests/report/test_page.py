@@ -30,6 +30,7 @@ def test_it_needs_nothing_beside_it(text: str) -> None:
     assert "<script src" not in text
 
 
+@pytest.mark.slow
 def test_every_chart_is_drawn_and_the_console_stays_empty(text: str, tmp_path: Path) -> None:
     charts, console = opened(text, tmp_path, CHARTS)
     assert console == []
@@ -39,6 +40,7 @@ def test_every_chart_is_drawn_and_the_console_stays_empty(text: str, tmp_path: P
     assert all(isinstance(paths, int) and paths > 10 for paths in charts.values()), charts
 
 
+@pytest.mark.slow
 def test_every_build_is_told_of(text: str, tmp_path: Path) -> None:
     script = """return data.builds.map((each) => { show(each); return [each.name,
       document.body.dataset.ready, document.querySelectorAll('#graph .box').length,
@@ -69,6 +71,7 @@ def judged(met: bool, name: str) -> Findings:
     return Findings({**findings_of(chain(10, name)).document, **told})
 
 
+@pytest.mark.slow
 def test_the_verdict_stands_first_and_leads_to_what_costs_most(tmp_path: Path) -> None:
     text = page({"net:a": judged(True, "a"), "net:b": judged(False, "b")}, {}).text
     script = """const said = [...document.querySelectorAll('main .verdict, main .failing li')]
@@ -89,6 +92,7 @@ def test_the_verdict_stands_first_and_leads_to_what_costs_most(tmp_path: Path) -
     assert latency == "compute bound only: 2.50 µs"
 
 
+@pytest.mark.slow
 def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None:
     script = "return document.querySelector('.verdict').textContent;"
     met, _ = opened(page({"net:a": judged(True, "a")}, {}).text, tmp_path, script)
@@ -97,6 +101,7 @@ def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None
     assert none == "This project defines no gates."
 
 
+@pytest.mark.slow
 def test_a_trial_is_told_with_its_cosine_where_that_is_another_figure(tmp_path: Path) -> None:
     trials = (RecipeTrial("mse", 0.75, 0.5, kept=True), RecipeTrial("kl", 0.25, 0.25, kept=False))
     text = page({"net:a": findings_of(chain(10), trials)}, {}).text
@@ -109,6 +114,7 @@ def test_a_trial_is_told_with_its_cosine_where_that_is_another_figure(tmp_path: 
     ]
 
 
+@pytest.mark.slow
 def test_a_slash_leads_to_the_search_of_nodes(text: str, tmp_path: Path) -> None:
     script = """const key = new KeyboardEvent('keydown', { key: '/', bubbles: true });
       document.body.dispatchEvent(key);
@@ -117,6 +123,7 @@ def test_a_slash_leads_to_the_search_of_nodes(text: str, tmp_path: Path) -> None
     assert (label, console) == ("search nodes", [])
 
 
+@pytest.mark.slow
 def test_a_table_is_sorted_by_its_heads_both_ways(text: str, tmp_path: Path) -> None:
     script = """const heads = [...document.querySelectorAll('#nodes th')];
       const index = heads.findIndex((head) => head.textContent === 'Own error');
@@ -132,6 +139,7 @@ def test_a_table_is_sorted_by_its_heads_both_ways(text: str, tmp_path: Path) -> 
     assert told == "descending"
 
 
+@pytest.mark.slow
 def test_a_search_leaves_the_rows_that_have_every_word(text: str, tmp_path: Path) -> None:
     script = """const input = document.querySelector('#nodes input');
       input.value = 'block1 CONV'; input.dispatchEvent(new Event('input'));
@@ -141,6 +149,7 @@ def test_a_search_leaves_the_rows_that_have_every_word(text: str, tmp_path: Path
     assert rows == ["block1_depthwise", "block1_pointwise"]
 
 
+@pytest.mark.slow
 def test_a_node_is_chosen_by_keys_alone(text: str, tmp_path: Path) -> None:
     script = """const svg = document.querySelector('#graph svg');
       const key = (key) => (document.activeElement.closest('svg') ? document.activeElement : svg)

@@ -28,6 +28,7 @@ def long_names() -> str:
     return page({"net:chip": findings_of(chain(60, "/model.22/cv3.0/backbone/stage"))}, {}).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "is_dark"), SAMPLED)
 @pytest.mark.parametrize("kind", ["text", "long_names"])
 def test_every_text_is_read_at_every_width_and_in_both_schemes(
@@ -46,6 +47,7 @@ def test_every_text_is_read_at_every_width_and_in_both_schemes(
     }
 
 
+@pytest.mark.slow
 def test_a_table_says_on_a_phone_what_each_figure_is(text: str, tmp_path: Path) -> None:
     script = """const cells = [...document.querySelectorAll('#summary tbody tr:first-child td')];
       return cells.slice(1).map((cell) => [getComputedStyle(cell, '::before').content,
@@ -55,6 +57,7 @@ def test_a_table_says_on_a_phone_what_each_figure_is(text: str, tmp_path: Path) 
     assert all(is_inside for _, is_inside in cells)
 
 
+@pytest.mark.slow
 def test_an_address_names_a_build_and_a_node(text: str, tmp_path: Path) -> None:
     at = {"build": "digits@kl:rdk-x5", "node": "block1_pointwise"}
     script = "return [build.name, chosen, document.getElementById('build').value];"
@@ -62,11 +65,13 @@ def test_an_address_names_a_build_and_a_node(text: str, tmp_path: Path) -> None:
     assert (named, console) == ([at["build"], at["node"], at["build"]], [])
 
 
+@pytest.mark.slow
 def test_an_address_of_nothing_opens_the_page_as_ever(text: str, tmp_path: Path) -> None:
     at = f"#{urlencode({'build': 'digits:none', 'node': '<b>'})}"
     assert opened(text, tmp_path, "return build.name;", fragment=at) == ("digits:ara240", [])
 
 
+@pytest.mark.slow
 def test_every_link_to_a_node_leads_to_it(text: str, tmp_path: Path) -> None:
     script = """return data.builds.flatMap((each) => { show(each);
       return [...document.querySelectorAll("a[href*='node=']")].map((link) => {
@@ -81,6 +86,7 @@ def test_every_link_to_a_node_leads_to_it(text: str, tmp_path: Path) -> None:
     assert all(all(link) for link in links)
 
 
+@pytest.mark.slow
 def test_a_note_links_the_nodes_that_it_names(tmp_path: Path) -> None:
     document = findings_of(chain(10)).document
     note = "on the CPU: node conv 1 (Conv), node conv 11, node sum 0"
@@ -91,6 +97,7 @@ def test_a_note_links_the_nodes_that_it_names(tmp_path: Path) -> None:
     assert (said, console) == ([note, ["node conv 1", "node sum 0"]], [])
 
 
+@pytest.mark.slow
 def test_a_printed_page_is_light_and_whole(text: str, tmp_path: Path) -> None:
     """By the rules for print: they name the light colours again, and cut no table."""
     script = """const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])

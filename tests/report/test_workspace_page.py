@@ -44,6 +44,7 @@ class Tags(HTMLParser):
         self.links += [value or "" for name, value in attributes if name == "href"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (400, True)])
 def test_every_text_is_read(width: int, is_dark: bool, tmp_path: Path) -> None:
     page = workspace_page(FIGURES).replace("default-src 'none'", "default-src 'unsafe-inline'")

@@ -202,6 +202,7 @@ def test_a_bad_set_is_flagged(graph, name, tmp_path):
     assert flagged(graph, BAD[name](), tmp_path)
 
 
+@pytest.mark.slow
 def test_at_most_one_good_set_of_sixteen_is_flagged(graph, tmp_path):
     found = {}
     for index, (name, given) in enumerate(GOOD.items()):

@@ -80,6 +80,7 @@ def test_a_batch_is_held_image_by_image(made: Built) -> None:
     assert (found.samples, len(found.outputs)) == (3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "count"), [(1, 1), (5, 5), (100, 12), ("all", 12)])
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
 def test_so_many_samples_as_the_project_asks(made: Built, asked: int | str, count: int) -> None:
@@ -163,6 +164,7 @@ def test_a_changed_weight_byte_of_a_tflite_names_its_node(made: Built, layer: st
     assert "fed `sample " in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
 def test_a_changed_weight_of_a_bundle_names_its_node(made: Built, layer: str) -> None:
@@ -178,6 +180,7 @@ def test_a_changed_weight_of_a_bundle_names_its_node(made: Built, layer: str) ->
     assert f"is `{layer}` (" in refused(made, other.to_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["onnx"], indirect=True)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_changed_weight_of_an_onnx_file_names_its_node(made: Built, layer: str) -> None:
@@ -208,6 +211,7 @@ def test_a_transposed_output_names_the_node_that_makes_it(made: Built) -> None:
     assert "the first node that differs is `sum` (Add)" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["onnx"], indirect=True)
 def test_an_output_of_another_shape_is_no_matter_of_a_bound(made: Built) -> None:
     graph = parse(made.file.data, "other")
@@ -278,6 +282,7 @@ def outputs_of(script: str) -> str:
     return caught.value.what
 
 
+@pytest.mark.slow
 def test_a_file_that_runs_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "OPEN_SECONDS", 1)
     monkeypatch.setattr(isolated, "RUN_SECONDS", 0)
@@ -335,6 +340,7 @@ def test_files_of_the_user_are_not_imported(tmp_path, monkeypatch: pytest.Monkey
     assert check(built_cube("rdk-x5")).samples == 3
 
 
+@pytest.mark.slow
 def test_the_check_is_the_same_bytes_each_time(tmp_path) -> None:
     for name in "ab":
         check(built_cube("rdk-x5")).save(tmp_path / name)

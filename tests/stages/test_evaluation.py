@@ -54,6 +54,7 @@ def test_a_second_build_runs_nothing(scored: Workspace) -> None:
     assert made(run, "made") == made(run, "recalled") == set()
 
 
+@pytest.mark.slow
 def test_another_label_runs_the_evaluation_alone(scored: Workspace) -> None:
     project = scored.project
     labels = "".join(f"{path.name},{path.parent.name}\n" for path in project.glob("val/*/*.npy"))
@@ -71,6 +72,7 @@ def test_another_label_runs_the_evaluation_alone(scored: Workspace) -> None:
     assert abs(figures(scored, "float_score")["top1"] - before) <= 100 / 120 + 1e-6
 
 
+@pytest.mark.slow
 def test_one_artifact_more_runs_its_own_score_alone(scored: Workspace) -> None:
     edit(scored, "evaluation.yaml", "[float, calibrated, quantized, compiled]", "[quantized]")
     scored.doit()
@@ -86,6 +88,7 @@ def test_a_change_of_the_integers_does_not_run_the_float_model(scored: Workspace
     assert "rdk-x5/quantized_score" in again
 
 
+@pytest.mark.slow
 def test_a_gate_not_met_fails_with_6_and_keeps_what_was_made(scored: Workspace) -> None:
     edit(scored, "gates.yaml", "0.99}", "0.9997}")
     run = scored.npumake("build", "digits:rdk-x5/gates", check=False)
@@ -100,6 +103,7 @@ def test_a_gate_not_met_fails_with_6_and_keeps_what_was_made(scored: Workspace) 
     assert made(again, "made") == set()
 
 
+@pytest.mark.slow
 def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
     edit(scored, "gates.yaml", "0.99}", "0.99965}")
     run = scored.npumake("build", "digits:rdk-x5/gates", check=False)
@@ -110,6 +114,7 @@ def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
     assert scored.npumake("build", "digits:rdk-x5/gates", check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
@@ -130,6 +135,7 @@ def test_a_gate_that_is_none_is_one_error_at_its_place(
     assert "gates.yaml:1:" in told
 
 
+@pytest.mark.slow
 def test_a_hook_is_run_and_its_bytes_are_in_the_key(scored: Workspace) -> None:
     hook = scored.project / "metrics.py"
     hook.write_text(
@@ -146,6 +152,7 @@ def test_a_hook_is_run_and_its_bytes_are_in_the_key(scored: Workspace) -> None:
     assert figures(scored, "float_score")["right"] == pytest.approx(2 * top1 * 120 / 100)
 
 
+@pytest.mark.slow
 def test_nodes_asked_onto_the_cpu_fail_a_gate_that_says_how_to_get_them_back(
     scored: Workspace,
 ) -> None:

@@ -43,6 +43,7 @@ def paired(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return workspace
 
 
+@pytest.mark.slow
 def test_top1_is_that_of_numpy(paired: Workspace) -> None:
     run = paired.npumake("build", "pair", check=False)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -60,6 +61,7 @@ def test_top1_is_that_of_numpy(paired: Workspace) -> None:
         assert abs(made - found) <= 100 * 2 / COUNT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

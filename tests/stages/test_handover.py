@@ -39,6 +39,7 @@ def built(workspace: Workspace) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", PRODUCTS)
 def test_its_product_is_the_compiled_file_and_its_log_is_told(tmp_path, stand_in, target):
     stand_in(target, PREFIXED[target])
@@ -51,6 +52,7 @@ def test_its_product_is_the_compiled_file_and_its_log_is_told(tmp_path, stand_in
     assert f"{COMMANDS[target].split()[0]}: Start" in said
 
 
+@pytest.mark.slow
 def test_another_version_of_the_tool_makes_it_again_and_why_says_so(tmp_path, stand_in):
     stand_in("nash-e", "model.hbm", release="2.0")
     workspace = asking(tmp_path, "nash-e")
@@ -74,6 +76,7 @@ def test_the_report_of_what_the_tool_made_is_drawn_without_a_latency(tmp_path, s
     assert (workspace.project / "out/report.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -134,6 +137,7 @@ def test_a_project_in_the_vendor_s_words_hands_over_its_own_document(tmp_path, s
     assert "norm_type" in handed
 
 
+@pytest.mark.slow
 def test_what_runs_on_the_chip_alone_is_not_scored(tmp_path, stand_in):
     stand_in("nash-e", "model.hbm")
     more = "evaluation: {dataset: {files: val/*/*.npy}, artifacts: [float, compiled]}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from npumake.stages.listings import Listings
@@ -19,6 +20,7 @@ def test_a_build_by_kl_has_all_three(listed_once: Workspace):
     assert texts["quantization_entropy.txt"].startswith("@")
 
 
+@pytest.mark.slow
 def test_another_method_loses_the_entropy_and_another_chip_all(fresh: Workspace):
     file = fresh.project / "project.yaml"
     said = file.read_text().partition("calibration:")[0]

@@ -81,6 +81,7 @@ def test_per_channel_is_refused_where_the_chip_s_tool_has_no_such_thing(
     assert str(caught.value.where) == "calibration.per_channel"
 
 
+@pytest.mark.slow
 def test_the_search_of_default_does_run_its_candidates(
     built_once: Workspace, runs: list[str]
 ) -> None:

@@ -36,6 +36,7 @@ def test_it_joins_every_target_and_variant(reported_once: Workspace) -> None:
     assert [each["name"] for each in told(reported_once)["builds"]] == BUILDS
 
 
+@pytest.mark.slow
 def test_a_second_build_makes_nothing(reported: Workspace) -> None:
     run = reported.doit()
     assert made(run, "made") | made(run, "recalled") == set()
@@ -67,6 +68,7 @@ def test_one_target_changed_makes_its_findings_and_the_page_anew(reported: Works
     }
 
 
+@pytest.mark.slow
 def test_the_labels_of_the_evaluation_name_the_classes(reported: Workspace) -> None:
     digits = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     files = sorted((reported.project / "samples").glob("*.npy"))[:12]
@@ -85,6 +87,7 @@ def test_the_labels_of_the_evaluation_name_the_classes(reported: Workspace) -> N
             assert [digits[int(number)] for number in numbers] == list(names)
 
 
+@pytest.mark.slow
 def test_a_key_that_changed_is_told_though_no_byte_of_it_did(reported: Workspace) -> None:
     before = told(reported)
     edit(reported, "method: max ", "percentile: 0.5\n  method: max ")
@@ -102,6 +105,7 @@ def test_a_project_that_asks_for_none_has_none(built_once: Workspace) -> None:
     assert not {node.stage for node in build.plan.nodes} & {"findings", "report"}
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_not_met_is_told_in_the_page(reported: Workspace) -> None:
     (reported.project / "gates.yaml").write_text("- {cosine: 0.9999}\n")
     run = reported.npumake("build", check=False)

@@ -115,6 +115,7 @@ KEYS = ["in", "not", "and", "or", "if", "else", "min", "max", "len", "power_of_t
 WORDS = st.lists(st.sampled_from(NAMES + SIGNS + KEYS), max_size=14).map(" ".join)
 
 
+@pytest.mark.slow
 @given(st.one_of(CHARACTERS, WORDS, st.text(max_size=40)))
 def test_any_text_is_a_condition_or_one_error(text):
     with suppress(ProjectError):

@@ -55,12 +55,14 @@ def test_the_checker_places_every_node_of_the_float_model(here: Path):
         assert "rdk-x5: 11 nodes, 0 on the CPU, 1 subgraphs main_graph_subgraph_0" in text
 
 
+@pytest.mark.slow
 def test_hb_compile_checks_a_model_without_a_yaml(here: Path):
     shown = npumake("hb_compile", "-m", "mapper/digits.onnx", "--march", "nash-e")
     assert "| stem_conv        | Conv+Clip         | BPU |" in shown
     assert Path("hb_compile.log").is_file()
 
 
+@pytest.mark.slow
 def test_makertbin_leaves_the_documented_files(here: Path):
     write_samples(here, 1, np.uint8)
     (here / "digits_config.yaml").write_text(HB_MAPPER)
@@ -75,6 +77,7 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     assert "10 current" in npumake(*command)
 
 
+@pytest.mark.slow
 def test_hb_compile_takes_normalized_samples_to_the_same_thresholds(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
@@ -93,6 +96,7 @@ def test_hb_compile_takes_normalized_samples_to_the_same_thresholds(here: Path):
     assert normalized == raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])
 def test_a_finding_about_the_samples_is_waived_where_the_yaml_has_no_word_for_it(
     here: Path, tool: str
@@ -111,6 +115,7 @@ def test_a_finding_about_the_samples_is_waived_where_the_yaml_has_no_word_for_it
     assert "error" not in waived
 
 
+@pytest.mark.slow
 def test_skip_compile_leaves_no_compiled_file(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
@@ -126,6 +131,7 @@ def test_fast_perf_needs_neither_yaml_nor_samples(here: Path):
     assert Path("model_output/digits.hybrid").is_file()
 
 
+@pytest.mark.slow
 def test_skip_calibrates_on_noise_that_nothing_refuses(here: Path):
     yaml = HB_MAPPER.replace("'max'", "'skip'").replace(
         "  cal_data_dir: './calibration_data'\n", ""
@@ -135,6 +141,7 @@ def test_skip_calibrates_on_noise_that_nothing_refuses(here: Path):
     assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
 
 
+@pytest.mark.slow
 def test_preprocess_on_reads_pictures_as_the_pixels_they_hold(here: Path):
     command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
     calibrated = here / "model_output" / "digits_8x8_gray_calibrated_model.onnx"
@@ -151,6 +158,7 @@ def test_preprocess_on_reads_pictures_as_the_pixels_they_hold(here: Path):
     assert calibrated.read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_bare_numbers_are_the_samples_of_every_example_of_the_vendor(here: Path):
     command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
     write_samples(here, 1, np.uint8)
@@ -162,6 +170,7 @@ def test_bare_numbers_are_the_samples_of_every_example_of_the_vendor(here: Path)
     assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])
 def test_operators_beside_the_yaml_are_run_by_the_project_the_command_makes(here: Path, tool: str):
     parse_text(MODEL).save(here / "digits.onnx")
@@ -185,6 +194,7 @@ def test_operators_beside_the_yaml_are_run_by_the_project_the_command_makes(here
     assert copy.read_text() == VENDOR
 
 
+@pytest.mark.slow
 def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):
     write_samples(here, 1, np.uint8)
     yaml = HB_MAPPER.replace("scale_value: 0.0625", "scale_value: '1 2 3'")

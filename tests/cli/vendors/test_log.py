@@ -77,6 +77,7 @@ ORDER = (
 )
 
 
+@pytest.mark.slow
 def test_the_log_of_makertbin_has_its_lines_in_their_order(here: Path):
     found = texts(made(here, "hb_mapper", "'max'", "'default'"))
     places = [place(found, start) for start in ORDER]
@@ -104,6 +105,7 @@ def test_the_search_is_told_as_the_vendor_tells_it(here: Path):
     assert not any(text.startswith("Keep ") for text in found)
 
 
+@pytest.mark.slow
 def test_its_tables_are_read_and_agree_with_quant_info(here: Path):
     found = texts(made(here, "hb_mapper"))
     _, nodes = read_ruled(found[place(found, "The main quantized node information:")])
@@ -145,6 +147,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", MAKES)
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_log_of_a_run_that_fails_is_of_that_run(here: Path, tool: str, name: str):

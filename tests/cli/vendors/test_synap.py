@@ -76,6 +76,7 @@ def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path,
     assert "11 current" in convert("--meta", "net/meta.yaml")
 
 
+@pytest.mark.slow
 def test_model_info_tells_of_tensors_layers_and_memory(here: Path):
     convert("--meta", "net/meta.yaml", "--silent")
     found = Path("out/model_info.txt").read_text()
@@ -87,6 +88,7 @@ def test_model_info_tells_of_tensors_layers_and_memory(here: Path):
     assert "    1 | npu | Conv+Clip                | stem_conv\n" in found
 
 
+@pytest.mark.slow
 def test_quantization_info_holds_the_grid_of_every_tensor(here: Path):
     convert("--meta", "net/meta.yaml", "--silent")
     found = yaml.safe_load(Path("out/quantization_info.yaml").read_text())
@@ -121,6 +123,7 @@ def test_entropy_is_told_of_kl_divergence_only(here: Path):
     assert Path("out/quantization_info.yaml").is_file()
 
 
+@pytest.mark.slow
 def test_pictures_calibrate_like_the_arrays_they_become(here: Path):
     """A picture of the input's size, in gray, holds 16 times the normalized value."""
     (here / "pictures").mkdir()
@@ -134,6 +137,7 @@ def test_pictures_calibrate_like_the_arrays_they_become(here: Path):
     assert Path("out/model.hybrid").read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_another_value_of_a_variable_is_another_project(here: Path, monkeypatch):
     convert("--meta", "net/meta.yaml", "--silent")
     (here / "fewer").mkdir()
@@ -143,6 +147,7 @@ def test_another_value_of_a_variable_is_another_project(here: Path, monkeypatch)
     assert "made      build:samples" in convert("--meta", "net/meta.yaml")
 
 
+@pytest.mark.slow
 def test_files_behind_an_unset_variable_are_missing_for_its_sake(here: Path, monkeypatch):
     monkeypatch.delenv("KIND")
     lines = convert("--meta", "net/meta.yaml", code=2)
@@ -161,6 +166,7 @@ def test_preprocessing_in_the_model_feeds_it_planes(here: Path):
     assert scores.shape == (1, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["DVF120", "GENERIC", "SL1620"])
 def test_a_chip_without_an_npu_runs_all_of_it_on_the_cpu(here: Path, chip: str):
     model = ["--model", "net/digits.onnx", "--target", chip, "--out-dir", "out"]
@@ -196,6 +202,7 @@ quantization:
 """
 
 
+@pytest.mark.slow
 def test_a_detector_of_the_guide_s_tutorial_brings_its_anchors(here: Path):
     (here / "ssd.tflite").write_bytes(detector())
     (here / "ssd.yaml").write_text(SSD)
@@ -206,6 +213,7 @@ def test_a_detector_of_the_guide_s_tutorial_brings_its_anchors(here: Path):
     assert "per_class_confidence class_index_base=-1" in said
 
 
+@pytest.mark.slow
 def test_version_and_help_name_what_there_is(here: Path):
     assert synap("version").startswith("npumake ")
     assert synap("convert", "--version") == synap("version")

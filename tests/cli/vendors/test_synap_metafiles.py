@@ -122,6 +122,7 @@ LABELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "qtype", "weights"), few(LABELS, lambda case: case[0] != LABELS[1][0])
 )
@@ -143,6 +144,7 @@ def test_a_grid_is_labeled_by_its_scheme_and_told_in_its_numbers(said, qtype, we
     assert (edge["Inputs"][0]["quantization"]["scheme"], key in str(edge)) == (usual, True)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_what_uint8_makes():
     told("quantization: {dataset: s/*.npy}")
     left_out = Path("out/model.hybrid").read_bytes()
@@ -162,12 +164,14 @@ def test_without_a_dataset_the_npu_runs_float16_and_a_gpu_what_the_metafile_give
     assert not any(name.startswith("conv6_out") for name in casts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", few(["SL1620", "DVF120", "GENERIC"], lambda t: t == "SL1620"))
 def test_a_chip_without_an_npu_runs_all_of_it_on_the_cpu(target: str):
     told("", target=target)
     assert set(delegates().values()) == {"cpu"}
 
 
+@pytest.mark.slow
 def test_the_guide_s_list_of_every_layer_s_type_is_a_type_for_every_layer():
     kinds = ("uint8", "uint8", "int16", "int16", "float16", "int16", "float16")
     types = dict(zip(("input1", *CONVS), kinds, strict=True))
@@ -181,6 +185,7 @@ def test_the_guide_s_list_of_every_layer_s_type_is_a_type_for_every_layer():
     assert set(delegates().values()) == {"npu"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", few([1, 3], lambda count: count == 1))
 def test_few_samples_are_a_note(count: int):
     for file in sorted(Path("s").iterdir())[count:]:
@@ -191,6 +196,7 @@ def test_few_samples_are_a_note(count: int):
     assert f"note: {count} calibration sample{plural}; `max` needs 8" in found
 
 
+@pytest.mark.slow
 def test_an_inner_tensor_named_as_input_is_where_the_model_begins():
     text = "inputs: [{name: conv2_out, shape: [1, 8, 8, 8]}]\noutputs: [{name: conv4_out}]\n"
     told(f"{text}quantization: {{data_type: int16, dataset: random}}")
@@ -209,6 +215,7 @@ CUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CUTS)
 def test_where_a_model_cannot_begin_is_one_error_at_the_metafile_s_key(case):
     name, shape, expected = CUTS[case]
@@ -232,6 +239,7 @@ def test_operators_of_tflite_are_named_by_their_numbers():
     assert set(list(delegates().values())[:-1]) == {"cpu"}
 
 
+@pytest.mark.slow
 def test_a_number_that_no_operator_has_is_a_short_error():
     Path("net.tflite").write_bytes(tflite())
     found = told("delegate: {'*': cpu, '9': npu}\n", "net.tflite", code=2)
@@ -248,6 +256,7 @@ def test_a_tflite_model_ends_at_the_file_s_tensor_activated_as_its_operator_does
     assert np.array_equal(made, np.zeros_like(x))  # Relu of 2 tanh(-1)
 
 
+@pytest.mark.slow
 def test_a_format_stays_with_an_output_that_is_named_by_its_layer():
     text = "outputs:\n  - {name: conv4, format: first}\n  - {name: conv6, format: second x=1}\n"
     told(text)
@@ -258,11 +267,13 @@ def test_a_format_stays_with_an_output_that_is_named_by_its_layer():
     ]
 
 
+@pytest.mark.slow
 def test_more_outputs_than_the_model_has_are_an_error():
     found = told("outputs: [{format: a}, {format: b}, {format: c}]", code=2)
     assert "3 outputs for a model of 2: conv4_out, conv6_out" in found
 
 
+@pytest.mark.slow
 def test_the_entropy_of_16_bits_is_nothing_and_that_of_8_orders_the_layers():
     told(f"{QUANTIZED}int16, algorithm: kl_divergence}}")
     wide = entropies()
@@ -277,6 +288,7 @@ def entropies() -> dict[str, float]:
     return {line.rpartition(", ")[0]: float(line.rpartition(", ")[2]) for line in lines}
 
 
+@pytest.mark.slow
 def test_an_error_speaks_of_the_metafile():
     found = told("quantization: {dataset: none/*.npy}", code=2)
     assert "no file matches `none/*.npy`" in found

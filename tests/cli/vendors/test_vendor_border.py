@@ -108,6 +108,7 @@ def test_without_its_dequantize_the_output_is_codes_and_info_has_their_scales(
     assert "PASSED" in npumake("verify", "-q", graph, "-b", "out/p.hybrid")
 
 
+@pytest.mark.slow
 def test_the_name_of_a_conv_removes_the_dequantize_behind_it_and_never_the_conv(here: Path):
     plain, _ = built(document("nash-e"), network("conv"))
     less, _ = built(document("nash-e", remove_node_name="Conv_2;"), network("conv"))
@@ -125,6 +126,7 @@ def test_a_node_that_cannot_go_stays_and_is_named(here: Path, name: str):
     assert name in npumake("info", "out/p.hybrid")
 
 
+@pytest.mark.slow
 def test_a_transpose_of_a_picture_trained_as_nhwc_builds(here: Path):
     written = document("bayes-e", "NHWC", remove_node_type="Transpose")
     bundle, said = built(written, network("conv", nhwc=True))

@@ -248,6 +248,7 @@ def test_info_of_a_stage_file_tells_its_inputs(here: Path, capsys: Output, stage
     assert f"model input: img {kind}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_layout_that_is_fed_is_that_of_the_codes_alone(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -296,6 +297,7 @@ def test_the_checker_tells_what_the_tool_refuses(
     assert expected in Path("hb_mapper_checker.log").read_text().replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_rule_for_an_operator_that_the_model_lacks_is_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ):
