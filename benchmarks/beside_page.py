@@ -63,7 +63,7 @@ TASKS = {
 }
 
 
-TEXT = """\
+ASYMMETRIC = """\
 ## Beside other tools
 
 `python benchmarks/beside.py --nncf PYTHON --modelopt PYTHON --quark PYTHON` writes these tables.
@@ -85,19 +85,28 @@ ara240, whose activations are asymmetric like those of the others.
 - Each tool has its documented settings, and each of its rows one of them. onnxruntime's Entropy has
   128 bins for 128 codes, so it finds the ranges of MinMax. Quark's AdaRound is left out: it did not
   finish UltraFace in 25 minutes.
-
-{versions}
-
-{sections}
 """
+SYMMETRIC = """\
+## Beside other tools, symmetric activations
+
+`python benchmarks/beside.py --target rdk-x5`, with the same options, writes these tables. The files
+of npumake are for rdk-x5, whose activations are symmetric. onnxruntime has `ActivationSymmetric`,
+NNCF its preset `performance`, Quark its `A8W8`, with MinMax. ModelOpt is symmetric in all tables.
+Columns and pictures are those above.
+"""
+TARGETS = {"ara240": ASYMMETRIC, "rdk-x5": SYMMETRIC}  # the text above the tables of each
 
 
-def section(results: Mapping[str, Figures]) -> str:
-    """The part of docs/accuracy.md."""
+def sections(results: Mapping[str, Mapping[str, Figures]]) -> str:
+    """The part of docs/accuracy.md, from the figures by target and model."""
+    return "\n".join(_section(text, results[target]) for target, text in TARGETS.items())
+
+
+def _section(text: str, results: Mapping[str, Figures]) -> str:
     versions = {name: v for figures in results.values() for name, v in figures["versions"].items()}
     named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    sections = [_model(name, results[name]) for name in TASKS if name in results]
-    return TEXT.format(versions=f"Versions: {named}.", sections="\n".join(sections))
+    models = [_model(name, results[name]) for name in TASKS if name in results]
+    return "\n".join([text, f"Versions: {named}.\n", *models])
 
 
 def _model(name: str, figures: Figures) -> str:

@@ -21,7 +21,11 @@ from heads import HEADS as DETECTORS
 from heads import SHOWN, Pixels, shifts, total
 from peers import PEERS, left_in_float
 
-FIGURES = json.loads(RESULTS.read_text(encoding="utf-8"))
+FIGURES = {
+    (target, name): figures
+    for target, file in RESULTS.items()
+    for name, figures in json.loads(file.read_text(encoding="utf-8")).items()
+}
 
 
 def detections(*rows: tuple[float, int, float]) -> ImageDetections:
@@ -99,13 +103,13 @@ def test_what_is_left_in_float_is_counted_behind_what_passes_codes_on() -> None:
     assert left_in_float(graph.to_bytes()) == {"Sigmoid": 1, "Mul": 1}
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_row_of_a_peer_has_its_interval_or_its_error(name: str) -> None:
-    rows = {row["tool"]: row for row in FIGURES[name]["rows"]}
-    optional = {"Quark, AdaRound"}
+@pytest.mark.parametrize(("target", "name"), FIGURES)
+def test_every_row_of_a_peer_has_its_interval_or_its_error(target: str, name: str) -> None:
+    rows = {row["tool"]: row for row in FIGURES[target, name]["rows"]}
+    optional = {"Quark, AdaRound", "onnxruntime Entropy"}
     expected = {title for peer in PEERS.values() for title in peer.ways} - optional
     assert rows.keys() - optional == expected | {"best", "default", "best, mixed"}
-    table = "\n".join(rows_of(name, FIGURES[name]))
+    table = "\n".join(rows_of(name, FIGURES[target, name]))
     for title, row in rows.items():
         if "error" in row or title.startswith("best"):
             continue
@@ -115,9 +119,9 @@ def test_every_row_of_a_peer_has_its_interval_or_its_error(name: str) -> None:
             assert not column.is_compared or with_interval(ahead, column.digits) in table
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_8_bits_and_mixed_are_apart(name: str) -> None:
-    for row in FIGURES[name]["rows"]:
+@pytest.mark.parametrize(("target", "name"), FIGURES)
+def test_8_bits_and_mixed_are_apart(target: str, name: str) -> None:
+    for row in FIGURES[target, name]["rows"]:
         if "error" not in row:
             assert row["int16"] == 0 or row["mixed"]
             assert row["int16"] <= 0.1 or row["tool"] == "onnxruntime A16"
