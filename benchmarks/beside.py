@@ -6,7 +6,8 @@
 
 Classifiers: 100 pictures of imagenet500 calibrate, 400 others measure. Detectors: every second
 picture of coco128 calibrates, the others measure. All run in stock onnxruntime. The activations of
-ara240 are asymmetric, those of rdk-x5 symmetric; the peers have what the target has (peers.py).
+ara240 are asymmetric. Those of rdk-x5 are symmetric by default, and in all rows here; peers.py says
+how each peer is asked for them.
 
 Rows of 8 bits alone stand apart from mixed ones. In each part every other row has the points by
 which ours, `best`, is ahead of it: positive where npumake is closer to the float model. Intervals
@@ -22,7 +23,7 @@ import argparse
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,6 +47,7 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.precision.int16_share import SIXTEEN_BITS, int16_share
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 CALIBRATE = 100
 FLOAT = "float"
@@ -139,14 +141,24 @@ class Way:
 def ways(task: Task, options: argparse.Namespace) -> Iterator[Way]:
     """Of each part our `best` comes first."""
     target = read_target(options.target)
-    own = partial(ours, task.graph, task.calibrating(own=True), target)
-    yield Way("best", False, True, partial(own, BEST, Quantization(most_int16=0.0)))
-    yield Way("default", False, True, partial(own, Calibration("default"), DEFAULT))
-    yield Way("best, mixed", True, True, partial(own, BEST, Quantization(most_int16=0.1)))
-    symmetric = not target.activations.may_be_asymmetric
+    symmetric = target.activations.symmetric
+    plain, best = (
+        replace(calibration, symmetric=symmetric or None)  # None: the search has the choice
+        for calibration in (Calibration("default"), BEST)
+    )
+    of_target = partial(ours, task.graph, task.calibrating(own=True))
+    own, narrow = partial(of_target, target), partial(of_target, in_8_bits(target))
+    yield Way("best", False, True, partial(narrow, best, Quantization(most_int16=0.0)))
+    yield Way("default", False, True, partial(own, plain, DEFAULT))
+    yield Way("best, mixed", True, True, partial(own, best, Quantization(most_int16=0.1)))
     for title, make in peers_of(options, task.trained, task.calibrating(own=False), symmetric):
         if title not in options.without:
             yield Way(title, title.endswith("A16"), False, make)
+
+
+def in_8_bits(target: Target) -> Target:
+    """Without the int16 that a chip's own tool has for what leaves the NPU: no budget limits it."""
+    return replace(target, form=target.form and replace(target.form, leaving="int8"))
 
 
 def stored(way: Way, name: str, options: argparse.Namespace) -> bytes:

@@ -89,10 +89,12 @@ ara240, whose activations are asymmetric like those of the others.
 SYMMETRIC = """\
 ## Beside other tools, symmetric activations
 
-`python benchmarks/beside.py --target rdk-x5`, with the same options, writes these tables. The files
-of npumake are for rdk-x5, whose activations are symmetric. onnxruntime has `ActivationSymmetric`,
-NNCF its preset `performance`, Quark its `A8W8`, with MinMax. ModelOpt is symmetric in all tables.
-Columns and pictures are those above.
+`python benchmarks/beside.py --target rdk-x5`, with the same options, writes these tables. Columns
+and pictures are those above; all activations are symmetric. The files of npumake are for rdk-x5,
+with `calibration: {symmetric: true}`; without it, the search may choose asymmetric ranges there.
+onnxruntime has `ActivationSymmetric`, NNCF its preset `performance`, Quark its `A8W8`, with MinMax.
+ModelOpt's int8 is symmetric in all tables. rdk-x5's own tool puts what leaves the NPU in int16, and
+so does npumake in `default` and `best, mixed`; `best` of 8 bits alone goes without.
 """
 TARGETS = {"ara240": ASYMMETRIC, "rdk-x5": SYMMETRIC}  # the text above the tables of each
 

@@ -65,7 +65,7 @@ class MetadataEntry:
     def need(self, key: str, kind: Kind) -> Json:
         """As `get`, for a required key."""
         if self.data.get(key) is None:
-            raise ProjectError(f"`{key}` is missing", self.where)
+            raise ProjectError(f"`{key}` is missing", self.where, f"add it: {kind[0]}")
         return self.get(key, kind)
 
     def entry(self, key: str) -> MetadataEntry:
@@ -84,7 +84,7 @@ def read_object(data: str | bytes, name: str) -> dict[str, Json]:
     """The one JSON object in `data`. Raises ProjectError for anything else."""
     document = read_json(data, name)
     if not isinstance(document, dict):
-        raise ProjectError("the JSON must be an object", name)
+        raise ProjectError("the JSON must be an object", name, "write it between { and }")
     return document
 
 
