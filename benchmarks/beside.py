@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -161,15 +162,24 @@ def in_8_bits(target: Target) -> Target:
     return replace(target, form=target.form and replace(target.form, leaving="int8"))
 
 
-def stored(way: Way, name: str, options: argparse.Namespace) -> bytes:
-    """The quantized model, from the store where it is there."""
+def stored(way: Way, name: str, options: argparse.Namespace) -> tuple[bytes, float]:
+    """The quantized model and the CPU minutes that it took, from the store where it is there."""
     if options.store is None:
-        return way.make()
+        return timed(way)
     file: Path = options.store / options.target / f"{name}, {way.title}.onnx"
+    minutes = file.with_suffix(".minutes")
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(way.make())
-    return file.read_bytes()
+        model, took = timed(way)
+        minutes.write_text(f"{took:.2f}")
+        file.write_bytes(model)
+    return file.read_bytes(), float(minutes.read_text()) if minutes.is_file() else 0.0
+
+
+def timed(way: Way) -> tuple[bytes, float]:
+    before = sum(os.times()[:4])  # with those of child processes
+    model = way.make()
+    return model, (sum(os.times()[:4]) - before) / 60
 
 
 def measure(name: str, options: argparse.Namespace) -> Figures:
@@ -182,9 +192,9 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
         row: Figures = {"tool": way.title, "mixed": way.mixed}
         rows.append(row)
         try:
-            model = stored(way, name, options)
+            model, minutes = stored(way, name, options)
             scores[way.title] = task.scores(model, way.own)
-            row |= {"float": floats_of(model), "int16": share_of(model)}
+            row |= {"float": floats_of(model), "int16": share_of(model), "minutes": minutes}
             row["mixed"] = way.mixed or has_int16(model)
         except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
             row["error"] = str(error)[:100]

@@ -50,6 +50,7 @@ DETECTOR = (
 PIXELS = (Column("mean IoU kept", "kept"), Column("pixels alike", "points", False))
 CLASSIFIER = (Column("top-1 lost", "lost"), Column("the float model's class", "points", False))
 ALIKE = (Column("another class than the float model's", "lost"),)
+ADAROUND = "Quark, AdaRound"
 TASKS = {
     "yolox": Task("YOLOX", DETECTOR, is_labelled=True),
     "fastestdet": Task("FastestDet", DETECTOR, is_labelled=True),
@@ -142,7 +143,13 @@ def table(columns: Sequence[Column], rows: Sequence[Figures], mixed: bool) -> It
         else:
             cells = _cells(row, columns)
             cells[-1:-1] = [f"{100 * row['int16']:.1f} %"] if mixed else []
-        yield f"| {' | '.join([row['tool'], *cells])} |"
+        yield f"| {' | '.join([_title(row), *cells])} |"
+
+
+def _title(row: Figures) -> str:
+    """The tool, with the CPU minutes of the one that takes the longest."""
+    tool, minutes = str(row["tool"]), row.get("minutes")
+    return f"{tool}, {minutes:.1f} CPU minutes" if minutes and tool == ADAROUND else tool
 
 
 def _cells(row: Figures, columns: Sequence[Column]) -> list[str]:
