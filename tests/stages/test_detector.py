@@ -233,6 +233,17 @@ def test_outputs_that_do_not_decode_are_refused_before_a_build_and_the_hint_mend
     made(tmp_path, head(), json.dumps({"schema_version": 2, "outputs": outputs}))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"target": "output9"}, "no output"), ({"strides": [8, 16]}, "not joined from 2 scales")],
+)
+def test_hints_that_do_not_fit_have_the_place_of_the_split(tmp_path, change, message):
+    model = head(edgefirst=props(split_hints=[hint() | change]))
+    with pytest.raises(GraphError, match=message) as caught:
+        made(tmp_path, model, split="hints")
+    assert caught.value.where == Route("model.split")
+
+
 def test_outputs_that_are_no_boxes_need_no_decoder(tmp_path):
     outputs = [{"name": "output0", "type": "landmarks", "shape": [1, 2]}]
     made(tmp_path, head(), json.dumps({"schema_version": 2, "outputs": outputs}))

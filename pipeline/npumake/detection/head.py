@@ -53,8 +53,8 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
     try:
         graph, outputs = split_outputs(graph, metadata.hints)
     except GraphError as error:
-        error.where = error.where or Route("model.split")
-        raise
+        message = f"{error.where}: {error.what}" if error.where else error.what
+        raise GraphError(message, Route("model.split"), error.hint) from error
     return graph, with_outputs(metadata, outputs)
 
 
