@@ -13,9 +13,9 @@ from npumake.errors import GraphError
 
 
 class PartChannels(NamedTuple):
-    """The channels of a part: exactly `count` of them, or at least."""
+    """The channels of a part: exactly `number` of them, or at least."""
 
-    count: int
+    number: int
     meaning: str
     is_exact: bool = False
 
@@ -41,10 +41,10 @@ def whole_head(is_obj_x_class: bool, coefficients: int) -> PartChannels:
 
 def require(rows: np.ndarray, channels: PartChannels, output: DetectorOutput) -> np.ndarray:
     """`rows` (channels, n), if they have these channels. Raises GraphError."""
-    count, meaning, is_exact = channels
-    if len(rows) == count or (len(rows) > count and not is_exact):
+    number, meaning, is_exact = channels
+    if len(rows) == number or (len(rows) > number and not is_exact):
         return rows
-    limit = f"{count}" if is_exact else f"{count} or more"
+    limit = f"{number}" if is_exact else f"{number} or more"
     message = f"`{output.name}` has {len(rows)} channels, not {limit}: {meaning}"
     hint = f"check its `type`, `decoder` and `dshape`; it is {_kind(output)}"
     raise GraphError(message, hint=hint)
