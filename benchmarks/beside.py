@@ -230,7 +230,8 @@ def floats_of(model: bytes) -> str:
 
 
 def share_of(model: bytes) -> float:
-    return int16_share(Graph.from_bytes(model).with_shapes())
+    """Of int16; without any, nothing needs the shapes, which Q/DQ of another domain hide."""
+    return int16_share(Graph.from_bytes(model).with_shapes()) if has_int16(model) else 0.0
 
 
 def has_int16(model: bytes) -> bool:
