@@ -28,6 +28,7 @@ from npumake.project.sections import Dataset
 FILES, LABELS, CLASSES = (f"evaluation.dataset.{key}" for key in ("files", "labels", "classes"))
 MAX_BYTES = 1 << 30  # of a file of labels
 MAX_DIGITS = 9  # digits
+LABELS_IN_JSON = 'write {"a.jpg": 3} or [{"file": "a.jpg", "label": 3}]'
 
 Truth = int | Truths
 
@@ -161,7 +162,8 @@ def _of_csv(text: str, name: str, label_column: str) -> Iterator[WrittenLabel]:
             file, label = (row[column].strip() for column in columns)
             yield WrittenLabel(file, label, place)
     except csv.Error as error:
-        raise ProjectError(f"not a CSV: {error}", Place(name, rows.line_num, 1)) from error
+        hint = "close every quote that a cell opens"
+        raise ProjectError(f"not a CSV: {error}", Place(name, rows.line_num, 1), hint) from error
 
 
 def _column(head: Sequence[str], column: str, name: str) -> int:
@@ -176,9 +178,9 @@ def _parsed(text: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = Place(name, error.lineno, error.colno)
-        raise ProjectError(f"not JSON: {error.msg}", place) from error
+        raise ProjectError(f"not JSON: {error.msg}", place, LABELS_IN_JSON) from error
     except (ValueError, RecursionError) as error:
-        raise ProjectError(f"not JSON: {error}", name) from error
+        raise ProjectError(f"not JSON: {error}", name, LABELS_IN_JSON) from error
 
 
 def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
@@ -187,8 +189,8 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
     elif isinstance(document, list):
         entries = document
     else:
-        hint = 'write {"a.jpg": 3} or [{"file": "a.jpg", "label": 3}]'
-        raise ProjectError("neither a list nor an object of files and labels", name, hint)
+        message = "neither a list nor an object of files and labels"
+        raise ProjectError(message, name, LABELS_IN_JSON)
     for number, entry in enumerate(entries):
         where = f"{name}: {number}"
         if not isinstance(entry, dict) or not {"file", "label"} <= entry.keys():
