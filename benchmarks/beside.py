@@ -1,17 +1,19 @@
 """Quantized models beside those of other quantizers, on the same pictures.
 
-    python benchmarks/beside.py [yolox mobilenet] [--nncf PYTHON] [--modelopt PYTHON]
-                                [--quark PYTHON] [--limit MINUTES] [--without "Quark, AdaRound"]
-                                [--store FOLDER] [--print]
+    python benchmarks/beside.py [yolox mobilenet] [--target rdk-x5] [--nncf PYTHON]
+                                [--modelopt PYTHON] [--quark PYTHON] [--limit MINUTES]
+                                [--without "Quark, AdaRound"] [--store FOLDER] [--print]
 
 Classifiers: 100 pictures of imagenet500 calibrate, 400 others measure. Detectors: every second
-picture of coco128 calibrates, the others measure. All run in stock onnxruntime. Our rows are for
-ara240, whose activations are asymmetric like the peers'.
+picture of coco128 calibrates, the others measure. All run in stock onnxruntime. The activations of
+ara240 are asymmetric. Those of rdk-x5 are symmetric by default, and in all rows here; peers.py says
+how each peer is asked for them.
 
 Rows of 8 bits alone stand apart from mixed ones. In each part every other row has the points by
 which ours, `best`, is ahead of it: positive where npumake is closer to the float model. Intervals
 are those of a paired bootstrap (paired.py). Quantized files are kept in the store and taken from
-there. Figures are kept in benchmarks/beside.json; the page is written from them (beside_page.py).
+there: a store belongs to one state of npumake. Figures are kept in benchmarks/beside_TARGET.json;
+the page is written from them (beside_page.py).
 Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
 """
 
@@ -20,14 +22,15 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from beside_page import TASKS, rows_of
+from beside_page import TARGETS, TASKS, rows_of
 from closest import BEST, ours
 from detectors import Bench, answered
 from gallery import BESIDE as RESULTS
@@ -45,8 +48,8 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.precision.int16_share import SIXTEEN_BITS, int16_share
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
-TARGET = "ara240"
 CALIBRATE = 100
 FLOAT = "float"
 Figures = dict[str, Any]
@@ -138,24 +141,45 @@ class Way:
 
 def ways(task: Task, options: argparse.Namespace) -> Iterator[Way]:
     """Of each part our `best` comes first."""
-    own = partial(ours, task.graph, task.calibrating(own=True), read_target(TARGET))
-    yield Way("best", False, True, partial(own, BEST, Quantization(most_int16=0.0)))
-    yield Way("default", False, True, partial(own, Calibration("default"), DEFAULT))
-    yield Way("best, mixed", True, True, partial(own, BEST, Quantization(most_int16=0.1)))
-    for title, make in peers_of(options, task.trained, task.calibrating(own=False), False):
+    target = read_target(options.target)
+    symmetric = target.activations.symmetric
+    plain, best = (
+        replace(calibration, symmetric=symmetric or None)  # None: the search has the choice
+        for calibration in (Calibration("default"), BEST)
+    )
+    of_target = partial(ours, task.graph, task.calibrating(own=True))
+    own, narrow = partial(of_target, target), partial(of_target, in_8_bits(target))
+    yield Way("best", False, True, partial(narrow, best, Quantization(most_int16=0.0)))
+    yield Way("default", False, True, partial(own, plain, DEFAULT))
+    yield Way("best, mixed", True, True, partial(own, best, Quantization(most_int16=0.1)))
+    for title, make in peers_of(options, task.trained, task.calibrating(own=False), symmetric):
         if title not in options.without:
             yield Way(title, title.endswith("A16"), False, make)
 
 
-def stored(way: Way, name: str, folder: Path | None) -> bytes:
-    """The quantized model, from the store where it is there."""
-    if folder is None:
-        return way.make()
-    file = folder / f"{name}, {way.title}.onnx"
+def in_8_bits(target: Target) -> Target:
+    """Without the int16 that a chip's own tool has for what leaves the NPU: no budget limits it."""
+    return replace(target, form=target.form and replace(target.form, leaving="int8"))
+
+
+def stored(way: Way, name: str, options: argparse.Namespace) -> tuple[bytes, float]:
+    """The quantized model and the CPU minutes that it took, from the store where it is there."""
+    if options.store is None:
+        return timed(way)
+    file: Path = options.store / options.target / f"{name}, {way.title}.onnx"
+    minutes = file.with_suffix(".minutes")
     if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(way.make())
-    return file.read_bytes()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        model, took = timed(way)
+        minutes.write_text(f"{took:.2f}")
+        file.write_bytes(model)
+    return file.read_bytes(), float(minutes.read_text()) if minutes.is_file() else 0.0
+
+
+def timed(way: Way) -> tuple[bytes, float]:
+    before = sum(os.times()[:4])  # with those of child processes
+    model = way.make()
+    return model, (sum(os.times()[:4]) - before) / 60
 
 
 def measure(name: str, options: argparse.Namespace) -> Figures:
@@ -168,9 +192,9 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
         row: Figures = {"tool": way.title, "mixed": way.mixed}
         rows.append(row)
         try:
-            model = stored(way, name, options.store)
+            model, minutes = stored(way, name, options)
             scores[way.title] = task.scores(model, way.own)
-            row |= {"float": floats_of(model), "int16": share_of(model)}
+            row |= {"float": floats_of(model), "int16": share_of(model), "minutes": minutes}
             row["mixed"] = way.mixed or has_int16(model)
         except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
             row["error"] = str(error)[:100]
@@ -206,7 +230,8 @@ def floats_of(model: bytes) -> str:
 
 
 def share_of(model: bytes) -> float:
-    return int16_share(Graph.from_bytes(model).with_shapes())
+    """Of int16; without any, nothing needs the shapes, which Q/DQ of another domain hide."""
+    return int16_share(Graph.from_bytes(model).with_shapes()) if has_int16(model) else 0.0
 
 
 def has_int16(model: bytes) -> bool:
@@ -218,6 +243,7 @@ def has_int16(model: bytes) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(TASKS))
+    parser.add_argument("--target", choices=TARGETS, default=next(iter(TARGETS)))
     parser.add_argument("--without", nargs="*", default=[], metavar="ROW")
     parser.add_argument("--store", type=Path, help="folder of quantized files")
     parser.add_argument("--print", action="store_true", help="write nothing")
@@ -228,15 +254,15 @@ def main() -> None:
         figures = measure(name, options)
         print("\n".join(rows_of(name, figures)), flush=True)
         if not options.print:
-            write(name, figures)
+            write(options.target, name, figures)
 
 
-def write(name: str, figures: Figures) -> None:
+def write(target: str, name: str, figures: Figures) -> None:
     """Adds the figures to RESULTS."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    results = {**results, name: figures}
+    file = RESULTS[target]
+    results = {**json.loads(file.read_text(encoding="utf-8")), name: figures}
     ordered = {task: results[task] for task in TASKS if task in results}
-    RESULTS.write_text(f"{json.dumps(ordered, indent=1)}\n", encoding="utf-8")
+    file.write_text(f"{json.dumps(ordered, indent=1)}\n", encoding="utf-8")
     write_page()
 
 

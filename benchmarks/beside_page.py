@@ -50,6 +50,7 @@ DETECTOR = (
 PIXELS = (Column("mean IoU kept", "kept"), Column("pixels alike", "points", False))
 CLASSIFIER = (Column("top-1 lost", "lost"), Column("the float model's class", "points", False))
 ALIKE = (Column("another class than the float model's", "lost"),)
+ADAROUND = "Quark, AdaRound"
 TASKS = {
     "yolox": Task("YOLOX", DETECTOR, is_labelled=True),
     "fastestdet": Task("FastestDet", DETECTOR, is_labelled=True),
@@ -63,7 +64,7 @@ TASKS = {
 }
 
 
-TEXT = """\
+ASYMMETRIC = """\
 ## Beside other tools
 
 `python benchmarks/beside.py --nncf PYTHON --modelopt PYTHON --quark PYTHON` writes these tables.
@@ -85,19 +86,30 @@ ara240, whose activations are asymmetric like those of the others.
 - Each tool has its documented settings, and each of its rows one of them. onnxruntime's Entropy has
   128 bins for 128 codes, so it finds the ranges of MinMax. Quark's AdaRound is left out: it did not
   finish UltraFace in 25 minutes.
-
-{versions}
-
-{sections}
 """
+SYMMETRIC = """\
+## Beside other tools, symmetric activations
+
+`python benchmarks/beside.py --target rdk-x5`, with the same options, writes these tables. Columns
+and pictures are those above; all activations are symmetric. The files of npumake are for rdk-x5,
+with `calibration: {symmetric: true}`; without it, the search may choose asymmetric ranges there.
+onnxruntime has `ActivationSymmetric`, NNCF its preset `performance`, Quark its `A8W8`, with MinMax.
+ModelOpt's int8 is symmetric in all tables. rdk-x5's own tool puts what leaves the NPU in int16, and
+so does npumake in `default` and `best, mixed`; `best` of 8 bits alone goes without.
+"""
+TARGETS = {"ara240": ASYMMETRIC, "rdk-x5": SYMMETRIC}  # the text above the tables of each
 
 
-def section(results: Mapping[str, Figures]) -> str:
-    """The part of docs/accuracy.md."""
+def sections(results: Mapping[str, Mapping[str, Figures]]) -> str:
+    """The part of docs/accuracy.md, from the figures by target and model."""
+    return "\n".join(_section(text, results[target]) for target, text in TARGETS.items())
+
+
+def _section(text: str, results: Mapping[str, Figures]) -> str:
     versions = {name: v for figures in results.values() for name, v in figures["versions"].items()}
     named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    sections = [_model(name, results[name]) for name in TASKS if name in results]
-    return TEXT.format(versions=f"Versions: {named}.", sections="\n".join(sections))
+    models = [_model(name, results[name]) for name in TASKS if name in results]
+    return "\n".join([text, f"Versions: {named}.\n", *models])
 
 
 def _model(name: str, figures: Figures) -> str:
@@ -131,7 +143,13 @@ def table(columns: Sequence[Column], rows: Sequence[Figures], mixed: bool) -> It
         else:
             cells = _cells(row, columns)
             cells[-1:-1] = [f"{100 * row['int16']:.1f} %"] if mixed else []
-        yield f"| {' | '.join([row['tool'], *cells])} |"
+        yield f"| {' | '.join([_title(row), *cells])} |"
+
+
+def _title(row: Figures) -> str:
+    """The tool, with the CPU minutes of the one that takes the longest."""
+    tool, minutes = str(row["tool"]), row.get("minutes")
+    return f"{tool}, {minutes:.1f} CPU minutes" if minutes and tool == ADAROUND else tool
 
 
 def _cells(row: Figures, columns: Sequence[Column]) -> list[str]:

@@ -27,13 +27,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from beside_page import section
+from beside_page import TARGETS, sections
 from gallery_artifacts import ARTIFACTS, REPO, Artifact, artifacts, build, targets_that_run
 from gallery_page import SHOWN, draw, page, rows_of
 from paired import interval, resampled
 
 RESULTS = Path(__file__).with_suffix(".json")
-BESIDE = RESULTS.with_name("beside.json")
+BESIDE = {target: RESULTS.with_name(f"beside_{target}.json") for target in TARGETS}
 PAGE = REPO / "docs" / "accuracy.md"
 
 Figures = dict[str, Any]
@@ -163,8 +163,10 @@ def write_page() -> None:
 
 
 def whole_page() -> str:
-    results, beside = (json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS, BESIDE))
-    return page(EXAMPLES, results, section(beside))
+    results, *beside = (
+        json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS, *BESIDE.values())
+    )
+    return page(EXAMPLES, results, sections(dict(zip(BESIDE, beside, strict=True))))
 
 
 def draw_example(example: Example, built: Path) -> None:

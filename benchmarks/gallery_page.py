@@ -44,9 +44,10 @@ detector is a published model; its samples are views of one face.
 [Other tools](#beside-other-tools) follow, on published models.
 
 - **int8** is the Q/DQ graph in onnxruntime, calibrated by `max`. **compiled** is the compiled file.
-  **best** is the variant with `calibration: {{recipe: best}}`, compiled: searched for one chip with
-  symmetric and one with asymmetric activations. It may read 16 bits in a tenth of the
-  multiply-accumulates; the others have 8 bits alone.
+  **best** is the variant with `calibration: {{recipe: best}}`, compiled: searched for ara240, with
+  asymmetric activations, and for rdk-x5, whose activations are symmetric unless the search finds
+  asymmetric ones closer. It may read 16 bits in a tenth of the multiply-accumulates; the others
+  have 8 bits alone.
 - A drop is the float figure less the compiled one, on the same samples. Brackets hold 95 %
   intervals by bootstrap. If the interval of a drop holds 0, no difference was measured.
 - No figure is of a board. A `.hybrid` runs in npumake's runtime, a `.tflite` in LiteRT, a file for

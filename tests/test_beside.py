@@ -10,18 +10,25 @@ import pytest
 
 from npumake.evaluate import ImageDetections
 from npumake.graph import parse_text
+from npumake.targets.reader import read_target
 from workspaces import REPO
 
 sys.path.insert(0, str(REPO / "benchmarks"))
 
 import paired
-from beside import RESULTS, compared
-from beside_page import TASKS, Column, rows_of, with_interval
+from beside import RESULTS, compared, in_8_bits
+from beside_page import TARGETS, TASKS, Column, rows_of, sections, with_interval
 from heads import HEADS as DETECTORS
 from heads import SHOWN, Pixels, shifts, total
 from peers import PEERS, left_in_float
 
-FIGURES = json.loads(RESULTS.read_text(encoding="utf-8"))
+# AdaRound takes long; Entropy finds the ranges of MinMax, which the page says once.
+OPTIONAL = {"ara240": {"Quark, AdaRound"}, "rdk-x5": {"Quark, AdaRound", "onnxruntime Entropy"}}
+FIGURES = {
+    (target, name): figures
+    for target, file in RESULTS.items()
+    for name, figures in json.loads(file.read_text(encoding="utf-8")).items()
+}
 
 
 def detections(*rows: tuple[float, int, float]) -> ImageDetections:
@@ -83,6 +90,23 @@ def test_figures_are_compared_with_the_best_of_their_part() -> None:
     assert compared("deeplab", totals, "best", "best")["ahead"] == [None, None]
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_leaves_the_npu_has_8_bits_on_request(name: str) -> None:
+    target = read_target(name)
+    narrow = in_8_bits(target)
+    assert narrow.form is None or narrow.form.leaving == "int8"
+    assert (narrow == target) is (target.form is None or target.form.leaving == "int8")
+
+
+def test_each_target_has_its_part_and_adaround_its_time() -> None:
+    row = {"tool": "Quark, AdaRound", "mixed": False, "float": "nothing", "minutes": 61.25}
+    row |= {"figures": [[1, 1, 1]] * 2, "ahead": [None] * 2}
+    figures = {"pictures": 1, "float": [0.5, 1.0], "versions": {"tool": "1"}, "rows": [row]}
+    text = sections({target: {"mobilenet": figures} for target in TARGETS})
+    assert text.count("\n### MobileNet") == len(TARGETS)
+    assert text.count("| Quark, AdaRound, 61.2 CPU minutes |") == len(TARGETS)
+
+
 def test_what_is_left_in_float_is_counted_behind_what_passes_codes_on() -> None:
     graph = parse_text("""agraph (float[1,2,4,4] x) => (float[1,2,4,4] y)
         <float s = {0.1}, uint8 z = {0}, float[2,4,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8},
@@ -99,13 +123,13 @@ def test_what_is_left_in_float_is_counted_behind_what_passes_codes_on() -> None:
     assert left_in_float(graph.to_bytes()) == {"Sigmoid": 1, "Mul": 1}
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_row_of_a_peer_has_its_interval_or_its_error(name: str) -> None:
-    rows = {row["tool"]: row for row in FIGURES[name]["rows"]}
-    optional = {"Quark, AdaRound"}
+@pytest.mark.parametrize(("target", "name"), FIGURES)
+def test_every_row_of_a_peer_has_its_interval_or_its_error(target: str, name: str) -> None:
+    rows = {row["tool"]: row for row in FIGURES[target, name]["rows"]}
+    optional = OPTIONAL[target]
     expected = {title for peer in PEERS.values() for title in peer.ways} - optional
     assert rows.keys() - optional == expected | {"best", "default", "best, mixed"}
-    table = "\n".join(rows_of(name, FIGURES[name]))
+    table = "\n".join(rows_of(name, FIGURES[target, name]))
     for title, row in rows.items():
         if "error" in row or title.startswith("best"):
             continue
@@ -115,9 +139,9 @@ def test_every_row_of_a_peer_has_its_interval_or_its_error(name: str) -> None:
             assert not column.is_compared or with_interval(ahead, column.digits) in table
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_8_bits_and_mixed_are_apart(name: str) -> None:
-    for row in FIGURES[name]["rows"]:
+@pytest.mark.parametrize(("target", "name"), FIGURES)
+def test_8_bits_and_mixed_are_apart(target: str, name: str) -> None:
+    for row in FIGURES[target, name]["rows"]:
         if "error" not in row:
             assert row["int16"] == 0 or row["mixed"]
             assert row["int16"] <= 0.1 or row["tool"] == "onnxruntime A16"

@@ -8,9 +8,8 @@ Scenes of the calibration digits calibrate, other ones for each draw; scenes of 
 measure. The compiled file runs in exact integers, the float model in onnxruntime. The yardstick is
 onnxruntime's quantize_static behind its preprocessing: MinMax, weights per channel, asymmetric
 activations. Columns: mAP at IoU .50 and .50:.95 in percent, the points lost of each with their
-standard error (the same scenes for both models, drawn again 200 times), the recall at a score of .5
-in percent of the float model's, the share of multiply-accumulates that read int16, and the seconds
-of the build.
+standard error (paired.py), the recall at a score of .5 in percent of the float model's, the share
+of multiply-accumulates that read int16, and the seconds of the build.
 
     default    method: default
     best       recipe: best, most_int16: 0
@@ -20,6 +19,7 @@ of the build.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -46,8 +46,12 @@ from npumake.evaluate.average_precision import (
 from npumake.graph import Graph
 from npumake.quant.precision.int16_share import int16_share
 
+sys.path.append(str(Path(__file__).parents[1]))
+
+from paired import resampled, standard_error
+
 MODEL = Path(__file__).parent / "model.onnx"
-RESAMPLES, SCORE = 200, 0.5
+SCORE = 0.5
 INPUT = {"image": {"offset": 128, "mean": 0, "scale": 1 / WHITE}}
 WAYS: dict[str, dict[str, Any]] = {
     "default": {"calibration": {"method": "default"}},
@@ -93,13 +97,8 @@ def scores(images: Sequence[ByClass]) -> Scores:
 
 def errors(before: Sequence[ByClass], after: Sequence[ByClass]) -> NDArray[np.floating]:
     """Standard errors (2,) of what `after` loses, by a paired bootstrap over the scenes."""
-    random = np.random.RandomState(0)
-    losses = []
-    for _ in range(RESAMPLES):
-        rows = random.randint(0, len(before), len(before))
-        first, second = (scores([images[row] for row in rows]) for images in (before, after))
-        losses.append(np.subtract(first, second))
-    return np.std(losses, axis=0)
+    totals = resampled({"before": before, "after": after}, scores)
+    return standard_error(totals["before"] - totals["after"])
 
 
 def line(before: Sequence[ByClass], after: Sequence[ByClass]) -> str:

@@ -70,6 +70,25 @@ def test_run_gives_the_boxes_of_a_detector_and_draws_them(
     assert capsys.readouterr().out == "no box scores 0.95 or more; --score sets a lower limit\n"
 
 
+def test_run_names_the_metadata_that_do_not_fit_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = onnx.load_from_string(detector().to_bytes())
+    (entry,) = (entry for entry in model.metadata_props if entry.key == "edgefirst")
+    document = json.loads(entry.value)
+    name = document["outputs"][0]["name"]
+    document["outputs"][0]["name"] = f"{name}s"
+    entry.value = json.dumps(document)
+    onnx.save(model, "net.onnx")
+    Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save("dark.png")
+    assert main(["run", "net.onnx", "--input", "dark.png"]) == 3
+    error = capsys.readouterr().err
+    assert f"no output `{name}s`" in error
+    assert "edgefirst.json in the model" in error
+    assert f"did you mean `{name}`?" in error
+
+
 def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

@@ -173,6 +173,7 @@ def acted_on(metadata: Metadata) -> tuple[Any, ...]:
 def error(document: Any) -> str:
     with pytest.raises(ProjectError) as caught:
         read(document)
+    assert caught.value.hint
     return str(caught.value)
 
 
@@ -411,8 +412,9 @@ def test_an_old_size_that_is_none_is_refused(size):
     ],
 )
 def test_what_is_no_json_is_one_error(text, message):
-    with pytest.raises(ProjectError, match=message):
+    with pytest.raises(ProjectError, match=message) as caught:
         read_metadata(text, "e.json")
+    assert caught.value.hint
 
 
 STRANGE: tuple[Any, ...] = (

@@ -156,9 +156,19 @@ def test_they_are_found_in_a_cut_head_and_not_where_they_are_cut_off():
         ({"strides": [8, 16]}, "not joined from 2 scales"),
         ({"anchors_per_cell": 3}, "3 anchors per cell"),
         ({"target": "output1"}, "speak of 11 channels"),
+        (
+            {
+                "boundaries": [
+                    {"name": "boxes", "channels": [0, 4]},
+                    {"name": "x", "channels": [4, 11]},
+                ]
+            },
+            "`x` is 2 tensors",
+        ),
     ],
 )
 def test_a_hint_that_does_not_fit_is_one_error(change, message):
     found = metadata(split_hints=[hint() | change]).hints
-    with pytest.raises(GraphError, match=message):
+    with pytest.raises(GraphError, match=message) as caught:
         split_outputs(graph(), found)
+    assert caught.value.hint

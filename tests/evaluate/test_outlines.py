@@ -161,4 +161,5 @@ def test_a_segmentation_that_is_none_is_one_error_at_its_place(said, what):
     with pytest.raises(ProjectError) as caught:
         Outline(said, "instances.json: annotations.3").region((4, 4))
     assert what in caught.value.what
+    assert caught.value.hint
     assert caught.value.where == "instances.json: annotations.3"

@@ -137,6 +137,7 @@ def test_what_does_not_fit_is_one_error(said, what):
     with pytest.raises(ProjectError) as caught:
         decode_ssd(one_box(), said, anchors_of(said, {}, (8, 8)))
     assert what in caught.value.what
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_a_mistake_is_one_error_at_its_place(
     with pytest.raises(ProjectError) as caught:
         read(tmp_path, text, suffix)
     assert what in caught.value.what
+    assert caught.value.hint
     assert str(caught.value.where) == where
 
 

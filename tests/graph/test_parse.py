@@ -19,6 +19,7 @@ from npumake.graph import (
     shape,
     upgraded,
 )
+from npumake.graph.parse import _checked
 
 TEXT = """<ir_version: 8, opset_import: ["" : 10]>
 agraph (float[1,2,8,8] x) => (float[1,2] y)
@@ -257,3 +258,17 @@ def test_an_output_without_a_shape_gets_the_one_that_is_inferred():
     made.graph.output[0].type.tensor_type.ClearField("shape")
     graph = parse(made.SerializeToString(), "m.onnx").with_shapes()
     assert shape(graph.outputs[0]) == (1, 4)
+
+
+def test_what_is_declared_for_the_checker_is_taken_back_if_it_refuses():
+    made = model(
+        "(float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> "
+        "{ y = Mul(x, w)  z = Nope(y) }",
+        '<ir_version: 3, opset_import: ["" : 8]>',
+    )
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    made.graph.output[1].ClearField("type")
+    before = made.SerializeToString()
+    with pytest.raises(onnx.checker.ValidationError, match="Nope"):
+        _checked(made, ())
+    assert made.SerializeToString() == before

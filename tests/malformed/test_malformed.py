@@ -159,6 +159,19 @@ FILES = (
         2,
         ("`/dev/stdin` is not a plain file",),
     ),
+    Case(
+        "metadata of other outputs",
+        both(
+            yaml(
+                '{"schema_version": 2, "outputs": [{"name": "logit", "type": "detection"}]}',
+                "e.json",
+            ),
+            yaml("model: {path: model.onnx, metadata: e.json}\ntargets: [rdk-x5]\n" + DATA),
+        ),
+        BUILD,
+        3,
+        ("no output `logit`", "project.yaml:1:37", "did you mean `logits`?"),
+    ),
     Case("a model that is the root", model("/"), BUILD, 2, ("`/` is not a plain file",)),
     Case("a model without a name", model('""'), BUILD, 2, ("project.yaml",)),
     Case("a model with NUL in its name", model(r'"a\0b.onnx"'), BUILD, 2, ("project.yaml",)),

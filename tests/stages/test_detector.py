@@ -17,7 +17,7 @@ from npumake.detection.decode import Rules, decode
 from npumake.detection.describe import whole_outputs
 from npumake.detection.notes import box_nodes, metadata_of
 from npumake.engine.ort import OrtSession
-from npumake.errors import CacheError, ProjectError, Route
+from npumake.errors import CacheError, GraphError, ProjectError, Route
 from npumake.graph import Graph
 from npumake.progress import hearing
 from npumake.project.files import SourceFile
@@ -217,6 +217,36 @@ def test_metadata_that_does_not_fit_is_one_error(tmp_path, metadata, message, wh
     with pytest.raises(ProjectError, match=message) as caught:
         made(tmp_path, head(edgefirst=metadata), split="hints")
     assert caught.value.where == where
+
+
+def test_outputs_that_do_not_decode_are_refused_before_a_build_and_the_hint_mends_it(tmp_path):
+    outputs = told(made(tmp_path, head(edgefirst=props())))["outputs"]
+    assert {entry["type"] for entry in outputs} == {"detection", "protos"}
+    for entry in outputs:
+        name, entry["name"] = entry["name"], f"{entry['name']}s"
+        beside = json.dumps({"schema_version": 2, "outputs": outputs})
+        with pytest.raises(GraphError, match="does not fit the model: no output") as caught:
+            made(tmp_path, head(), beside)
+        assert caught.value.where == Route("model.metadata")
+        assert caught.value.hint == f"did you mean `{name}`?"
+        entry["name"] = name
+    made(tmp_path, head(), json.dumps({"schema_version": 2, "outputs": outputs}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"target": "output9"}, "no output"), ({"strides": [8, 16]}, "not joined from 2 scales")],
+)
+def test_hints_that_do_not_fit_have_the_place_of_the_split(tmp_path, change, message):
+    model = head(edgefirst=props(split_hints=[hint() | change]))
+    with pytest.raises(GraphError, match=message) as caught:
+        made(tmp_path, model, split="hints")
+    assert caught.value.where == Route("model.split")
+
+
+def test_outputs_that_are_no_boxes_need_no_decoder(tmp_path):
+    outputs = [{"name": "output0", "type": "landmarks", "shape": [1, 2]}]
+    made(tmp_path, head(), json.dumps({"schema_version": 2, "outputs": outputs}))
 
 
 def fed(folder: Path, snapshot: Path, given: Input = UNSIGNED, key: str = "*") -> Samples:

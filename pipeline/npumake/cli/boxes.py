@@ -11,9 +11,11 @@ import numpy as np
 from npumake.cli.vendors.synap_images import save_picture
 from npumake.data.detections import Detection, with_detections
 from npumake.data.pictures import pixels
+from npumake.detection.carriers import METADATA
 from npumake.detection.decode import Rules, decode
 from npumake.detection.metadata import Metadata
 from npumake.engine.port import Port
+from npumake.errors import GraphError
 from npumake.runtime.picture import closed, read, size
 
 
@@ -28,7 +30,11 @@ def boxes_of(
     Raises PipelineError."""
     sides = size(closed(port), picture.name)
     rules = Rules(score=score, class_aware=metadata.nms == "class_aware")
-    detections = decode(dict(outputs), metadata.outputs, sides, rules)
+    try:
+        detections = decode(dict(outputs), metadata.outputs, sides, rules)
+    except GraphError as error:
+        error.where = error.where or f"{METADATA} in the model"
+        raise
     corners = np.asarray(detections.boxes) * np.tile(_pixels(picture).shape[1::-1], 2)
     return [
         Detection(int(kind), float(score), (round(x1), round(y1), round(x2 - x1), round(y2 - y1)))

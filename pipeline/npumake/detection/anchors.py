@@ -25,6 +25,7 @@ from npumake.errors import GraphError
 STRIDES = (8, 16, 32)
 MAX_EXPONENT = 50.0  # limits exp
 VARIANCES = (0.1, 0.2)
+LEVEL = '{"stride": 8, "sizes": [16, 32]}'
 YUNET, SCRFD = "yunet", "scrfd"
 Y_FIRST = "yxhw"  # of an output's `order`: TensorFlow's
 X_FIRST = [1, 0, 3, 2]
@@ -48,7 +49,8 @@ def scrfd(rows: np.ndarray, size: Size) -> np.ndarray:
 def ssd(rows: np.ndarray, anchors: np.ndarray, variances: Sequence[float]) -> np.ndarray:
     """`anchors` are (n, 4). Raises GraphError if there are not as many."""
     if rows.shape[1] != len(anchors):
-        raise GraphError(f"{len(anchors)} anchors for {rows.shape[1]} boxes")
+        hint = "`anchors` has a row per box, or levels whose `sizes` and `stride` make as many"
+        raise GraphError(f"{len(anchors)} anchors for {rows.shape[1]} boxes", hint=hint)
     place, side = variances
     base = anchors.T.astype(np.float32)
     middles = base[:2] + rows[:2] * place * base[2:]
@@ -59,10 +61,12 @@ def ssd(rows: np.ndarray, anchors: np.ndarray, variances: Sequence[float]) -> np
 def of_anchors(rows: np.ndarray, output: DetectorOutput, size: Size) -> np.ndarray:
     """The boxes of an output with `encoding: anchor`. Raises GraphError."""
     if not output.anchors:
-        raise GraphError("boxes of anchors without `anchors`", output.name)
+        hint = "give them as `anchors` of this output, or another `encoding`"
+        raise GraphError(f"boxes of anchors without `anchors`: `{output.name}`", hint=hint)
     variances = output.rest.get("variances", VARIANCES)
     if not _are_numbers(variances, 2):
-        raise GraphError("`variances` are [of positions, of sizes]", output.name)
+        message = f"`variances` of `{output.name}` are [of positions, of sizes]"
+        raise GraphError(message, hint=f"such as {list(VARIANCES)}")
     if output.rest.get("order") == Y_FIRST:
         rows = rows[X_FIRST]
     return ssd(rows, anchor_table(output.anchors, size), variances)
@@ -74,7 +78,8 @@ def anchor_table(anchors: Sequence[Json], size: Size) -> np.ndarray:
     if levels:
         return np.clip(np.concatenate([squares(*level, size) for level in levels]), 0, 1)
     if not all(_are_numbers(entry, 4) for entry in anchors):
-        raise GraphError("`anchors` are (cx, cy, w, h), or levels with `stride` and `sizes`")
+        message = "`anchors` are (cx, cy, w, h), or levels with `stride` and `sizes`"
+        raise GraphError(message, hint=f"such as [0.5, 0.5, 0.1, 0.1] or {LEVEL}")
     return np.array(anchors, np.float64)
 
 
@@ -89,9 +94,13 @@ def squares(sizes: Sequence[float], stride: int, size: Size) -> np.ndarray:
 def _level(entry: Mapping[str, Json]) -> tuple[Sequence[float], int]:
     sizes, stride = entry.get("sizes"), entry.get("stride")
     if not isinstance(stride, int) or isinstance(stride, bool) or stride < 1:
-        raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
+        raise GraphError(
+            "a level of `anchors` has a whole `stride` and `sizes`", hint=f"such as {LEVEL}"
+        )
     if not isinstance(sizes, list) or not sizes or not _are_numbers(sizes, len(sizes)):
-        raise GraphError("a level of `anchors` has a whole `stride` and `sizes`")
+        raise GraphError(
+            "a level of `anchors` has a whole `stride` and `sizes`", hint=f"such as {LEVEL}"
+        )
     return sizes, stride
 
 
@@ -107,7 +116,8 @@ def _cells(rows: np.ndarray, size: Size) -> tuple[np.ndarray, np.ndarray]:
     boxes, rest = divmod(rows.shape[1], len(stride))
     if rest or not boxes:
         height, width = size
-        raise GraphError(f"{rows.shape[1]} boxes are not those of a picture of {height} x {width}")
+        message = f"{rows.shape[1]} boxes are not those of a picture of {height} x {width}"
+        raise GraphError(message, hint=f"the cells of strides {list(STRIDES)} are {len(stride)}")
     return np.repeat(corners, boxes, axis=1), np.repeat(stride, boxes)
 
 
@@ -117,9 +127,12 @@ def _in_unit(middles: np.ndarray, sides: np.ndarray, size: Size) -> np.ndarray:
 
 
 def scores_of(decoder: str | None, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The scores (classes, n), with the objectness where there is one."""
+    """The scores (classes, n), with the objectness where there is one. Raises GraphError."""
     scores = parts["scores"]
     if decoder == SSD:
+        if len(scores) < 2:
+            hint = "the first class is the background; without one, use another `decoder`"
+            raise GraphError(f"SSD's scores have {len(scores)} class", hint=hint)
         return scores[1:]  # without the background
     if "objectness" not in parts:
         return scores

@@ -64,7 +64,8 @@ def fastestdet(rows: np.ndarray, size: Size) -> dict[str, np.ndarray]:
     stride = round(float(np.sqrt(height * width / rows.shape[1])))
     corners, _ = cells(size, (stride,))
     if corners.shape[1] != rows.shape[1]:
-        raise GraphError(f"{rows.shape[1]} cells of a picture of {height} x {width}")
+        hint = "FastestDet's cells are squares: check `shape` and the shape of the input"
+        raise GraphError(f"{rows.shape[1]} cells of a picture of {height} x {width}", hint=hint)
     columns = np.array([[-(-width // stride)], [-(-height // stride)]], np.float32)
     middles = (corners + np.tanh(rows[1:3])) / columns
     boxes = np.concatenate([middles, sigmoid(rows[3:5])])
@@ -84,8 +85,11 @@ def _cells_of(rows: np.ndarray, size: Size) -> tuple[np.ndarray, np.ndarray]:
         corners, stride = cells(size, strides)
         if corners.shape[1] == rows.shape[1]:
             return corners, stride
+    counts = {strides: len(cells(size, strides)[1]) for strides in STRIDES}
+    hint = ", ".join(f"{count} for strides {list(strides)}" for strides, count in counts.items())
     height, width = size
-    raise GraphError(f"{rows.shape[1]} boxes are not those of a picture of {height} x {width}")
+    message = f"{rows.shape[1]} boxes are not those of a picture of {height} x {width}"
+    raise GraphError(message, hint=f"they are {hint}")
 
 
 def _in_unit(middles: np.ndarray, sides: np.ndarray, size: Size) -> np.ndarray:

@@ -19,12 +19,24 @@ from npumake.detection.anchors import BOX_DECODERS, of_anchors, scores_of
 from npumake.detection.cell_decoders import CELL_DECODERS, SSD, from_corners
 from npumake.detection.metadata import Metadata
 from npumake.detection.outputs import DetectorOutput, OutputGrid
-from npumake.errors import GraphError
+from npumake.detection.parts import (
+    BOX,
+    DETECTIONS,
+    OBJECTNESS,
+    SCORES,
+    WHOLE_HEADS,
+    require,
+    require_fitting,
+    require_joined,
+    whole_head,
+)
+from npumake.errors import GraphError, did_you_mean
 from npumake.kernels import boxes as geometry
 from npumake.kernels.affine import per_axis
 
 Arrays = Mapping[str, np.ndarray]
 AS_CHANNELS = ("box_coords", "num_classes", "num_protos", "num_features")
+PARTS = {"scores": SCORES, "objectness": OBJECTNESS, "mask_coefs": SCORES}
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sigmoid": geometry.sigmoid,
     "tanh": np.tanh,
@@ -97,30 +109,42 @@ def _parts(
     """Boxes (4, n) as center and size in 0..1, scores (classes, n), coefficients (k, n), protos."""
     parts: dict[str, np.ndarray] = {}
     if "protos" in described:
-        parts["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
+        parts["protos"] = _prototypes(arrays, described["protos"])
     if "detection" in described:
         return parts | _of_one(arrays, described["detection"], size, len(parts.get("protos", ())))
     if missing := [kind for kind in ("boxes", "scores") if kind not in described]:
-        raise GraphError(f"the outputs hold no {missing[0]}", hint="see `outputs` of the metadata")
-    for kind in ("scores", "objectness", "mask_coefs"):
+        hint = f"give one of `outputs` in the metadata  type: {missing[0]}"
+        raise GraphError(f"the outputs hold no {missing[0]}", hint=hint)
+    for kind, channels in PARTS.items():
         if kind in described:
-            parts[kind] = _joined(arrays, described[kind])
+            parts[kind] = require(_joined(arrays, described[kind]), channels, described[kind])
     boxes = described["boxes"]
-    scores = scores_of(boxes.decoder, parts)
-    return parts | {"boxes": _boxes(arrays, boxes, size), "scores": scores}
+    parts["boxes"] = _boxes(arrays, boxes, size)
+    require_fitting(parts)
+    return parts | {"scores": scores_of(boxes.decoder, parts)}
+
+
+def _prototypes(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
+    """(k, h, w). Raises GraphError."""
+    protos = _first(_tensor(arrays, output), output)
+    if protos.ndim != 3:
+        hint = "prototypes are [1, number, height, width], or `dshape` names their axes"
+        message = f"`{output.name}` of shape {list(output.shape)} holds no prototypes"
+        raise GraphError(message, hint=hint)
+    return protos
 
 
 def _boxes(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
     """(4, n), center and size in 0..1. Raises GraphError."""
-    if boxes.encoding == "anchor":
-        return of_anchors(_joined(arrays, boxes), boxes, size)
-    if boxes.decoder is not None and boxes.decoder in BOX_DECODERS:
-        return BOX_DECODERS[boxes.decoder](_joined(arrays, boxes), size)
-    if boxes.decoder == SSD:
-        return from_corners(_joined(arrays, boxes))
-    if any(child.stride for child in boxes.outputs):
+    is_decoded = boxes.encoding == "anchor" or boxes.decoder in (*BOX_DECODERS, SSD)
+    if not is_decoded and any(child.stride for child in boxes.outputs):
         return _from_scales(arrays, boxes, size)
-    return _in_unit(_joined(arrays, boxes), boxes, size)
+    rows = require(_joined(arrays, boxes), BOX, boxes)
+    if boxes.encoding == "anchor":
+        return of_anchors(rows, boxes, size)
+    if boxes.decoder is not None and boxes.decoder in BOX_DECODERS:
+        return BOX_DECODERS[boxes.decoder](rows, size)
+    return from_corners(rows) if boxes.decoder == SSD else _in_unit(rows, boxes, size)
 
 
 def _of_one(
@@ -130,10 +154,12 @@ def _of_one(
     `obj_x_class`, the first score is the objectness, a factor of the others."""
     rows = _joined(arrays, whole)
     if (of_cells := CELL_DECODERS.get(whole.decoder or "")) is not None:
-        return of_cells(rows, size)
+        return of_cells(require(rows, WHOLE_HEADS[str(whole.decoder)], whole), size)
+    has_objectness = whole.score_format == "obj_x_class"
+    require(rows, whole_head(has_objectness, coefficients), whole)
     end = len(rows) - coefficients
     scores = rows[4:end]
-    if whole.score_format == "obj_x_class":
+    if has_objectness:
         scores = scores[1:] * scores[:1]
     parts = {"boxes": _in_unit(rows[:4], whole, size), "scores": scores}
     return parts | ({"mask_coefs": rows[end:]} if coefficients else {})
@@ -151,7 +177,9 @@ def _from_scales(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -
     for child in _by_stride(boxes):
         raw = _first(_tensor(arrays, child), child)
         if raw.ndim != 3 or len(raw) % 4 or (boxes.encoding != "dfl" and len(raw) != 4):
-            raise GraphError(f"`{child.name}` of shape {list(child.shape)} holds no raw boxes")
+            hint = "they are [1, 4, height, width], or with `encoding: dfl` [1, 4 x bins, ...]"
+            message = f"`{child.name}` of shape {list(child.shape)} holds no raw boxes"
+            raise GraphError(message, hint=hint)
         flat = raw.reshape(len(raw), -1)
         distances = geometry.expected_bins(flat) if boxes.encoding == "dfl" else flat
         centers = geometry.cell_centers(*raw.shape[1:])
@@ -170,7 +198,9 @@ def _joined(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
         required = child.activation_required or output.activation_required
         values = _activated(values, required)
         parts.append(values.reshape(len(values), -1))
-    return np.concatenate(parts, 1 if any(part.stride for part in output.outputs) else 0)
+    axis = 1 if any(part.stride for part in output.outputs) else 0
+    require_joined(parts, 1 - axis, output)
+    return np.concatenate(parts, axis)
 
 
 def _by_stride(output: DetectorOutput) -> list[DetectorOutput]:
@@ -189,7 +219,8 @@ def _activated(values: np.ndarray, required: str | None) -> np.ndarray:
 def _tensor(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
     """The output's array, dequantized, float32."""
     if output.name not in arrays:
-        raise GraphError(f"no output `{output.name}` among those to decode")
+        hint = did_you_mean(output.name, arrays)
+        raise GraphError(f"no output `{output.name}` among those to decode", hint=hint)
     array = arrays[output.name]
     if array.dtype.kind not in "iu" or output.quantization is None:
         return array.astype(np.float32)
@@ -210,8 +241,8 @@ def _dequantized(codes: np.ndarray, grid: OutputGrid) -> np.ndarray:
 def _padded(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     """The float model has no trailing axes of padding, which a converter describes."""
     trailing = takewhile(lambda axis: axis[0] == "padding", reversed(output.dshape))
-    rank = len(output.shape) - sum(1 for _ in trailing)
-    return array.reshape(output.shape) if array.shape == output.shape[:rank] else array
+    whole = (*array.shape, *(1 for _ in trailing))
+    return array.reshape(whole) if whole == output.shape else array
 
 
 def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
@@ -220,7 +251,10 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     array = _padded(array, output)
     if array.shape != output.shape:
         message = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
-        raise GraphError(message)
+        raise GraphError(message, hint="give its `shape` in the metadata, and `dshape`, if any")
+    if not names and array.ndim < 2:
+        hint = "name its axes in `dshape`"
+        raise GraphError(f"`{output.name}` of shape {list(array.shape)} has no boxes", hint=hint)
     if not names:
         return array[0]
     channel = next((n for n in AS_CHANNELS if n in names), None)
@@ -228,7 +262,8 @@ def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
     order = [names.index(name) for name in axes if name is not None]
     dropped = [index for index in range(len(names)) if index not in order]
     if any(array.shape[index] != 1 for index in dropped):
-        raise GraphError(f"`{output.name}` holds several pictures")
+        hint = "one picture is decoded at a time: `batch` must be 1"
+        raise GraphError(f"`{output.name}` holds several pictures", hint=hint)
     return array.transpose(*dropped, *order).reshape([array.shape[index] for index in order])
 
 
@@ -238,6 +273,7 @@ def _end_to_end(
     """Rows of x1, y1, x2, y2, score, class. The model suppresses overlaps itself."""
     values = _joined(arrays, output)
     rows = values.T if output.dshape else values
+    require(rows.T, DETECTIONS, output)
     rows = rows[rows[:, 4] >= rules.score][: rules.max_boxes]
     boxes = _in_unit(rows[:, :4].T, output, size).T
     return Detections(boxes, rows[:, 4], rows[:, 5].astype(np.int64))

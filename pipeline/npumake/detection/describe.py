@@ -135,5 +135,6 @@ def flat_shape(value: Value) -> tuple[int, int, int]:
     """(batch, channels, boxes). Raises GraphError."""
     sizes = shape(value)
     if len(sizes) != 3 or sizes[0] != 1:
-        raise GraphError(f"`{value.name}` of shape {list(sizes)} is not [1, channels, boxes]")
+        message = f"`{value.name}` of shape {list(sizes)} is not [1, channels, boxes]"
+        raise GraphError(message, hint="only such outputs can be a target of `split_hints`")
     return sizes[0], sizes[1], sizes[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -59,13 +60,14 @@ class MetadataEntry:
             return default
         words, test = kind
         if not test(value):
-            raise ProjectError(f"`{key}` must be {words}", self.below(key))
+            hint = f"it is {reprlib.repr(value)}"
+            raise ProjectError(f"`{key}` must be {words}", self.below(key), hint)
         return value
 
     def need(self, key: str, kind: Kind) -> Json:
         """As `get`, for a required key."""
         if self.data.get(key) is None:
-            raise ProjectError(f"`{key}` is missing", self.where)
+            raise ProjectError(f"`{key}` is missing", self.where, f"add it: {kind[0]}")
         return self.get(key, kind)
 
     def entry(self, key: str) -> MetadataEntry:
@@ -84,7 +86,7 @@ def read_object(data: str | bytes, name: str) -> dict[str, Json]:
     """The one JSON object in `data`. Raises ProjectError for anything else."""
     document = read_json(data, name)
     if not isinstance(document, dict):
-        raise ProjectError("the JSON must be an object", name)
+        raise ProjectError("the JSON must be an object", name, "write it between { and }")
     return document
 
 
@@ -92,11 +94,13 @@ def read_json(data: str | bytes, name: str) -> Json:
     """The JSON value in `data`. Raises ProjectError for text that is not JSON or not UTF-8, too
     large or too deep, for a duplicate key, and for NaN."""
     if len(data) > MAX_JSON_BYTES:
-        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes of JSON", name)
+        hint = "metadata hold no weights and no samples"
+        raise ProjectError(f"more than {MAX_JSON_BYTES} bytes of JSON", name, hint)
     try:
         return json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise ProjectError(f"not readable JSON: {error}", name) from error
+        hint = "JSON is UTF-8, with each key once and without NaN"
+        raise ProjectError(f"not readable JSON: {error}", name, hint) from error
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from npumake.detection.inferred import bare_metadata, inferred_outputs
 from npumake.detection.metadata import Metadata, SplitHint, with_outputs
 from npumake.detection.notes import mark_boxes, mark_metadata
 from npumake.detection.split import split_outputs
-from npumake.errors import ProjectError, Route
+from npumake.errors import GraphError, ProjectError, Route
 from npumake.graph import Graph, origin, shape
 from npumake.progress import tell
 from npumake.project.sections import ModelSection
@@ -50,7 +50,11 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
     parts = dict.fromkeys(part.name for hint in metadata.hints for part in hint.boundaries)
     if unknown := [name for name in parts if name not in DECODED]:
         tell(f"no decoder is known for {', '.join(unknown)}: `outputs` only names what it is")
-    graph, outputs = split_outputs(graph, metadata.hints)
+    try:
+        graph, outputs = split_outputs(graph, metadata.hints)
+    except GraphError as error:
+        message = f"{error.where}: {error.what}" if error.where else error.what
+        raise GraphError(message, Route("model.split"), error.hint) from error
     return graph, with_outputs(metadata, outputs)
 
 
@@ -86,4 +90,5 @@ def _check_input(graph: Graph, metadata: Metadata) -> None:
     if expected and expected not in {shape(value) for value in graph.inputs}:
         shapes = ", ".join(str(list(shape(value))) for value in graph.inputs)
         message = f"the metadata has an input of {list(expected)}, the model takes {shapes}"
-        raise ProjectError(message, Route("model.metadata"))
+        hint = "correct `input.shape` in it, or leave it out"
+        raise ProjectError(message, Route("model.metadata"), hint)

@@ -23,6 +23,7 @@ SCHEMA = 2
 SPLIT = "quantization_split"
 TILINGS = ("tiled", "whole_frame")
 MAX_CLASSES = 1 << 16
+BOXES = ("detections", "detection", "boxes")  # types of outputs that hold boxes
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class Metadata:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether an output has a known meaning. A classifier's have none, nor those of an unknown
+        """Whether an output is boxes, alone or with others. A classifier has none, nor an unknown
         head."""
-        return any(output.type for output in self.outputs)
+        return any(output.type in BOXES for output in self.outputs)
 
     def to_json(self) -> str:
         return json.dumps(self.document, ensure_ascii=False, allow_nan=False)
@@ -80,7 +81,7 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
     version = MetadataEntry(document, name).get("schema_version", WHOLE, 1)
     if not 1 <= version <= SCHEMA:
         message = f"metadata of schema version {version}; the newest known is {SCHEMA}"
-        raise ProjectError(message, f"{name}: schema_version")
+        raise ProjectError(message, f"{name}: schema_version", f"export it as version {SCHEMA}")
     if version < SCHEMA:
         document = as_v2(document, name)
     top = MetadataEntry(document, name)
@@ -146,7 +147,8 @@ def _hint(entry: MetadataEntry) -> SplitHint | None:
         raise ProjectError("`strides` must ascend", entry.below("strides"), "such as [8, 16, 32]")
     anchors = entry.get("anchors_per_cell", WHOLE, 1)
     if anchors < 1:
-        raise ProjectError("`anchors_per_cell` must be 1 or more", entry.below("anchors_per_cell"))
+        message = "`anchors_per_cell` must be 1 or more"
+        raise ProjectError(message, entry.below("anchors_per_cell"), "leave it out for 1")
     boundaries = tuple(map(_boundary, entry.entries("boundaries")))
     reached = 0
     for boundary in boundaries:
@@ -155,14 +157,16 @@ def _hint(entry: MetadataEntry) -> SplitHint | None:
             raise ProjectError("`boundaries` have gaps or overlap", entry.below("boundaries"), hint)
         reached = boundary.end
     if not boundaries:
-        raise ProjectError("no `boundaries`", entry.where)
+        hint = 'such as [{"name": "boxes", "channels": [0, 4]}]'
+        raise ProjectError("no `boundaries`", entry.where, hint)
     return SplitHint(entry.need("target", TEXT), boundaries, strides, anchors)
 
 
 def _boundary(entry: MetadataEntry) -> Boundary:
     channels = _list(entry.need("channels", WHOLES))
     if len(channels) != 2:
-        raise ProjectError("`channels` must be [start, end)", entry.below("channels"))
+        hint = "such as [0, 4]"
+        raise ProjectError("`channels` must be [start, end)", entry.below("channels"), hint)
     activation = entry.get("activation", one_of("sigmoid", "softmax", "tanh"))
     return Boundary(entry.need("name", TEXT), channels[0], channels[1], activation)
 
@@ -177,9 +181,11 @@ def _tiling(top: MetadataEntry) -> Tiling | None:
         return None
     document = top.data["tiling"]
     if not isinstance(document, dict):
-        raise ProjectError("`tiling` must be an object", top.below("tiling"))
+        hint = f"with `version` 1 and `mode`: {' or '.join(TILINGS)}"
+        raise ProjectError("`tiling` must be an object", top.below("tiling"), hint)
     entry = MetadataEntry(document, top.below("tiling"))
     if entry.get("version", WHOLE) != 1:
-        raise ProjectError("only version 1 of `tiling` is known", entry.below("version"))
+        hint = 'write  "version": 1'
+        raise ProjectError("only version 1 of `tiling` is known", entry.below("version"), hint)
     full = entry.entry("full_frame").data.get("enabled") is True
     return Tiling(entry.need("mode", one_of(*TILINGS)), full)

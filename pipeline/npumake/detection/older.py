@@ -45,7 +45,7 @@ def as_v2(document: dict[str, Json], name: str) -> dict[str, Json]:
 
 def _shape(entry: MetadataEntry, size: str) -> list[int]:
     if not (match := re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", size)):
-        raise ProjectError(f"`{size}` is not WIDTHxHEIGHT", entry.below("size"))
+        raise ProjectError(f"`{size}` is not WIDTHxHEIGHT", entry.below("size"), "such as 640x480")
     channels = _CHANNELS.get(str(entry.data.get("cameraadaptor")), 3)
     return [1, channels, int(match[2]), int(match[1])]
 
@@ -55,7 +55,8 @@ def _output(entry: MetadataEntry) -> dict[str, Json]:
     grid = result.get("quantization")
     if isinstance(grid, list):
         if len(grid) != 2:
-            raise ProjectError("a grid is [scale, zero_point]", entry.below("quantization"))
+            hint = "such as [0.1, 0]"
+            raise ProjectError("a grid is [scale, zero_point]", entry.below("quantization"), hint)
         result["quantization"] = {"scale": grid[0], "zero_point": grid[1]}
     if isinstance(result.get("dshape"), dict):
         result["dshape"] = [{name: size} for name, size in result["dshape"].items()]

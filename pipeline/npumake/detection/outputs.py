@@ -37,6 +37,7 @@ CHANNELS = (
     "num_classes",
     "num_protos",
 )  # the axes along which children are joined
+ENCODINGS = ("dfl", "direct", "ltrb", "anchor")
 DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
 MAX_BINS = 64  # of one side of a DFL box
@@ -88,7 +89,7 @@ FIELD_NAMES = frozenset(entry.name for entry in fields(DetectorOutput)) - {"rest
 def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
     """Parses an entry. Raises ProjectError for a value of the wrong kind."""
     stride = entry.get("stride", WHOLES)
-    encoding = entry.get("encoding", one_of("dfl", "direct", "ltrb", "anchor"))
+    encoding = entry.get("encoding", one_of(*ENCODINGS))
     children = entry.entries("outputs")
     if children and depth:
         raise ProjectError("children of children", entry.where, "outputs nest once")
@@ -116,12 +117,14 @@ def read_output(entry: MetadataEntry, depth: int = 0) -> DetectorOutput:
 def _dims(entry: MetadataEntry) -> Dims:
     items = entry.get("dshape", OBJECTS, ())
     if any(len(item) != 1 for item in items):
-        raise ProjectError("each item of `dshape` has one name", entry.below("dshape"))
+        hint = 'such as [{"batch": 1}, {"num_boxes": 8400}]'
+        raise ProjectError("each item of `dshape` has one name", entry.below("dshape"), hint)
     named = tuple(pair for item in items for pair in item.items())
     shape = tuple(entry.get("shape", SIZES, ()))
     names = [name for name, _ in named]
     if named and tuple(size for _, size in named) != shape:
-        raise ProjectError("`dshape` has other sizes than `shape`", entry.below("dshape"))
+        hint = f"`shape` is {list(shape)}: one item for each, in this order"
+        raise ProjectError("`dshape` has other sizes than `shape`", entry.below("dshape"), hint)
     if len(set(names)) < len(names) or not set(names) <= set(DIMENSIONS):
         hint = "each name once, of: " + ", ".join(DIMENSIONS)
         raise ProjectError("`dshape` names no dimensions", entry.below("dshape"), hint)
@@ -139,11 +142,14 @@ def _quantization(entry: MetadataEntry) -> OutputGrid | None:
     shape = entry.get("shape", SIZES, [])
     if max(len(scales), len(points)) > 1:
         if axis is None or not 0 <= axis < len(shape):
-            raise ProjectError("a grid per channel needs its `axis`", grid.where)
+            hint = f"`axis` is the one of {list(shape)} that the scales belong to, from 0"
+            raise ProjectError("a grid per channel needs its `axis`", grid.where, hint)
         if not {len(scales), len(points)} <= {1, shape[axis]}:
-            raise ProjectError(f"a grid per channel needs {shape[axis]} values", grid.where)
+            hint = f"one per index of `axis` {axis} of {list(shape)}, or a single one"
+            raise ProjectError(f"a grid per channel needs {shape[axis]} values", grid.where, hint)
     if not scales or not points:
-        raise ProjectError("a grid without a scale or a zero point", grid.where)
+        hint = 'such as {"scale": 0.1, "zero_point": 0, "dtype": "int8"}'
+        raise ProjectError("a grid without a scale or a zero point", grid.where, hint)
     return OutputGrid(scales, points, axis, grid.get("dtype", one_of(*DTYPES, "float16")))
 
 
@@ -185,12 +191,15 @@ def check(outputs: Sequence[DetectorOutput], where: str) -> None:
     if boxes is None:
         return
     if boxes.encoding is None:
-        raise ProjectError("boxes without an `encoding`", where)
+        hint = f"write  encoding: {', '.join(ENCODINGS[:-1])} or {ENCODINGS[-1]}"
+        raise ProjectError("boxes without an `encoding`", where, hint)
     if boxes.encoding == "dfl" and not boxes.outputs:
-        raise ProjectError("`encoding: dfl` of boxes that are one flat tensor", where)
+        hint = "write  encoding: direct, or give a child per stride under `outputs`"
+        raise ProjectError("`encoding: dfl` of boxes that are one flat tensor", where, hint)
     for other in ("scores", "mask_coefs"):
         if other in typed and _strides(typed[other]) != _strides(boxes):
-            raise ProjectError(f"boxes and {other} have other strides", where)
+            hint = f"give {other} a child for each stride of the boxes, and no others"
+            raise ProjectError(f"boxes and {other} have other strides", where, hint)
 
 
 def _strides(output: DetectorOutput) -> tuple[tuple[int, ...], ...]:
@@ -200,18 +209,23 @@ def _strides(output: DetectorOutput) -> tuple[tuple[int, ...], ...]:
 def _check_children(output: DetectorOutput, where: str) -> None:
     strided = [bool(child.stride) for child in output.outputs]
     if any(strided) != all(strided):
-        raise ProjectError("children with a stride beside children without", where)
+        hint = "give all of them a `stride`, or none"
+        raise ProjectError("children with a stride beside children without", where, hint)
     if output.quantization is not None:
-        raise ProjectError("a grid of its own beside children", where)
+        hint = "each child has its own `quantization`"
+        raise ProjectError("a grid of its own beside children", where, hint)
     if not any(strided):
         if not all({name for name, _ in child.dshape} & set(CHANNELS) for child in output.outputs):
-            raise ProjectError("children to be joined without a named channel in `dshape`", where)
+            message = "children to be joined without a named channel in `dshape`"
+            raise ProjectError(message, where, f"name one axis of each: {', '.join(CHANNELS)}")
         return
     for child in output.outputs:
         if output.encoding == "dfl" and (bins := _features(child)) % 4 + (bins // 4 > MAX_BINS):
-            raise ProjectError(f"{bins} channels are not a DFL box of 4 sides", where)
+            hint = f"4 times as many as bins of a side, at most {MAX_BINS}; or  encoding: direct"
+            raise ProjectError(f"{bins} channels are not a DFL box of 4 sides", where, hint)
         if child.quantization is not None and child.quantization.dtype is None:
-            raise ProjectError("the grid of a child needs its `dtype`", where)
+            hint = f"`dtype` is one of {', '.join(DTYPES)}"
+            raise ProjectError("the grid of a child needs its `dtype`", where, hint)
 
 
 def _features(child: DetectorOutput) -> int:

@@ -15,6 +15,7 @@ from npumake.graph import Graph, Node, Value, array, attribute, producer, shape
 
 FEATURES = "num_features"
 RESHAPES = ("Reshape", "Flatten")
+WITHOUT_STRIDES = "leave `strides` out of `split_hints`"
 
 
 def joined_axis(concat: Node) -> int:
@@ -120,7 +121,8 @@ def _before_reshape(value: Value, channels: tuple[int, int]) -> Value:
     node = producer(value)
     source = node.inputs[0] if node is not None and node.op_type in RESHAPES else None
     if source is None or len(shape(source)) != 4 or shape(source)[1] != shape(value)[1]:
-        raise GraphError(f"`{value.name}` is not flattened from [1, channels, height, width]")
+        message = f"`{value.name}` is not flattened from [1, channels, height, width]"
+        raise GraphError(message, hint=WITHOUT_STRIDES)
     joint = producer(source)
     if channels == (0, shape(source)[1]):
         return source
@@ -129,6 +131,7 @@ def _before_reshape(value: Value, channels: tuple[int, int]) -> Value:
         for part, end in zip(joint.inputs, ends, strict=True):
             if part is not None and (end - shape(part)[1], end) == channels:
                 return part
-    raise GraphError(
+    message = (
         f"channels {channels[0]}..{channels[1]} of `{source.name}` are not a tensor of their own"
     )
+    raise GraphError(message, hint=WITHOUT_STRIDES)

@@ -103,7 +103,9 @@ def _flat(
     if boundary.name != "boxes":
         if len(leaves) > 1:
             message = f"`{boundary.name}` is {len(leaves)} tensors"
-            raise GraphError(message, f"split_hints: {boundary.name}")
+            sizes = [shape(leaf)[CHANNELS] for leaf in leaves]
+            hint = f"give a boundary to each: they have {sizes} channels"
+            raise GraphError(message, f"split_hints: {boundary.name}", hint)
         return part_output(leaves[0], boundary), leaves
     leaf = leaves[0]
     normalized = is_normalized(graph, leaf)  # of two, the centers
@@ -174,7 +176,8 @@ def _scaled(
     if boundary.name != "boxes":
         if channels != logical:
             message = f"{channels} channels per cell, the hint has {logical}"
-            raise GraphError(message, f"split_hints: {boundary.name}")
+            hint = f"end its `channels` at {boundary.start + channels}"
+            raise GraphError(message, f"split_hints: {boundary.name}", hint)
         form = "per_class" if boundary.name == "scores" else None
         return replace(output, score_format=form, activation_required=activation), tensors
     encoding = "dfl" if channels > 4 else "direct"

@@ -184,7 +184,8 @@ def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
     keys = entries(dataset.files, inputs)
     for name in inputs:
         if name not in keys:
-            raise ProjectError(f"no files for input `{name}`", Route(FILES))
+            hint = f"add  {name}: ...  to `files`"
+            raise ProjectError(f"no files for input `{name}`", Route(FILES), hint)
     return [f"{FILES}.{keys[name]}" for name in inputs]
 
 

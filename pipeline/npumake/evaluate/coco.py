@@ -47,9 +47,11 @@ def truths_of_coco(
     for where, entry in _entries(document, "annotations", name):
         image, category = (_whole(entry, key, where) for key in ("image_id", "category_id"))
         if image not in files:
-            raise ProjectError(f"no image has the id {image}", where)
+            hint = "add it to `images`, or remove the annotation"
+            raise ProjectError(f"no image has the id {image}", where, hint)
         if category not in numbers:
-            raise ProjectError(f"no category has the id {category}", where)
+            hint = did_you_mean(str(category), map(str, numbers))
+            raise ProjectError(f"no category has the id {category}", where, hint)
         if image in boxes:
             boxes[image].append(_corners(entry, where))
             labels[image].append(numbers[category])
@@ -83,7 +85,8 @@ def _classes(document: Mapping[str, Any], name: str, classes: Sequence[str]) -> 
     for where, entry in _entries(document, "categories", name):
         key, label = _whole(entry, "id", where), entry.get("name", "")
         if key in ids:
-            raise ProjectError(f"two categories have the id {key}", where)
+            hint = "give each category an `id` of its own"
+            raise ProjectError(f"two categories have the id {key}", where, hint)
         if classes and label not in classes:
             hint = did_you_mean(str(label), classes)
             raise ProjectError(f"`{label}` is not in `classes`", where, hint)
@@ -96,7 +99,8 @@ def _classes(document: Mapping[str, Any], name: str, classes: Sequence[str]) -> 
 def _files(document: Mapping[str, Any], name: str) -> Iterator[tuple[int, str]]:
     for where, entry in _entries(document, "images", name):
         if not isinstance(entry.get("file_name"), str):
-            raise ProjectError("an image without `file_name`", where)
+            hint = 'such as {"id": 1, "file_name": "a.jpg"}'
+            raise ProjectError("an image without `file_name`", where, hint)
         yield _whole(entry, "id", where), entry["file_name"]
 
 
@@ -106,21 +110,22 @@ def _entries(
     for number, entry in enumerate(document[part]):
         where = f"{name}: {part}.{number}"
         if not isinstance(entry, dict):
-            raise ProjectError("not an object", where)
+            raise ProjectError("not an object", where, "write it between { and }")
         yield where, entry
 
 
 def _whole(entry: Mapping[str, Any], key: str, where: str) -> int:
     value = entry.get(key)
     if type(value) is not int:
-        raise ProjectError(f"`{key}` must be a whole number", where)
+        raise ProjectError(f"`{key}` must be a whole number", where, "without quotes")
     return value
 
 
 def _corners(entry: Mapping[str, Any], where: str) -> list[float]:
     box = entry.get("bbox")
     if not isinstance(box, list) or not _is_box(box):
-        raise ProjectError("`bbox` must be [left, top, width, height] in pixels", where)
+        hint = "such as [10, 20, 30, 40]; sides are 0 or more"
+        raise ProjectError("`bbox` must be [left, top, width, height] in pixels", where, hint)
     left, top, width, height = map(float, box)
     return [left, top, left + width, top + height]
 

@@ -47,6 +47,11 @@ class Region:
         return int(np.count_nonzero(own_mask[:height, :width] & other_mask[:height, :width]))
 
 
+SEGMENTATION = (
+    'polygons as [[x, y, x, y, x, y]], or runs as {"size": [height, width], "counts": [...]}'
+)
+
+
 @dataclass(frozen=True)
 class Outline:
     """A segmentation and its place in the file; parsed when it is rasterized."""
@@ -56,6 +61,13 @@ class Outline:
 
     def region(self, size: Size) -> Region:
         """Rasterized in a picture of `size`. Raises ProjectError for a malformed segmentation."""
+        try:
+            return self._region(size)
+        except ProjectError as error:
+            error.hint = error.hint or SEGMENTATION
+            raise
+
+    def _region(self, size: Size) -> Region:
         if isinstance(self.segmentation, dict):
             return cropped(_of_runs(self.segmentation, size, self.where))
         if not isinstance(self.segmentation, list) or not self.segmentation:
@@ -122,7 +134,7 @@ def _edge_steps(start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 def _points(polygon: Any, where: str) -> np.ndarray:
     if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
-        raise ProjectError("a polygon is [x, y, x, y, x, y, ...]", where)
+        raise ProjectError("a polygon is [x, y, x, y, x, y, ...]", where, "three corners at least")
     if not all(type(x) in (int, float) and abs(x) <= MAX_PIXELS for x in polygon):
         raise ProjectError("a corner must be a number of pixels", where)
     points = np.array(polygon, np.float64).reshape(-1, 2)

@@ -64,7 +64,7 @@ def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
         raise ProjectError("anchors must be given exactly once", Route(ROUTE), hint)
     if len(ssd.variances) != 2:
         message = "variances are [of positions, of sizes]"
-        raise ProjectError(message, Route(f"{ROUTE}.variances"))
+        raise ProjectError(message, Route(f"{ROUTE}.variances"), "such as [0.1, 0.2]")
     if ssd.anchors is not None:
         return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
     levels = zip(ssd.sizes, ssd.strides, strict=True)
@@ -73,10 +73,12 @@ def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
 
 def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
     if not files:
-        raise ProjectError("no such file", Route(f"{ROUTE}.anchors"))
+        hint = "paths start at the project's directory"
+        raise ProjectError("no such file", Route(f"{ROUTE}.anchors"), hint)
     (file,) = files
     if file.size > MAX_MEMBER_BYTES:
-        raise ProjectError(f"a file of more than {MAX_MEMBER_BYTES} bytes", file.name)
+        hint = "anchors are rows of four numbers"
+        raise ProjectError(f"a file of more than {MAX_MEMBER_BYTES} bytes", file.name, hint)
     suffix, y_first = PurePosixPath(file.name).suffix.lower(), ssd.order == "yxhw"
     values = None
     if suffix == ".tflite":

@@ -28,6 +28,7 @@ from npumake.project.sections import Dataset
 FILES, LABELS, CLASSES = (f"evaluation.dataset.{key}" for key in ("files", "labels", "classes"))
 MAX_BYTES = 1 << 30  # of a file of labels
 MAX_DIGITS = 9  # digits
+LABELS_IN_JSON = 'write {"a.jpg": 3} or [{"file": "a.jpg", "label": 3}]'
 
 Truth = int | Truths
 
@@ -127,13 +128,15 @@ def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> ReadLabels:
 def _from_file(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> ReadLabels:
     suffix = PurePosixPath(labels.name).suffix.lower()
     if suffix not in (".csv", ".json"):
-        raise ProjectError(f"`{labels.name}` is neither .csv nor .json", Route(LABELS))
+        hint = "labels are a .csv with  file,label  or a .json"
+        raise ProjectError(f"`{labels.name}` is neither .csv nor .json", Route(LABELS), hint)
     if labels.size > MAX_BYTES:
         raise ProjectError(f"a file of more than {MAX_BYTES} bytes", labels.name)
     try:
         text = labels.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProjectError(f"not UTF-8: {error.reason}", labels.name) from error
+        hint = "save it as UTF-8"
+        raise ProjectError(f"not UTF-8: {error.reason}", labels.name, hint) from error
     if suffix == ".csv":
         return _numbered(_of_csv(text, labels.name, dataset.label_column), dataset)
     document = _parsed(text, labels.name)
@@ -154,11 +157,13 @@ def _of_csv(text: str, name: str, label_column: str) -> Iterator[WrittenLabel]:
             if not row:
                 continue
             if len(row) <= max(columns):
-                raise ProjectError(f"{len(row)} cells, the first line has {len(head)}", place)
+                hint = f"give each line a cell for {', '.join(head)}"
+                raise ProjectError(f"{len(row)} cells, the first line has {len(head)}", place, hint)
             file, label = (row[column].strip() for column in columns)
             yield WrittenLabel(file, label, place)
     except csv.Error as error:
-        raise ProjectError(f"not a CSV: {error}", Place(name, rows.line_num, 1)) from error
+        hint = "close every quote that a cell opens"
+        raise ProjectError(f"not a CSV: {error}", Place(name, rows.line_num, 1), hint) from error
 
 
 def _column(head: Sequence[str], column: str, name: str) -> int:
@@ -173,9 +178,9 @@ def _parsed(text: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = Place(name, error.lineno, error.colno)
-        raise ProjectError(f"not JSON: {error.msg}", place) from error
+        raise ProjectError(f"not JSON: {error.msg}", place, LABELS_IN_JSON) from error
     except (ValueError, RecursionError) as error:
-        raise ProjectError(f"not JSON: {error}", name) from error
+        raise ProjectError(f"not JSON: {error}", name, LABELS_IN_JSON) from error
 
 
 def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
@@ -184,7 +189,8 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
     elif isinstance(document, list):
         entries = document
     else:
-        raise ProjectError("neither a list nor an object of files and labels", name)
+        message = "neither a list nor an object of files and labels"
+        raise ProjectError(message, name, LABELS_IN_JSON)
     for number, entry in enumerate(entries):
         where = f"{name}: {number}"
         if not isinstance(entry, dict) or not {"file", "label"} <= entry.keys():
@@ -192,7 +198,8 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
             raise ProjectError("an entry without `file` and `label`", where, hint)
         file, label = entry["file"], entry["label"]
         if not isinstance(file, str) or type(label) not in (str, int):
-            raise ProjectError("`file` must be text, `label` text or a whole number", where)
+            hint = 'write {"file": "a.jpg", "label": 3}'
+            raise ProjectError("`file` must be text, `label` text or a whole number", where, hint)
         yield WrittenLabel(file, str(label), where)
 
 
@@ -210,7 +217,7 @@ def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> ReadLabels:
             hint = did_you_mean(label, order)
             raise ProjectError(f"`{label}` is not in `classes`", where, hint)
         if truths.setdefault(file, number) != number:
-            raise ProjectError(f"`{file}` has two labels", where)
+            raise ProjectError(f"`{file}` has two labels", where, "keep one of its entries")
     return ReadLabels(truths, tuple(order))
 
 

@@ -91,11 +91,13 @@ def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
     bare = [tensor for tensor in bare if not tensor.HasField("shape")]
     for tensor in bare:
         tensor.shape.SetInParent()
-    yield
-    for tensor in bare:
-        tensor.ClearField("shape")
-    for value in typeless:
-        value.ClearField("type")
+    try:
+        yield
+    finally:
+        for tensor in bare:
+            tensor.ClearField("shape")
+        for value in typeless:
+            value.ClearField("type")
 
 
 @contextmanager
@@ -105,8 +107,10 @@ def _constants_apart(proto: onnx.ModelProto) -> Iterator[None]:
     declared = proto.ir_version
     if declared == INITIALIZERS_ARE_INPUTS:
         proto.ir_version = INITIALIZERS_ARE_INPUTS + 1
-    yield
-    proto.ir_version = declared
+    try:
+        yield
+    finally:
+        proto.ir_version = declared
 
 
 def parse_text(text: str) -> Graph:

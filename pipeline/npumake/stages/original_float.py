@@ -22,6 +22,7 @@ from npumake.custom.shapes import with_shapes
 from npumake.detection.head import with_head
 from npumake.detection.metadata import Metadata, read_metadata
 from npumake.detection.notes import carried, metadata_of
+from npumake.detection.trial import refuse_undecodable
 from npumake.errors import GraphError, ProjectError, Route, did_you_mean
 from npumake.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model, suffix_of
 from npumake.frontends.model_file import Ends
@@ -82,10 +83,20 @@ def _prepared(
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
+    if metadata is not None and metadata.outputs:
+        _refuse_undecodable(graph, inputs)
     _mark_format(graph, suffix_of(file.name), versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
+
+
+def _refuse_undecodable(graph: Graph, inputs: Mapping[str, Input]) -> None:
+    metadata, first = metadata_of(graph), graph.inputs[0]
+    dims = shape(first)
+    if metadata is not None and len(dims) == 4 and dims[0] == 1:  # one picture is decoded
+        is_last = inputs.get(str(first.name), Input()).layout == "NHWC"
+        refuse_undecodable(graph, metadata, dims[1:3] if is_last else dims[2:4])
 
 
 def _with_known_anchors(graph: Graph, operators: Operators) -> Graph:
