@@ -162,8 +162,9 @@ def in_8_bits(target: Target) -> Target:
     return replace(target, form=target.form and replace(target.form, leaving="int8"))
 
 
-def stored(way: Way, name: str, options: argparse.Namespace) -> tuple[bytes, float]:
-    """The quantized model and the CPU minutes that it took, from the store where it is there."""
+def stored(way: Way, name: str, options: argparse.Namespace) -> tuple[bytes, float | None]:
+    """The quantized model and the CPU minutes that it took, if known, from the store where it is
+    there."""
     if options.store is None:
         return timed(way)
     file: Path = options.store / options.target / f"{name}, {way.title}.onnx"
@@ -173,13 +174,14 @@ def stored(way: Way, name: str, options: argparse.Namespace) -> tuple[bytes, flo
         model, took = timed(way)
         minutes.write_text(f"{took:.2f}")
         file.write_bytes(model)
-    return file.read_bytes(), float(minutes.read_text()) if minutes.is_file() else 0.0
+    return file.read_bytes(), float(minutes.read_text()) if minutes.is_file() else None
 
 
 def timed(way: Way) -> tuple[bytes, float]:
+    """The quantized model and the CPU minutes that it took."""
     before = sum(os.times()[:4])  # with those of child processes
     model = way.make()
-    return model, (sum(os.times()[:4]) - before) / 60
+    return model, round((sum(os.times()[:4]) - before) / 60, 2)
 
 
 def measure(name: str, options: argparse.Namespace) -> Figures:
