@@ -1,6 +1,7 @@
 """Corrections: the table of switches, in the order in which they apply.
 
-equalize, migrate    rescaled float model: the same function with other ranges
+equalize, even_depthwise, migrate
+                     rescaled float model: the same function with other ranges
 per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
 widen                int16 where channel sizes still differ strongly
 widen_answers        int16 for the last layers and the nodes behind them
@@ -35,11 +36,13 @@ from npumake.quant.correction.smoothquant import (
 from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.targets.target import WeightGrid
 
+EVEN = "even_depthwise"
 MIGRATE = "migrate"
-RESCALING = ("equalize", MIGRATE)
+RESCALING = ("equalize", EVEN, MIGRATE)
 PER_CHANNEL = "per_channel"
 RESCALES = (*RESCALING, PER_CHANNEL)
-MIGRATING = {MIGRATE: STRENGTH, PER_CHANNEL: 1.0}  # share that moves to the weights
+# The share that moves to the weights.
+MIGRATING = {EVEN: STRENGTH, MIGRATE: STRENGTH, PER_CHANNEL: 1.0}
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
@@ -76,14 +79,14 @@ def rescale_factors(
     operators: Operators,
     statistics: Statistics,
 ) -> Factors:
-    """The channel factors of equalize, migrate and per_channel, as far as they are on. `statistics`
-    are those of `graph` over the feeds."""
+    """The channel factors of equalize, even_depthwise, migrate and per_channel, as far as they are
+    on. `statistics` are those of `graph` over the feeds."""
     total = equalization_factors(graph) if "equalize" in switches else {}
     for switch, strength in MIGRATING.items():
         if switch in switches:
             extremes = NO_EXTREMES if total else statistics.channels
             uneven = uneven_tensors(graph, statistics) if switch == MIGRATE else ()
-            migration = Migration(strength, extremes, uneven)
+            migration = Migration(strength, extremes, uneven, depthwise_alone=switch == EVEN)
             real = rescaled(graph, total)
             moved = smoothquant_factors(real, feeds, weights, operators, migration)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}

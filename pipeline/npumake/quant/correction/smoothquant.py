@@ -6,13 +6,21 @@ the samples and w[c] the largest weight that reads it,
 
     s[c] = a[c]^p / w[c]^(1 - p)        x / s        w * s
 
-p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438). If
-only depthwise layers with per-channel scales read it, p = 1: the weights lose nothing. The maker of
-the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1 throughout
-gives every channel a grid of its own, as a per-channel activation scale would; a chip also has to
-take that up in the weights. Behind a function such as Gelu nothing moves. A self-gated activation,
-SiLU or hard-swish, passes the factor for one more layer (correction.self_gates): its group moves
-only where its tensors are uneven, and weights have a scale per channel.
+p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438). The
+maker of the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1
+throughout gives every channel a grid of its own, as a per-channel activation scale would; a chip
+also has to take that up in the weights. Behind a function such as Gelu nothing moves.
+
+If only depthwise layers with per-channel scales read the tensor, their weights lose nothing, and
+s[c] = a[c]^p. p = 1 would clip each channel where the samples end, and a channel of other samples
+beyond it: p = 1/2 leaves the small channels room, and gains half of the bits. A channel that is
+almost silent over the samples counts as LEAST_PEAK of the largest. (Loss with corrected biases over
+that of `max`, as a logarithm, over eight folds of 32 samples: p = 1 has +.39 and +.20 for visual
+wake words and keyword spotting, p = 1/2 has -.47 and -.13.)
+
+A self-gated activation, SiLU or hard-swish, passes the factor for one more layer
+(correction.self_gates): its group moves only where its tensors are uneven, and weights have a scale
+per channel. Depthwise readers take it with p = 1: the small channels are a thousandth of the large.
 """
 
 from __future__ import annotations
@@ -32,25 +40,27 @@ from npumake.graph import Graph
 from npumake.kernels.affine import other_axes
 from npumake.quant.calibration.statistics import Extremes
 from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
-from npumake.quant.precision.linear_layers import LinearLayer
 from npumake.quant.precision.placement import observed_tensors
 from npumake.targets.target import WeightGrid
 
 STRENGTH = 0.5
 NO_EXTREMES: Mapping[str, Extremes] = MappingProxyType({})
 MIN_RELATIVE_SIZE = 1e-5  # of the largest; keeps s finite
+LEAST_PEAK = 1 / 64  # of the largest, in front of depthwise layers: s is at least an eighth
 
 
 class Migration(NamedTuple):
     """What moves: `strength` is p, 0..1.
 
     `extremes` are known channel extremes over the feeds, by tensor: the graph runs only for others.
-    `uneven` names the tensors whose group may pass a self-gated activation.
+    `uneven` names the tensors whose group may pass a self-gated activation. `depthwise_alone`
+    leaves out all groups but those that depthwise layers alone read, without such activations.
     """
 
     strength: float = STRENGTH
     extremes: Mapping[str, Extremes] = NO_EXTREMES
     uneven: Collection[str] = ()
+    depthwise_alone: bool = False
 
 
 PLAIN = Migration()
@@ -83,13 +93,18 @@ def smoothquant_factors(
         group
         for group in find_rescale_groups(graph, gated=scheme.per_channel)
         if not group.gates or is_uneven(group, migration.uneven)
+        if not migration.depthwise_alone or is_evened_free(group, scheme)
     ]
-    extremes, strength = migration.extremes, migration.strength
-    s: dict[str, list[float]] = {}
-    for group, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
-        alone = scheme.per_channel and all(_is_depthwise(r) for r in group.readers.values())
-        s[group.name] = _factor(group, a, 1.0 if alone else strength).tolist()
-    return s
+    peaks = _peaks(graph, groups, feeds, operators, migration.extremes)
+    return {
+        group.name: _factor_of(group, a, scheme, migration.strength).tolist()
+        for group, a in zip(groups, peaks, strict=True)
+    }
+
+
+def is_evened_free(group: RescaleGroup, scheme: WeightGrid) -> bool:
+    """Whether weights lose nothing by any factor, and no layer is added."""
+    return not group.gates and _depthwise_alone(group, scheme)
 
 
 def passes_gates(graph: Graph, scheme: WeightGrid, uneven: Collection[str]) -> bool:
@@ -102,8 +117,18 @@ def is_uneven(group: RescaleGroup, uneven: Collection[str]) -> bool:
     return any(value.name in uneven for value in group.axes)
 
 
-def _is_depthwise(read: LinearLayer) -> bool:
-    return read.kernel().shape[2] == 1
+def _depthwise_alone(group: RescaleGroup, scheme: WeightGrid) -> bool:
+    """Whether each reader has a weight scale for every channel of the group."""
+    return scheme.per_channel and all(r.kernel().shape[2] == 1 for r in group.readers.values())
+
+
+def _factor_of(group: RescaleGroup, a: np.ndarray, scheme: WeightGrid, p: float) -> np.ndarray:
+    if not _depthwise_alone(group, scheme):
+        return _factor(group, a, p)
+    if group.gates:
+        return _factor(group, a, 1.0)
+    least = MIN_RELATIVE_SIZE if p == 1.0 else LEAST_PEAK
+    return np.maximum(a, least * a.max()) ** p if a.any() else np.ones(group.channels)
 
 
 def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
