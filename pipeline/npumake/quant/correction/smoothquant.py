@@ -12,11 +12,11 @@ throughout gives every channel a grid of its own, as a per-channel activation sc
 also has to take that up in the weights. Behind a function such as Gelu nothing moves.
 
 If only depthwise layers with per-channel scales read the tensor, their weights lose nothing, and
-s[c] = a[c]^p. p = 1 would clip each channel where the samples end, and a channel of other samples
-beyond it: p = 1/2 leaves the small channels room, and gains half of the bits. A channel that is
-almost silent over the samples counts as LEAST_PEAK of the largest. (Loss with corrected biases over
-that of `max`, as a logarithm, over eight folds of 32 samples: p = 1 has +.39 and +.20 for visual
-wake words and keyword spotting, p = 1/2 has -.47 and -.13.)
+s[c] = a[c]^p. p = 1 would clip every channel where the samples end. p = 1/2 leaves the small
+channels room, and gains half of the bits. A channel that is almost silent over the samples counts
+as MIN_PEAK_SHARE of the largest. (Loss with corrected biases over that of `max`, as a logarithm,
+over eight folds of 32 samples: for visual wake words and keyword spotting p = 1 has +.39 and +.20,
+p = 1/2 has -.47 and -.13.)
 
 A self-gated activation, SiLU or hard-swish, passes the factor for one more layer
 (correction.self_gates): its group moves only where its tensors are uneven, and weights have a scale
@@ -46,7 +46,7 @@ from npumake.targets.target import WeightGrid
 STRENGTH = 0.5
 NO_EXTREMES: Mapping[str, Extremes] = MappingProxyType({})
 MIN_RELATIVE_SIZE = 1e-5  # of the largest; keeps s finite
-LEAST_PEAK = 1 / 64  # of the largest, in front of depthwise layers: s is at least an eighth
+MIN_PEAK_SHARE = 1 / 64  # of the largest, in front of depthwise layers: s is at least an eighth
 
 
 class Migration(NamedTuple):
@@ -93,7 +93,7 @@ def smoothquant_factors(
         group
         for group in find_rescale_groups(graph, gated=scheme.per_channel)
         if not group.gates or is_uneven(group, migration.uneven)
-        if not migration.depthwise_alone or is_evened_free(group, scheme)
+        if not migration.depthwise_alone or costs_nothing(group, scheme)
     ]
     peaks = _peaks(graph, groups, feeds, operators, migration.extremes)
     return {
@@ -102,7 +102,7 @@ def smoothquant_factors(
     }
 
 
-def is_evened_free(group: RescaleGroup, scheme: WeightGrid) -> bool:
+def costs_nothing(group: RescaleGroup, scheme: WeightGrid) -> bool:
     """Whether weights lose nothing by any factor, and no layer is added."""
     return not group.gates and _depthwise_alone(group, scheme)
 
@@ -127,8 +127,8 @@ def _factor_of(group: RescaleGroup, a: np.ndarray, scheme: WeightGrid, p: float)
         return _factor(group, a, p)
     if group.gates:
         return _factor(group, a, 1.0)
-    least = MIN_RELATIVE_SIZE if p == 1.0 else LEAST_PEAK
-    return np.maximum(a, least * a.max()) ** p if a.any() else np.ones(group.channels)
+    share = MIN_RELATIVE_SIZE if p == 1.0 else MIN_PEAK_SHARE
+    return np.maximum(a, share * a.max()) ** p if a.any() else np.ones(group.channels)
 
 
 def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:

@@ -145,8 +145,8 @@ class FidelityScore:
         return 2 * self.ties <= other.ties != 0 and is_as_close
 
     def _spoils(self, other: FidelityScore) -> bool:
-        lost, least = (1.0 - score.distributions.all for score in (self, other))
-        return lost > MAX_DISTRIBUTION_LOSS * least
+        loss, limit = (1.0 - score.distributions.all for score in (self, other))
+        return loss > MAX_DISTRIBUTION_LOSS * limit
 
     def gains(self, other: FidelityScore) -> bool:
         """Whether it gains by both measures, more than the standard error by closeness."""
