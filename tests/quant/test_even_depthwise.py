@@ -95,14 +95,14 @@ def test_each_channel_gets_codes_and_the_small_ones_keep_room(between):
     room = (peaks / s).max() / (peaks / s)
     before = peaks.max() / peaks
     small = before > 1.5
-    assert (room[small] < before[small] ** 0.75).all()
-    assert (room[small] > before[small] ** 0.25).all()
+    assert (room[small] < before[small] ** 0.5).all()
+    assert (room[small] > before[small] ** 0.1).all()
 
 
 def test_a_channel_that_is_silent_over_the_samples_is_not_blown_up():
     sizes = np.where(np.arange(CHANNELS) == 3, 1e-12, SIZES)
     (s,) = (np.array(factors) for factors in evened(network(sizes=sizes)).factors.values())
-    assert s.max() / s[3] <= 8 * (1 + 1e-6)
+    assert s.max() / s[3] < 32
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from npumake.quant.correction.bias_correction import FloatLayers, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.correction.smoothquant import (
+    DEPTHWISE_STRENGTH,
     NO_EXTREMES,
     STRENGTH,
     Migration,
@@ -42,7 +43,7 @@ RESCALING = ("equalize", EVEN, MIGRATE)
 PER_CHANNEL = "per_channel"
 RESCALES = (*RESCALING, PER_CHANNEL)
 # The share that moves to the weights.
-MIGRATING = {EVEN: STRENGTH, MIGRATE: STRENGTH, PER_CHANNEL: 1.0}
+MIGRATING = {EVEN: DEPTHWISE_STRENGTH, MIGRATE: STRENGTH, PER_CHANNEL: 1.0}
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
@@ -86,11 +87,18 @@ def rescale_factors(
         if switch in switches:
             extremes = NO_EXTREMES if total else statistics.channels
             uneven = uneven_tensors(graph, statistics) if switch == MIGRATE else ()
-            migration = Migration(strength, extremes, uneven, depthwise_alone=switch == EVEN)
+            migration = Migration(strength, extremes, uneven, _in_depthwise(switch, switches))
             real = rescaled(graph, total)
             moved = smoothquant_factors(real, feeds, weights, operators, migration)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
+
+
+def _in_depthwise(switch: str, switches: Collection[str]) -> bool | None:
+    """The groups of a switch by their readers: those of EVEN are not moved twice."""
+    if switch == EVEN:
+        return True
+    return False if switch == MIGRATE and EVEN in switches else None
 
 
 def apply_corrections(

@@ -12,11 +12,9 @@ throughout gives every channel a grid of its own, as a per-channel activation sc
 also has to take that up in the weights. Behind a function such as Gelu nothing moves.
 
 If only depthwise layers with per-channel scales read the tensor, their weights lose nothing, and
-s[c] = a[c]^p. p = 1 would clip every channel where the samples end. p = 1/2 leaves the small
-channels room, and gains half of the bits. A channel that is almost silent over the samples counts
-as MIN_PEAK_SHARE of the largest. (Loss with corrected biases over that of `max`, as a logarithm,
-over eight folds of 32 samples: for visual wake words and keyword spotting p = 1 has +.39 and +.20,
-p = 1/2 has -.47 and -.13.)
+s[c] = a[c]^p. p = 1 would clip every channel where the samples end. p = DEPTHWISE_STRENGTH leaves
+the small channels room, and gains three quarters of the bits. A channel that is almost silent over
+the samples counts as MIN_PEAK_SHARE of the largest. (Measurements stand in docs/precision.md.)
 
 A self-gated activation, SiLU or hard-swish, passes the factor for one more layer
 (correction.self_gates): its group moves only where its tensors are uneven, and weights have a scale
@@ -44,23 +42,24 @@ from npumake.quant.precision.placement import observed_tensors
 from npumake.targets.target import WeightGrid
 
 STRENGTH = 0.5
+DEPTHWISE_STRENGTH = 0.75  # where only depthwise layers read, at least
 NO_EXTREMES: Mapping[str, Extremes] = MappingProxyType({})
 MIN_RELATIVE_SIZE = 1e-5  # of the largest; keeps s finite
-MIN_PEAK_SHARE = 1 / 64  # of the largest, in front of depthwise layers: s is at least an eighth
+MIN_PEAK_SHARE = 1 / 64  # of the largest, in front of depthwise layers
 
 
 class Migration(NamedTuple):
     """What moves: `strength` is p, 0..1.
 
     `extremes` are known channel extremes over the feeds, by tensor: the graph runs only for others.
-    `uneven` names the tensors whose group may pass a self-gated activation. `depthwise_alone`
-    leaves out all groups but those that depthwise layers alone read, without such activations.
+    `uneven` names the tensors whose group may pass a self-gated activation. `in_depthwise` selects
+    the groups by whether they cost nothing (`costs_nothing`); None: all.
     """
 
     strength: float = STRENGTH
     extremes: Mapping[str, Extremes] = NO_EXTREMES
     uneven: Collection[str] = ()
-    depthwise_alone: bool = False
+    in_depthwise: bool | None = None
 
 
 PLAIN = Migration()
@@ -93,7 +92,7 @@ def smoothquant_factors(
         group
         for group in find_rescale_groups(graph, gated=scheme.per_channel)
         if not group.gates or is_uneven(group, migration.uneven)
-        if not migration.depthwise_alone or costs_nothing(group, scheme)
+        if migration.in_depthwise in (None, costs_nothing(group, scheme))
     ]
     peaks = _peaks(graph, groups, feeds, operators, migration.extremes)
     return {
@@ -128,7 +127,8 @@ def _factor_of(group: RescaleGroup, a: np.ndarray, scheme: WeightGrid, p: float)
     if group.gates:
         return _factor(group, a, 1.0)
     share = MIN_RELATIVE_SIZE if p == 1.0 else MIN_PEAK_SHARE
-    return np.maximum(a, share * a.max()) ** p if a.any() else np.ones(group.channels)
+    peaks = np.maximum(a, share * a.max()) if a.any() else np.ones(group.channels)
+    return peaks ** max(p, DEPTHWISE_STRENGTH)
 
 
 def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
