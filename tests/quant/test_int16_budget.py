@@ -91,6 +91,7 @@ def test_a_layer_that_makes_int16_and_reads_it_counts(target):
 @pytest.mark.parametrize("calibration", [Calibration("default"), Calibration("max"), BEST])
 def test_nothing_is_int16_at_0_and_what_no_layer_reads_above(calibration):
     graph = parse_text(
+        '<ir_version: 10, opset_import: ["" : 21]>\n'
         "a (float[1,2,8,8] x) => (float[] y) <float[2,2,3,3] w = {"
         + ",".join(str(n % 7 - 3) for n in range(36))
         + "}> { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"
