@@ -37,6 +37,7 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
+from npumake.project.sections import Method
 from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.correction.corrections import (
     BIAS,
@@ -60,7 +61,7 @@ from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
-BASELINE_METHOD = "max"
+BASELINE_METHOD: Method = "max"
 BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
 SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
