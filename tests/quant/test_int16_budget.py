@@ -89,6 +89,26 @@ def test_a_layer_that_makes_int16_and_reads_it_counts(target):
     assert int16_share(file) <= most
 
 
+@pytest.mark.parametrize("calibration", [Calibration("default"), Calibration("max"), BEST])
+def test_nothing_is_int16_at_0_and_what_no_layer_reads_above(calibration):
+    graph = parse_text(
+        '<ir_version: 10, opset_import: ["" : 21]>\n'
+        "a (float[1,2,8,8] x) => (float[] y) <float[2,2,3,3] w = {"
+        + ",".join(str(n % 7 - 3) for n in range(36))
+        + "}> { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"
+    )
+    rngs = [np.random.default_rng(seed) for seed in range(8)]
+    feeds = [{"x": rng.normal(size=(1, 2, 8, 8)).astype(np.float32)} for rng in rngs]
+    samples = Samples(tuple(map(str, range(8))), feeds.__getitem__)
+    chip, statistics = read_target("ara240"), observe(graph, samples)
+    for most in (0.0, 0.001):
+        asked = Quantization(widen_answers=True, most_int16=most)
+        made = recipe(graph, statistics, samples, calibration, chip, quantization=asked)
+        file = quantized(calibrated(graph, made, samples, chip, quantization=asked), chip)
+        assert bool(made.wide) is (most > 0)
+        assert int16_share(file) == 0
+
+
 @pytest.mark.slow
 def test_what_the_project_puts_in_int16_counts_and_stays(models):
     target = read_target("ara240")

@@ -167,6 +167,13 @@ class Quantization:
             "outputs stay equal."
         ),
     ] = None
+    even_depthwise: Annotated[
+        bool | None,
+        Doc(
+            "Evens out the channels of tensors that only depthwise layers read; the weights lose "
+            "nothing."
+        ),
+    ] = None
     migrate: Annotated[
         bool | None,
         Doc("SmoothQuant: moves large channels of a tensor into the weights."),

@@ -24,6 +24,7 @@ from npumake.graph import Graph, may_have_int16
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import (
+    EVEN,
     MIGRATE,
     WIDENING,
     WIDENING_ANSWERS,
@@ -51,6 +52,7 @@ from npumake.quant.search.trials import (
     best_method,
     best_switches,
     complete_recipe,
+    with_even_channels,
     with_gated_candidates,
     with_int16_candidates,
     with_trials_beyond,
@@ -111,17 +113,17 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
 
 def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
     """The best recipe over the calibration samples."""
-    calibration, base = evaluator.calibration, evaluator.rescaled_model(switches)
+    calibration, is_open = evaluator.calibration, left_open(evaluator.quantization)
+    apart: tuple[Recipe, ...] = ()
+    if calibration.recipe == "best" and EVEN in is_open:
+        switches, apart = with_even_channels(switches, schemes[0], evaluator)
+    base = evaluator.rescaled_model(switches)
     every = [*candidates(base.graph, base.statistics, calibration, schemes[0])]
     if calibration.recipe == "best":
         every.append(output_mix(base, evaluator, schemes[0]))
     tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
-    names = left_open(evaluator.quantization)
-    if calibration.recipe == "plain":
-        names = tuple(name for name in names if name in DEFAULT_SWITCHES)
-    if not may_have_int16(base.graph) or evaluator.int16_limit == 0.0:
-        names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
-    if MIGRATE in left_open(evaluator.quantization):
+    names = _searched_switches(evaluator)
+    if MIGRATE in is_open:
         tried = with_gated_candidates(tried, evaluator)
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
@@ -129,8 +131,18 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    best = best_switches(best_method(tried, evaluator, first), rest, evaluator)
+    best = best_switches(best_method([*tried, *apart], evaluator, first), rest, evaluator)
     return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
+
+
+def _searched_switches(evaluator: Evaluator) -> tuple[str, ...]:
+    """The switches that are tried one after another, in order; EVEN is tried before the methods."""
+    names = tuple(name for name in left_open(evaluator.quantization) if name != EVEN)
+    if evaluator.calibration.recipe == "plain":
+        names = tuple(name for name in names if name in DEFAULT_SWITCHES)
+    if not may_have_int16(evaluator.graph) or evaluator.int16_limit == 0.0:
+        names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
+    return names
 
 
 def _is_search(calibration: Calibration) -> bool:

@@ -1,6 +1,7 @@
 """Corrections: the table of switches, in the order in which they apply.
 
-equalize, migrate    rescaled float model: the same function with other ranges
+equalize, even_depthwise, migrate
+                     rescaled float model: the same function with other ranges
 per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
 widen                int16 where channel sizes still differ strongly
 widen_answers        int16 for the last layers and the nodes behind them
@@ -27,6 +28,7 @@ from npumake.quant.correction.bias_correction import FloatLayers, correct_biases
 from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.correction.smoothquant import (
+    DEPTHWISE_STRENGTH,
     NO_EXTREMES,
     STRENGTH,
     Migration,
@@ -35,11 +37,13 @@ from npumake.quant.correction.smoothquant import (
 from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.targets.target import WeightGrid
 
+EVEN = "even_depthwise"
 MIGRATE = "migrate"
-RESCALING = ("equalize", MIGRATE)
+RESCALING = ("equalize", EVEN, MIGRATE)
 PER_CHANNEL = "per_channel"
 RESCALES = (*RESCALING, PER_CHANNEL)
-MIGRATING = {MIGRATE: STRENGTH, PER_CHANNEL: 1.0}  # share that moves to the weights
+# The share that moves to the weights.
+MIGRATING = {EVEN: DEPTHWISE_STRENGTH, MIGRATE: STRENGTH, PER_CHANNEL: 1.0}
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
@@ -76,18 +80,25 @@ def rescale_factors(
     operators: Operators,
     statistics: Statistics,
 ) -> Factors:
-    """The channel factors of equalize, migrate and per_channel, as far as they are on. `statistics`
-    are those of `graph` over the feeds."""
+    """The channel factors of equalize, even_depthwise, migrate and per_channel, as far as they are
+    on. `statistics` are those of `graph` over the feeds."""
     total = equalization_factors(graph) if "equalize" in switches else {}
     for switch, strength in MIGRATING.items():
         if switch in switches:
             extremes = NO_EXTREMES if total else statistics.channels
             uneven = uneven_tensors(graph, statistics) if switch == MIGRATE else ()
-            migration = Migration(strength, extremes, uneven)
+            migration = Migration(strength, extremes, uneven, _in_depthwise(switch, switches))
             real = rescaled(graph, total)
             moved = smoothquant_factors(real, feeds, weights, operators, migration)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
+
+
+def _in_depthwise(switch: str, switches: Collection[str]) -> bool | None:
+    """The groups of a switch by their readers: those of EVEN are not moved twice."""
+    if switch == EVEN:
+        return True
+    return False if switch == MIGRATE and EVEN in switches else None
 
 
 def apply_corrections(

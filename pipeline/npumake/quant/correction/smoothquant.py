@@ -6,13 +6,19 @@ the samples and w[c] the largest weight that reads it,
 
     s[c] = a[c]^p / w[c]^(1 - p)        x / s        w * s
 
-p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438). If
-only depthwise layers with per-channel scales read it, p = 1: the weights lose nothing. The maker of
-the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1 throughout
-gives every channel a grid of its own, as a per-channel activation scale would; a chip also has to
-take that up in the weights. Behind a function such as Gelu nothing moves. A self-gated activation,
-SiLU or hard-swish, passes the factor for one more layer (correction.self_gates): its group moves
-only where its tensors are uneven, and weights have a scale per channel.
+p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438). The
+maker of the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. p = 1
+throughout gives every channel a grid of its own, as a per-channel activation scale would; a chip
+also has to take that up in the weights. Behind a function such as Gelu nothing moves.
+
+If only depthwise layers with per-channel scales read the tensor, their weights lose nothing, and
+s[c] = a[c]^p. p = 1 would clip every channel where the samples end. p = DEPTHWISE_STRENGTH leaves
+the small channels room, and gains three quarters of the bits. A channel that is almost silent over
+the samples counts as MIN_PEAK_SHARE of the largest. (Measurements stand in docs/precision.md.)
+
+A self-gated activation, SiLU or hard-swish, passes the factor for one more layer
+(correction.self_gates): its group moves only where its tensors are uneven, and weights have a scale
+per channel. Depthwise readers take it with p = 1: the small channels are a thousandth of the large.
 """
 
 from __future__ import annotations
@@ -32,25 +38,28 @@ from npumake.graph import Graph
 from npumake.kernels.affine import other_axes
 from npumake.quant.calibration.statistics import Extremes
 from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
-from npumake.quant.precision.linear_layers import LinearLayer
 from npumake.quant.precision.placement import observed_tensors
 from npumake.targets.target import WeightGrid
 
 STRENGTH = 0.5
+DEPTHWISE_STRENGTH = 0.75  # where only depthwise layers read, at least
 NO_EXTREMES: Mapping[str, Extremes] = MappingProxyType({})
 MIN_RELATIVE_SIZE = 1e-5  # of the largest; keeps s finite
+MIN_PEAK_SHARE = 1 / 64  # of the largest, in front of depthwise layers
 
 
 class Migration(NamedTuple):
     """What moves: `strength` is p, 0..1.
 
     `extremes` are known channel extremes over the feeds, by tensor: the graph runs only for others.
-    `uneven` names the tensors whose group may pass a self-gated activation.
+    `uneven` names the tensors whose group may pass a self-gated activation. `in_depthwise` selects
+    the groups by whether they cost nothing (`costs_nothing`); None: all.
     """
 
     strength: float = STRENGTH
     extremes: Mapping[str, Extremes] = NO_EXTREMES
     uneven: Collection[str] = ()
+    in_depthwise: bool | None = None
 
 
 PLAIN = Migration()
@@ -83,13 +92,18 @@ def smoothquant_factors(
         group
         for group in find_rescale_groups(graph, gated=scheme.per_channel)
         if not group.gates or is_uneven(group, migration.uneven)
+        if migration.in_depthwise in (None, costs_nothing(group, scheme))
     ]
-    extremes, strength = migration.extremes, migration.strength
-    s: dict[str, list[float]] = {}
-    for group, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
-        alone = scheme.per_channel and all(_is_depthwise(r) for r in group.readers.values())
-        s[group.name] = _factor(group, a, 1.0 if alone else strength).tolist()
-    return s
+    peaks = _peaks(graph, groups, feeds, operators, migration.extremes)
+    return {
+        group.name: _factor_of(group, a, scheme, migration.strength).tolist()
+        for group, a in zip(groups, peaks, strict=True)
+    }
+
+
+def costs_nothing(group: RescaleGroup, scheme: WeightGrid) -> bool:
+    """Whether weights lose nothing by any factor, and no layer is added."""
+    return not group.gates and _depthwise_alone(group, scheme)
 
 
 def passes_gates(graph: Graph, scheme: WeightGrid, uneven: Collection[str]) -> bool:
@@ -102,8 +116,19 @@ def is_uneven(group: RescaleGroup, uneven: Collection[str]) -> bool:
     return any(value.name in uneven for value in group.axes)
 
 
-def _is_depthwise(read: LinearLayer) -> bool:
-    return read.kernel().shape[2] == 1
+def _depthwise_alone(group: RescaleGroup, scheme: WeightGrid) -> bool:
+    """Whether each reader has a weight scale for every channel of the group."""
+    return scheme.per_channel and all(r.kernel().shape[2] == 1 for r in group.readers.values())
+
+
+def _factor_of(group: RescaleGroup, a: np.ndarray, scheme: WeightGrid, p: float) -> np.ndarray:
+    if not _depthwise_alone(group, scheme):
+        return _factor(group, a, p)
+    if group.gates:
+        return _factor(group, a, 1.0)
+    share = MIN_RELATIVE_SIZE if p == 1.0 else MIN_PEAK_SHARE
+    peaks = np.maximum(a, share * a.max()) if a.any() else np.ones(group.channels)
+    return peaks ** max(p, DEPTHWISE_STRENGTH)
 
 
 def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:

@@ -27,8 +27,6 @@ share of a loss that one model recovers has a standard error, by the jackknife:
     g, g[n]   1 - (1 - close) / (1 - other) of all N samples, and without sample n
     error     sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
 
-g - error is thus at most about the gain without the most important sample.
-
 Where hardly any sample shows an object, the error is large and no switch would be kept. The
 background still tells, by the cosine of the worst output: a switch that recovers enough of that
 helps too, unless g falls as much.
@@ -111,8 +109,7 @@ class FidelitySamples:
 
 @dataclass(frozen=True)
 class FidelityScore:
-    """The closeness of the outputs, their cosine, the cosine of distributions, and the argmax ties
-    of vector outputs."""
+    """The closeness of the outputs, their cosine, that of distributions, and the argmax ties."""
 
     close: FidelitySamples
     cosine: FidelitySamples
@@ -137,15 +134,19 @@ class FidelityScore:
         shares = self.close.gain(other.close).share, self.cosine.gain(other.cosine).share
         return min(shares) > min_gain and not self._spoils(other)
 
+    def is_as_close(self, other: FidelityScore) -> bool:
+        """Whether it loses by no measure more than the standard error."""
+        gains = self.close.gain(other.close), self.cosine.gain(other.cosine)
+        return all(share >= -error for share, error in gains) and not self._spoils(other)
+
     def unties(self, other: FidelityScore, max_loss: float) -> bool:
         """Whether half of the ties are gone, and at most the share `max_loss` is lost otherwise."""
         is_as_close = self.close.gain(other.close).share > -max_loss and not self._spoils(other)
         return 2 * self.ties <= other.ties != 0 and is_as_close
 
     def _spoils(self, other: FidelityScore) -> bool:
-        return 1.0 - self.distributions.all > MAX_DISTRIBUTION_LOSS * (
-            1.0 - other.distributions.all
-        )
+        loss, limit = (1.0 - score.distributions.all for score in (self, other))
+        return loss > MAX_DISTRIBUTION_LOSS * limit
 
     def gains(self, other: FidelityScore) -> bool:
         """Whether it gains by both measures, more than the standard error by closeness."""
@@ -182,8 +183,8 @@ class FloatReference:
 
     @cached_property
     def _fields(self) -> dict[int, PositionalOutput]:
-        columns = [[sample[index] for sample in self.real] for index in range(len(self.real[0]))]
-        return {index: _field(column) for index, column in enumerate(columns) if _many(column)}
+        columns = enumerate(map(list, zip(*self.real, strict=True)))
+        return {index: _field(column) for index, column in columns if _many(column)}
 
     @cached_property
     def _weights(self) -> dict[int, Floats]:
@@ -197,8 +198,7 @@ class FloatReference:
 
     @cached_property
     def _left_out(self) -> tuple[int | None, ...]:
-        count = len(self.real)
-        return (None, *range(count)) if count > 1 else (None,)
+        return (None, *range(len(self.real))) if len(self.real) > 1 else (None,)
 
     def _cosine(self, outputs: SampleOutputs, index: int) -> Floats:
         pairs = zip(self.real, outputs, strict=True)

@@ -3,9 +3,9 @@
 Holdout samples are every second one, at most MAX_HOLDOUT_SAMPLES, evenly spaced; all below
 MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; ranges follow at most
 MAX_CALIBRATION_SAMPLES others. Ranges clip nothing of their own samples, so a recipe whose channels
-just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, `migrate` recovers
-28 % where the ranges know the samples and 4 % where they do not. The chosen recipe is then made
-from all samples.
+just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, channels that fill
+their grids recover 28 % where the ranges know the samples and 4 % where they do not. The chosen
+recipe is then made from all samples.
 
 Below twice MAX_HOLDOUT_SAMPLES the halves swap roles: a second fold is made from the holdout
 samples and scored on the others, and the figure covers both. Ranges of eight or sixteen samples can

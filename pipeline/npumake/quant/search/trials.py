@@ -6,6 +6,9 @@ best method     the closest candidate recipe that recovers MIN_GAIN of the loss 
                 MIN_GAIN: the best at 8 bits is chance where 8 bits do not suffice. The
                 MAX_FINALISTS best that lose at most MAX_LOSS_RATIO times as much as the best are
                 also tried with corrected biases: ranges differ in noise and in shift
+even channels   EVEN, with `max`, before the methods: every channel is rounded as finely as without
+                it or finer, and no weight loses by it. So it is kept unless it loses more than the
+                standard error, by either measure
 best switches   SYMMETRIC, where the chip has the choice, then one switch after another
                 (correction.corrections); each is kept where it recovers MIN_GAIN
 
@@ -34,9 +37,11 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
+from npumake.project.sections import Method
 from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.correction.corrections import (
     BIAS,
+    EVEN,
     MIGRATE,
     RESCALING,
     SWITCHES,
@@ -49,13 +54,14 @@ from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recip
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
 from npumake.quant.search.int16_tensors import int16_tensors
+from npumake.quant.search.methods import plain_recipe
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
 MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
-BASELINE_METHOD = "max"
+BASELINE_METHOD: Method = "max"
 BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
 SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
@@ -94,6 +100,22 @@ def with_int16_candidates(
     switches = _with_switch(candidates[0], WIDENING).switches
     wide = [complete_recipe(candidate, switches, base, evaluator) for candidate in candidates]
     return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
+
+
+def with_even_channels(
+    switches: tuple[str, ...], symmetric: bool, evaluator: Evaluator
+) -> tuple[tuple[str, ...], tuple[Recipe, ...]]:
+    """The switches, with EVEN where it changes something and loses nothing, and the recipe of
+    BASELINE_METHOD that was not kept; none where EVEN changes nothing."""
+    base = evaluator.rescaled_model(switches)
+    method = replace(evaluator.calibration, method=BASELINE_METHOD, recipe="plain")
+    plain = plain_recipe(base.graph, base.statistics, method, symmetric)
+    plain = complete_recipe(plain, switches, base, evaluator)
+    even = _switched(plain, EVEN, evaluator)
+    if even is None:
+        return switches, ()
+    before, after = figures((plain, even), evaluator)
+    return (even.switches, (plain,)) if after.is_as_close(before) else (switches, (even,))
 
 
 def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) -> list[Recipe]:
