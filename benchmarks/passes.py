@@ -94,6 +94,8 @@ INPUTS = {
     "mobilenet": "{type: rgb, layout: NHWC, mean: 127.5, scale: 0.0078431373}",
     "squeezenet": "{type: bgr, mean: [103.939, 116.779, 123.68]}",
     "yolox": "{type: bgr}",
+    "yolox-416": "{type: bgr}",
+    "mobilenet-v2": "{type: rgb, mean: 127.5, scale: 0.0078431373}",
     "ultraface": "{type: rgb, mean: 127, scale: 0.0078125}",
     "fastestdet": "{type: bgr, scale: 0.0039215686}",
 }
@@ -154,11 +156,11 @@ def lay_out(name: str, folder: Path, count: int) -> None:
     """The project of this model, with pictures."""
     model, project = MODELS[name], folder / "project"
     (project / "samples").mkdir(parents=True)
-    file = SHARED / "models" / model.file
-    (project / file.name).write_bytes(file.read_bytes())
+    file, content = model.read()
+    (project / file).write_bytes(content)
     for picture in sorted((SHARED / "images" / "imagenet500").rglob("*.jpg"))[:count]:
         (project / "samples" / picture.name).write_bytes(picture.read_bytes())
-    facts = {"file": file.name, "input": INPUTS[name]}
+    facts = {"file": file, "input": INPUTS[name]}
     (folder / "project.json").write_text(json.dumps(facts | {"target": TARGET}))
 
 
