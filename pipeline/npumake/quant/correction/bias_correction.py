@@ -198,4 +198,4 @@ def _rows(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
     """The values of each channel at some positions, (channels, positions)."""
     axis = layer.axis(layer.y)
     rows = np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1)
-    return rows[:, counted_elements((rows.shape[1],), MIN_POSITIONS)]
+    return rows.take(counted_elements((rows.shape[1],), MIN_POSITIONS), axis=1)  # rows in memory
