@@ -149,7 +149,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
 
     def shift_of(start: int) -> np.ndarray:
         block = slice(start, start + at_once)
-        y = np.stack([row[block] for row in rows], dtype=np.float64)
+        y = np.stack([row[block] for row in rows], dtype=np.float32)
         return _shift(y, meant[:, :, block], f)
 
     return np.concatenate([*side_by_side(shift_of, range(0, channels, at_once))])
@@ -157,7 +157,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
 
 def _shift(y: np.ndarray, meant: np.ndarray, f: Activation | None) -> np.ndarray:
     """d' of some channels; y has the shape (samples, channels, positions)."""
-    apart = y.mean(axis=2) - meant[:, 0]
+    apart = _means(y) - meant[:, 0]
     shift = apart.mean(axis=0)
     if f is not None:
         shift, apart = _behind_activation(y, meant[:, 1], f, shift)
@@ -168,18 +168,29 @@ def _shift(y: np.ndarray, meant: np.ndarray, f: Activation | None) -> np.ndarray
 def _behind_activation(
     y: np.ndarray, meant: np.ndarray, f: Activation, plain: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """d by Newton's method from `plain`, and its last move by each sample."""
-    spread = y.std(axis=(0, 2))
+    """d by Newton's method from `plain`, with the slope there, and its last move by each sample."""
+
+    def means_without(d: np.ndarray) -> np.ndarray:
+        return _means(f(y - d.astype(y.dtype)[:, None]))
+
+    spread = y.std(axis=(0, 2)).astype(np.float64)
     step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
     limits, shift = (plain - MAX_SHIFT * spread, plain + MAX_SHIFT * spread), plain
+    means = means_without(shift)
+    growth = means_without(shift - step) - means
+    slope = np.maximum(growth.mean(axis=0) / step, MIN_SLOPE)
     for _ in range(MAX_ROUNDS):
-        means, ahead = (f(y - d[:, None]).mean(axis=2) for d in (shift, shift - step))
-        slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
         apart = (means - meant) / slope
         before, shift = shift, np.clip(shift + apart.mean(axis=0), *limits)
         if (np.abs(shift - before) <= CONVERGED * _error(apart)).all():
             break
+        means = means_without(shift)
     return shift, apart
+
+
+def _means(y: np.ndarray) -> np.ndarray:
+    """The mean over positions, (samples, channels)."""
+    return y.mean(axis=2).astype(np.float64)
 
 
 def _error(apart: np.ndarray) -> np.ndarray:
