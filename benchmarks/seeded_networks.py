@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from npumake.engine.ort import OrtSession
 
 SIZE, PICTURES, CLASSES = 224, 2, 1000
-# Expansion, channels, blocks and stride of each stage: M. Sandler et al., arXiv 1801.04381, table 2.
+# Expansion, channels, blocks and stride: M. Sandler et al., arXiv 1801.04381, table 2.
 STAGES = (
     *((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)),
     *((6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)),
