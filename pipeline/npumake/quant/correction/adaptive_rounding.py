@@ -175,10 +175,10 @@ def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: in
     positions = positions * len(walk.chosen) // max(len(walk.numbers), 1)
 
     def inputs_of(place: int) -> np.ndarray:
-        both = zip(walk.samples, names, strict=True)
+        pairs = zip(walk.samples, names, strict=True)
         real = [
             _rows(layer, (groups, n), tensors[place][name], positions, walk.numbers[place])
-            for tensors, name in both
+            for tensors, name in pairs
         ]
         return _codes(np.stack(real), grid)
 

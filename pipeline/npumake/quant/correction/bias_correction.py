@@ -8,7 +8,7 @@ It is measured per channel over all samples and positions,
 where f is the activation behind the layer, if there is one: a ReLU, a clamp, a SiLU. What it cuts
 off or presses together no later layer reads, though most of the values may lie there. Without it
 d = E[y_q] - E[y] (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2), from
-which Newton's method finds it in MAX_ROUNDS steps.
+which Newton's method finds it in MAX_ROUNDS steps, with the slope of the first.
 
 The mean over a few samples is uncertain. Where its standard error s is as large as d itself, the
 correction is noise, which the next layers take for a shift. So d is shrunk (the positive part of
@@ -209,4 +209,5 @@ def _rows(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
     """The values of each channel at some positions, (channels, positions)."""
     axis = layer.axis(layer.y)
     rows = np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1)
-    return rows.take(counted_elements((rows.shape[1],), MIN_POSITIONS), axis=1)  # rows in memory
+    # Not `rows[:, ...]`: that lies column by column, and means over rows would take a stride.
+    return rows.take(counted_elements((rows.shape[1],), MIN_POSITIONS), axis=1)
