@@ -8,7 +8,7 @@ It is measured per channel over all samples and positions,
 where f is the activation behind the layer, if there is one: a ReLU, a clamp, a SiLU. What it cuts
 off or presses together no later layer reads, though most of the values may lie there. Without it
 d = E[y_q] - E[y] (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2), from
-which Newton's method finds it in MAX_ROUNDS steps, with the slope of the first.
+which Newton's method finds it in MAX_ROUNDS steps.
 
 The mean over a few samples is uncertain. Where its standard error s is as large as d itself, the
 correction is noise, which the next layers take for a shift. So d is shrunk (the positive part of
@@ -168,23 +168,18 @@ def _shift(y: np.ndarray, meant: np.ndarray, f: Activation | None) -> np.ndarray
 def _behind_activation(
     y: np.ndarray, meant: np.ndarray, f: Activation, plain: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """d by Newton's method from `plain`, with the slope there, and its last move by each sample."""
-
-    def means_without(d: np.ndarray) -> np.ndarray:
-        return _means(f(y - d.astype(y.dtype)[:, None]))
-
+    """d by Newton's method from `plain`, and its last move by each sample."""
     spread = y.std(axis=(0, 2)).astype(np.float64)
     step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
     limits, shift = (plain - MAX_SHIFT * spread, plain + MAX_SHIFT * spread), plain
-    means = means_without(shift)
-    growth = means_without(shift - step) - means
-    slope = np.maximum(growth.mean(axis=0) / step, MIN_SLOPE)
     for _ in range(MAX_ROUNDS):
+        moved = (y - d.astype(y.dtype)[:, None] for d in (shift, shift - step))
+        means, ahead = (_means(f(values)) for values in moved)
+        slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
         apart = (means - meant) / slope
         before, shift = shift, np.clip(shift + apart.mean(axis=0), *limits)
         if (np.abs(shift - before) <= CONVERGED * _error(apart)).all():
             break
-        means = means_without(shift)
     return shift, apart
 
 
