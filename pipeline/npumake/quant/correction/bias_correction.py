@@ -58,7 +58,7 @@ CONVERGED = 0.1  # standard errors: Newton's next step would move d far less
 STEP = 0.01  # standard deviations of the output, over which the slope of f is taken
 MIN_SLOPE = 0.05
 MAX_SHIFT = 1.0  # standard deviations of the output, that an activation may add to d
-MIN_POSITIONS = 64  # of a channel and sample, if it has as many
+MIN_POSITIONS = 128  # of a channel and sample, if it has as many
 BLOCK_VALUES = 1 << 17  # of some channels at a time, in the cache of a processor
 
 
