@@ -37,8 +37,8 @@ diagnosis takes 1.1 of 2.5 CPU seconds, libraries .5.
 The goals are 15 from an edit to its table, 45 for a first build, 150 for `best`. Squeezenet is
 below all. Mobilenet stays above the first two: its float pass takes .07 s. Mobilenet-v2 stays above
 the second, with no one thing left: rounding takes 7, runs of trials 6, runs step by step 5,
-sessions 3, the shifts 2, copies 2; the final correction 8 to 11; libraries, pictures and the check of the
-compiled file 8, the comparison 4, statistics 4. Its weights are of a seed, so a search may keep
+sessions 3, the shifts 2, copies 2; the final correction 11; libraries, pictures and the check of
+the compiled file 8, the comparison 4, statistics 4. Its weights are of a seed, so a search may keep
 another recipe than the trained model's; without bias correction a build takes ten passes less.
 
 Bytes differ where a mean in float32 decides a code. Over five folds, `default` on ara240,
@@ -60,8 +60,8 @@ These attempts were not kept:
     16 samples for a trial's biases alone   about 2; the recipes of squeezenet are the same in five
                                             folds. Its goal does not need them, and for the other
                                             they are not enough
-    64 positions, not 128, of a correction  about 3 of mobilenet-v2, .6 of squeezenet, whose accuracy
-                                            is the same in five folds; YuNet loses .26 in one of two
+    64 positions, not 128, of a correction  about 3 of mobilenet-v2, .6 of squeezenet, which loses
+                                            nothing in five folds; YuNet loses .26 in one of two
     16 samples, not 32, correct a trial     a third less, but rounding overfits them: `best` of
                                             squeezenet then keeps neither it nor `migrate`
     64 samples, not 128, correct the build  a tenth less of a first build; over five folds the
