@@ -27,6 +27,7 @@ import numpy as np
 import onnxruntime
 from onnxruntime import quantization
 from PIL import Image
+from seeded_networks import mobilenet_v2
 
 from npumake.data.samples import Samples
 from npumake.engine.ort import OrtSession
@@ -53,6 +54,24 @@ class Model(NamedTuple):
     file: str
     size: tuple[int, int]  # width, height
     fed: Callable[[Pixels], np.ndarray]
+    written: Callable[[bytes], bytes] = lambda file: file  # the model, from that of the file
+
+    def read(self) -> tuple[str, bytes]:
+        """The name of its file, and its bytes."""
+        path = SHARED / "models" / self.file
+        return path.name, self.written(path.read_bytes() if path.is_file() else b"")
+
+
+def _of_side(side: int) -> Callable[[bytes], bytes]:
+    """A model of pictures with the same weights, for pictures of `side` pixels."""
+
+    def resized(file: bytes) -> bytes:
+        graph = read_model(file, "model.onnx")
+        (images,) = graph.inputs
+        graph.set_input_shape(images, (1, 3, side, side))
+        return graph.to_bytes()
+
+    return resized
 
 
 MODELS = {
@@ -66,6 +85,18 @@ MODELS = {
     ),
     "yolox": Model(
         "detection/yolox_person_192.onnx", (192, 192), lambda x: x[..., ::-1].transpose(2, 0, 1)
+    ),
+    "yolox-416": Model(
+        "detection/yolox_person_192.onnx",
+        (416, 416),
+        lambda x: x[..., ::-1].transpose(2, 0, 1),
+        _of_side(416),
+    ),
+    "mobilenet-v2": Model(
+        "mobilenet_v2.onnx",  # of a seed
+        (224, 224),
+        lambda x: (x / 127.5 - 1).transpose(2, 0, 1),
+        lambda _: mobilenet_v2(),
     ),
     "ultraface": Model(
         "detection/ultraface_slim320_rawhead.onnx",
@@ -83,8 +114,8 @@ MODELS = {
 def prepared(name: str, folder: Path, count: int) -> None:
     """The float model, and two sets of samples: to calibrate with and to measure on."""
     model = MODELS[name]
-    path = SHARED / "models" / model.file
-    graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
+    file, content = model.read()
+    graph = optimized(upgraded(read_model(content, file)).with_shapes())
     graph.save(folder / "float.onnx")
     fed = str(graph.inputs[0].name)
     files = sorted((SHARED / "images" / "imagenet500").rglob("*.JPEG"))

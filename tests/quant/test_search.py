@@ -6,7 +6,7 @@ import pytest
 from npumake.custom.operators import NO_OPERATORS
 from npumake.data.samples import Samples
 from npumake.errors import CacheError, ProjectError
-from npumake.graph import parse_text
+from npumake.graph import may_have_int16, parse_text, upgraded
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import ranges
@@ -66,6 +66,29 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     assert sum("closeness" in line for line in found.lines) == len(found.trials)
     found.save(tmp_path / "r.json")
     assert Recipe.load(tmp_path / "r.json") == found
+
+
+@pytest.mark.parametrize("search", [Calibration("default"), Calibration(recipe="best")])
+def test_a_scheme_is_judged_before_biases_are_corrected(search):
+    samples = fed()
+    found = recipe(GRAPH, observe(GRAPH, samples), samples, search, CHIP)
+    tried = [trial.what.split(" + ") for trial in found.trials]
+    schemes = [n for n, what in enumerate(tried) if "symmetric" in what]
+    corrected = [n for n, what in enumerate(tried) if "bias_correction" in what]
+    assert schemes
+    assert corrected
+    assert max(schemes) < min(corrected)
+
+
+@pytest.mark.parametrize(
+    ("search", "is_tried"), [(Calibration("default"), False), (Calibration(recipe="best"), True)]
+)
+def test_outputs_whose_only_gain_is_fewer_ties_need_ties(search, is_tried):
+    graph, samples = upgraded(GRAPH).with_shapes(), fed()
+    assert may_have_int16(graph)
+    found = recipe(graph, observe(graph, samples), samples, search, CHIP)
+    assert not any(trial.ties for trial in found.trials)
+    assert any("widen_answers" in trial.what for trial in found.trials) == is_tried
 
 
 @pytest.mark.parametrize("search", [Calibration("default"), Calibration(recipe="best")])

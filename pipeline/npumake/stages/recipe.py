@@ -127,11 +127,12 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
         tried = with_gated_candidates(tried, evaluator)
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
-    first = tuple(name for name in names if name == FINALIST_SWITCH)
+    scheme = tuple(SYMMETRIC for _ in schemes[1:])
+    finalist = tuple(name for name in names if name == FINALIST_SWITCH)
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
-    rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    best = best_switches(best_method([*tried, *apart], evaluator, first), rest, evaluator)
+    method = best_method([*tried, *apart], evaluator, scheme, finalist)
+    best = best_switches(method, [*early, *late], evaluator).recipe
     return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
 
 

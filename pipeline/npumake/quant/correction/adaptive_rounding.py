@@ -175,10 +175,12 @@ def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: in
     positions = positions * len(walk.chosen) // max(len(walk.numbers), 1)
 
     def inputs_of(place: int) -> np.ndarray:
-        real = np.stack(
-            [tensors[place][name] for tensors, name in zip(walk.samples, names, strict=True)]
-        )
-        return _codes(_rows(layer, (groups, n), real, positions, walk.numbers[place]), grid)
+        pairs = zip(walk.samples, names, strict=True)
+        real = [
+            _rows(layer, (groups, n), tensors[place][name], positions, walk.numbers[place])
+            for tensors, name in pairs
+        ]
+        return _codes(np.stack(real), grid)
 
     count, sums = 0, np.zeros((2, groups, n))
     few = weights.shape[1] < n  # channels: the products of each are fewer than those of all inputs
@@ -216,27 +218,25 @@ def _codes(real: np.ndarray, grid: Grid) -> np.ndarray:
 def _rows(
     layer: LinearLayer, size: tuple[int, int], values: np.ndarray, positions: int, seed: int
 ) -> np.ndarray:
-    """The inputs of each group's weights at some positions, of X and F: (2, groups, positions, n);
-    `size` is (groups, n)."""
+    """The inputs of each group's weights at some positions, (groups, positions, n); `size` is
+    (groups, n). A seed chooses the same positions of any tensor."""
     groups, n = size
     rng = np.random.default_rng(seed)
     if layer.node.op_type != "Conv":
-        flat = values.reshape(2, 1, -1, values.shape[-1])
-        return flat[:, :, _chosen(flat.shape[2], positions, rng)]
+        flat = values.reshape(1, -1, values.shape[-1])
+        return flat[:, _chosen(flat.shape[1], positions, rng)]
     node, kernel = layer.node, layer.values.shape[2:]
     rank = len(kernel)
     pads = attribute(node, "pads", (0,) * 2 * rank)
     strides = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    view = windows(
-        padded(values, pads, 0, np.float32), kernel, *strides
-    )  # (2, N, C, *kernel, *out)
-    where = (view.shape[1], *view.shape[3 + rank :])
+    if any(pads):
+        values = padded(values, pads, 0, np.float32)
+    view = windows(values, kernel, *strides)  # (N, C, *kernel, *out)
+    where = (len(view), *view.shape[2 + rank :])
     sample, *place = np.unravel_index(_chosen(int(np.prod(where)), positions, rng), where)
     every: tuple[Any, ...] = (slice(None),) * (1 + rank)
-    rows = np.stack(
-        [values_of[(sample, *every, *place)] for values_of in view]
-    )  # (2, positions, C, *kernel)
-    return rows.reshape(2, len(sample), groups, n).swapaxes(1, 2)
+    rows = view[(sample, *every, *place)]  # (positions, C, *kernel)
+    return rows.reshape(len(sample), groups, n).swapaxes(0, 1)
 
 
 def _chosen(every: int, positions: int, rng: np.random.Generator) -> np.ndarray:

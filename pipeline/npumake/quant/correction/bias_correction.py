@@ -149,7 +149,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
 
     def shift_of(start: int) -> np.ndarray:
         block = slice(start, start + at_once)
-        y = np.stack([row[block] for row in rows], dtype=np.float64)
+        y = np.stack([row[block] for row in rows], dtype=np.float32)
         return _shift(y, meant[:, :, block], f)
 
     return np.concatenate([*side_by_side(shift_of, range(0, channels, at_once))])
@@ -157,7 +157,7 @@ def bias_shift(layer: LinearLayer, outputs: Sequence[np.ndarray], meant: np.ndar
 
 def _shift(y: np.ndarray, meant: np.ndarray, f: Activation | None) -> np.ndarray:
     """d' of some channels; y has the shape (samples, channels, positions)."""
-    apart = y.mean(axis=2) - meant[:, 0]
+    apart = _means(y) - meant[:, 0]
     shift = apart.mean(axis=0)
     if f is not None:
         shift, apart = _behind_activation(y, meant[:, 1], f, shift)
@@ -169,17 +169,23 @@ def _behind_activation(
     y: np.ndarray, meant: np.ndarray, f: Activation, plain: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """d by Newton's method from `plain`, and its last move by each sample."""
-    spread = y.std(axis=(0, 2))
+    spread = y.std(axis=(0, 2)).astype(np.float64)
     step = STEP * np.maximum(spread, np.finfo(np.float32).tiny)
     limits, shift = (plain - MAX_SHIFT * spread, plain + MAX_SHIFT * spread), plain
     for _ in range(MAX_ROUNDS):
-        means, ahead = (f(y - d[:, None]).mean(axis=2) for d in (shift, shift - step))
+        moved = (y - d.astype(y.dtype)[:, None] for d in (shift, shift - step))
+        means, ahead = (_means(f(values)) for values in moved)
         slope = np.maximum((ahead - means).mean(axis=0) / step, MIN_SLOPE)
         apart = (means - meant) / slope
         before, shift = shift, np.clip(shift + apart.mean(axis=0), *limits)
         if (np.abs(shift - before) <= CONVERGED * _error(apart)).all():
             break
     return shift, apart
+
+
+def _means(y: np.ndarray) -> np.ndarray:
+    """The mean over positions, (samples, channels)."""
+    return y.mean(axis=2).astype(np.float64)
 
 
 def _error(apart: np.ndarray) -> np.ndarray:
@@ -198,4 +204,5 @@ def _rows(layer: LinearLayer, y: np.ndarray) -> np.ndarray:
     """The values of each channel at some positions, (channels, positions)."""
     axis = layer.axis(layer.y)
     rows = np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1)
-    return rows[:, counted_elements((rows.shape[1],), MIN_POSITIONS)]
+    # Not `rows[:, ...]`: that lies column by column, and means over rows would take a stride.
+    return rows.take(counted_elements((rows.shape[1],), MIN_POSITIONS), axis=1)

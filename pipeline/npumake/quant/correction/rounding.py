@@ -75,7 +75,8 @@ def _best(w: np.ndarray, h: np.ndarray, low: int, high: int, ways: Ways) -> np.n
 
 def _ways(h: np.ndarray) -> Ways:
     v = np.array(list(product((0.0, 1.0), repeat=h.shape[2])))
-    return Ways(v, ((v @ h) * v).sum(axis=2))
+    pairs = (v[:, :, None] * v[:, None]).reshape(len(v), -1)
+    return Ways(v, h.reshape(len(h), -1) @ pairs.T)
 
 
 def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:

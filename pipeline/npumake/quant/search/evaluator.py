@@ -13,11 +13,11 @@ at most MAX_CORRECTION_SAMPLES of the former. The chosen recipe is then made fro
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npumake import digest
 from npumake.custom.operators import Operators
@@ -48,6 +48,14 @@ from npumake.targets.target import Target
 
 MAX_CORRECTION_SAMPLES = 32  # of a trial, for its weights and biases
 SOFTMAX = ("Softmax", "LogSoftmax")
+# A recipe without what its model does not follow from.
+NAMELESS: Mapping[str, Any] = {
+    "method": "",
+    "methods": {},
+    "trials": (),
+    "percentile": None,
+    "selected": "",
+}
 
 
 class ModelOutputs(NamedTuple):
@@ -98,10 +106,12 @@ class Evaluator:
     calibration: Calibration = field(default_factory=Calibration)
 
     def figure(self, recipe: Recipe) -> FidelityScore:
-        """The score over all folds, cached by the quantized models."""
-        models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
-        key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
+        """The score over all folds, cached by all that a model follows from: methods may agree."""
+        recipes = [self._in_fold(recipe, fold) for fold in self.folds]
+        nameless = [replace(own, **NAMELESS) for own in recipes]
+        key = digest.of_document(digest.plain(nameless))
         if key not in self._figures:
+            models = [self.model(*pair) for pair in zip(recipes, self.folds, strict=True)]
             outputs, (expected, ends) = self._fold_outputs(models), self._references
             figure = expected.figure(outputs.read)
             cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)

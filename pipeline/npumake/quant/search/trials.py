@@ -3,14 +3,16 @@
 best method     the closest candidate recipe that recovers MIN_GAIN of the loss of `max`, which
                 clips least, with `migrate` where that evens self-gated activations out; then
                 those with int16 for uneven channels, where one recovers
-                MIN_GAIN: the best at 8 bits is chance where 8 bits do not suffice. The
+                MIN_GAIN: the best at 8 bits is chance where 8 bits do not suffice. SYMMETRIC is
+                tried with it, where the chip has the choice: a correction would take ten times as
+                long, and the scheme that is closer without one is closer with it. The
                 MAX_FINALISTS best that lose at most MAX_LOSS_RATIO times as much as the best are
                 also tried with corrected biases: ranges differ in noise and in shift
 even channels   EVEN, with `max`, before the methods: every channel is rounded as finely as without
                 it or finer, and no weight loses by it. So it is kept unless it loses more than the
                 standard error, by either measure
-best switches   SYMMETRIC, where the chip has the choice, then one switch after another
-                (correction.corrections); each is kept where it recovers MIN_GAIN
+best switches   one switch after another (correction.corrections); each is kept where it recovers
+                MIN_GAIN
 
 The plainer recipe stands until another recovers MIN_GAIN of the loss over the holdout samples
 (search.evaluator), less the standard error of their choice (search.fidelity). Of those that do, the
@@ -130,16 +132,21 @@ def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) ->
 
 
 def best_method(
-    candidates: Sequence[Recipe], evaluator: Evaluator, then: Sequence[str] = ()
+    candidates: Sequence[Recipe],
+    evaluator: Evaluator,
+    first: Sequence[str] = (),
+    then: Sequence[str] = (),
 ) -> Best:
-    """The candidate with the closest outputs, with one of the switches `then` where that brings a
-    finalist closer."""
+    """The candidate with the closest outputs, with those of the switches `first` that bring it
+    closer, and with one of `then` where that brings a finalist closer."""
     measured = track(figures(candidates, evaluator), "recipe", len(candidates))
     rows = [Best(*row) for row in zip(candidates, measured, strict=True)]
     narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
     best = _closest(rows, _closest(narrow, _plainest(narrow)))
     trials = [_trial(row, evaluator, row is best) for row in rows]
     alike = rows if WIDENING in best.recipe.switches else narrow
+    switched = best_switches(_with_trials(best, trials), first, evaluator)
+    best, trials = switched, [*switched.recipe.trials]
     finalists = [*product(_finalists(alike, best), then)]
     corrected = [_with_switch(row.recipe, name) for row, name in finalists]
     results = map(Best, corrected, figures(corrected, evaluator))
@@ -149,16 +156,16 @@ def best_method(
             helps = _helps(name, tried.figure, best.figure, evaluator)
         trials.append(_trial(tried, evaluator, helps))
         best = tried if helps else best
-    return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
+    return _with_trials(best, trials)
 
 
-def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Recipe:
+def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Best:
     """`best` with the switches that bring the outputs closer, one after another.
 
     As many as run at a time are tried at once. Those behind a kept one are tried again, with it.
     """
     recipe, figure = best
-    left = [*names]
+    left = [name for name in names if _may_help(name, figure, evaluator)]
     while left:
         ahead = left[: width()]
         for name, tried in zip(ahead, switch_trials(recipe, ahead, evaluator), strict=False):
@@ -173,7 +180,7 @@ def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Rec
             if helps:
                 break
     report("recipe", len(names), len(names))
-    return recipe
+    return Best(recipe, figure)
 
 
 def switch_trials(
@@ -231,6 +238,16 @@ def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
             trials.append(replace(trial, what=f"{trial.what}, beyond most_int16"))
             tried.add(sensitive)
     return replace(recipe, trials=tuple(trials))
+
+
+def _with_trials(best: Best, trials: Sequence[RecipeTrial]) -> Best:
+    return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
+
+
+def _may_help(name: str, stands: FidelityScore, evaluator: Evaluator) -> bool:
+    """False for int16 outputs that only ties would keep, where there are none."""
+    is_for_ties = name == WIDENING_ANSWERS and evaluator.calibration.recipe == "plain"
+    return stands.ties > 0 or not is_for_ties
 
 
 def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Evaluator) -> bool:
