@@ -41,22 +41,20 @@ from npumake.quant.qdq.brought_grids import (
     check_only_defaults,
 )
 from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.candidates import (
+    SYMMETRIC,
+    complete_recipe,
+    with_even_channels,
+    with_gated_candidates,
+    with_int16_candidates,
+)
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
 from npumake.quant.search.figures import evaluator_of
 from npumake.quant.search.methods import candidates, plain_recipe
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.output_mix import output_mix, with_choices
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import (
-    SYMMETRIC,
-    best_method,
-    best_switches,
-    complete_recipe,
-    with_even_channels,
-    with_gated_candidates,
-    with_int16_candidates,
-    with_trials_beyond,
-)
+from npumake.quant.search.trials import best_method, best_switches, with_trials_beyond
 from npumake.targets.target import Target
 
 # The switches that `default` tries; int16 outputs only for argmax ties.

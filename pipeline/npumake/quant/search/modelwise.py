@@ -32,11 +32,11 @@ from npumake.project.sections import Calibration, Method
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import PER_CHANNEL
 from npumake.quant.precision.placement import observed_tensors
+from npumake.quant.search.candidates import complete_recipe
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, rescale_model
 from npumake.quant.search.figures import encoded
 from npumake.quant.search.methods import PERCENTILE, ranges_by_method
 from npumake.quant.search.recipe import Recipe, RecipeTrial
-from npumake.quant.search.trials import complete_recipe
 from npumake.targets.target import Target
 
 MODELWISE: Method = "modelwise"

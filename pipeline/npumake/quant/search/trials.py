@@ -8,9 +8,6 @@ best method     the closest candidate recipe that recovers MIN_GAIN of the loss 
                 long, and the scheme that is closer without one is closer with it. The
                 MAX_FINALISTS best that lose at most MAX_LOSS_RATIO times as much as the best are
                 also tried with corrected biases: ranges differ in noise and in shift
-even channels   EVEN, with `max`, before the methods: every channel is rounded as finely as without
-                it or finer, and no weight loses by it. So it is kept unless it loses more than the
-                standard error, by either measure
 best switches   one switch after another (correction.corrections); each is kept where it recovers
                 MIN_GAIN
 
@@ -36,43 +33,36 @@ from itertools import product
 from typing import NamedTuple
 
 from npumake import digest
-from npumake.digest import Json
 from npumake.distribution import distributed, width
 from npumake.progress import report, track
-from npumake.project.sections import Method
-from npumake.quant.calibration.channel_imbalance import uneven_tensors
 from npumake.quant.correction.corrections import (
     BIAS,
-    EVEN,
-    MIGRATE,
-    RESCALING,
-    SWITCHES,
     WIDENING,
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
-from npumake.quant.correction.smoothquant import passes_gates
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
+from npumake.quant.search.candidates import (
+    BASELINE_METHOD,
+    SYMMETRIC,
+    switched_recipe,
+    with_switch,
+)
+from npumake.quant.search.evaluator import Evaluator
 from npumake.quant.search.fidelity import FidelityScore
 from npumake.quant.search.figures import encoded, figures, score_of
-from npumake.quant.search.int16_tensors import int16_tensors
-from npumake.quant.search.methods import plain_recipe
 from npumake.quant.search.recipe import Recipe, RecipeTrial
 from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
 MAX_FINALISTS = 2
 MAX_LOSS_RATIO = 2.0
 MIN_GAIN = 0.05  # share of the loss; less may be chance over few samples
-BASELINE_METHOD: Method = "max"
 BEYOND_LIMITS = (0.3, 1.0)  # shares of int16 beyond the limit that a search shows, too
-SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
+ASYMMETRIC = "asymmetric"
 TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
 FINER_SWITCHES = (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )  # kept for MIN_GAIN, whatever the error
-# These switches change the ranges, or the types that use them.
-REFITTING_SWITCHES = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
 
 class Best(NamedTuple):
@@ -80,55 +70,6 @@ class Best(NamedTuple):
 
     recipe: Recipe
     figure: FidelityScore
-
-
-def complete_recipe(
-    recipe: Recipe, switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
-) -> Recipe:
-    """The recipe with these switches and the int16 tensors that follow from them; its
-    ranges are those of `base`."""
-    settings, limit = evaluator.quantization, evaluator.int16_limit
-    wide = int16_tensors(switches, base.graph, base.statistics, evaluator.target, settings, limit)
-    complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
-    if WIDENING_SENSITIVE not in switches:
-        return complete
-    return replace(complete, sensitive=find_sensitive_tensors(complete, base, evaluator))
-
-
-def with_int16_candidates(
-    candidates: Sequence[Recipe], base: RescaledModel, evaluator: Evaluator
-) -> list[Recipe]:
-    """The candidates, then those with int16 around uneven tensors."""
-    switches = _with_switch(candidates[0], WIDENING).switches
-    wide = [complete_recipe(candidate, switches, base, evaluator) for candidate in candidates]
-    return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
-
-
-def with_even_channels(
-    switches: tuple[str, ...], symmetric: bool, evaluator: Evaluator
-) -> tuple[tuple[str, ...], tuple[Recipe, ...]]:
-    """The switches, with EVEN where it changes something and loses nothing, and the recipe of
-    BASELINE_METHOD that was not kept; none where EVEN changes nothing."""
-    base = evaluator.rescaled_model(switches)
-    method = replace(evaluator.calibration, method=BASELINE_METHOD, recipe="plain")
-    plain = plain_recipe(base.graph, base.statistics, method, symmetric)
-    plain = complete_recipe(plain, switches, base, evaluator)
-    even = _switched(plain, EVEN, evaluator)
-    if even is None:
-        return switches, ()
-    before, after = figures((plain, even), evaluator)
-    return (even.switches, (plain,)) if after.is_as_close(before) else (switches, (even,))
-
-
-def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) -> list[Recipe]:
-    """The candidates, then those with MIGRATE where that evens a self-gated activation out: a
-    method chosen while its channels starve is chance."""
-    base = evaluator.rescaled_model(candidates[0].switches)
-    uneven = uneven_tensors(base.graph, base.statistics)
-    if not passes_gates(base.graph, evaluator.target.weights, uneven):
-        return [*candidates]
-    switched = (_switched(candidate, MIGRATE, evaluator) for candidate in candidates)
-    return [*candidates, *(recipe for recipe in switched if recipe is not None)]
 
 
 def best_method(
@@ -148,7 +89,7 @@ def best_method(
     switched = best_switches(_with_trials(best, trials), first, evaluator)
     best, trials = switched, [*switched.recipe.trials]
     finalists = [*product(_finalists(alike, best), then)]
-    corrected = [_with_switch(row.recipe, name) for row, name in finalists]
+    corrected = [with_switch(row.recipe, name) for row, name in finalists]
     results = map(Best, corrected, figures(corrected, evaluator))
     for (row, name), tried in zip(finalists, results, strict=True):
         helps = tried.figure.helps(best.figure, MIN_GAIN)
@@ -199,23 +140,10 @@ def switch_trial(evaluator: Evaluator, item: bytes) -> bytes:
     """One of them, as JSON."""
     document = json.loads(item)
     recipe = Recipe.of_document(document["recipe"])
-    tried = _switched(recipe, document["name"], evaluator)
+    tried = switched_recipe(recipe, document["name"], evaluator)
     if tried is None or _named(tried, evaluator) in _tried(recipe):
         return encoded(None)
     return encoded(digest.plain(Best(tried, evaluator.figure(tried))._asdict()))
-
-
-def _switched(recipe: Recipe, name: str, evaluator: Evaluator) -> Recipe | None:
-    """The recipe with the switch; None where that changes nothing."""
-    if name in recipe.switches:
-        return None
-    tried = _with_switch(recipe, name)
-    if name not in REFITTING_SWITCHES:
-        return tried
-    base = evaluator.rescaled_model(tried.switches)
-    plainly = refit_recipe(replace(tried, wide=(), sensitive=()), base, evaluator.calibration)
-    tried = complete_recipe(plainly, tried.switches, base, evaluator)
-    return None if _effects(tried) == _effects(recipe) else tried
 
 
 def _tried(recipe: Recipe) -> set[str]:
@@ -225,7 +153,7 @@ def _tried(recipe: Recipe) -> set[str]:
 def with_trials_beyond(recipe: Recipe, evaluator: Evaluator) -> Recipe:
     """The recipe with trials of more int16 than the limit allows, of which none is kept: they show
     what a larger limit would bring."""
-    limit, switches = evaluator.int16_limit, _with_switch(recipe, WIDENING_SENSITIVE).switches
+    limit, switches = evaluator.int16_limit, with_switch(recipe, WIDENING_SENSITIVE).switches
     if not limit or evaluator.quantization.widen_sensitive is False:
         return recipe
     base, trials = evaluator.rescaled_model(recipe.switches), [*recipe.trials]
@@ -262,10 +190,6 @@ def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Ev
     return unties or tried.helps(stands, MIN_GAIN)
 
 
-def _effects(recipe: Recipe) -> Json:
-    return digest.plain((recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive))
-
-
 def _plainest(rows: Sequence[Best]) -> Best:
     return next((row for row in rows if row.recipe.method == BASELINE_METHOD), rows[0])
 
@@ -291,13 +215,6 @@ def _trial(row: Best, evaluator: Evaluator, is_kept: bool) -> RecipeTrial:
     cosine = min(figure.cosine.all, figure.distributions.all)
     named = _named(row.recipe, evaluator)
     return RecipeTrial(named, figure.close.all, cosine, is_kept, figure.ties, figure.int16)
-
-
-def _with_switch(recipe: Recipe, name: str) -> Recipe:
-    if name == SYMMETRIC:
-        return replace(recipe, symmetric=True)
-    on = (*recipe.switches, name)
-    return replace(recipe, switches=tuple(switch for switch in SWITCHES if switch in on))
 
 
 def _named(recipe: Recipe, evaluator: Evaluator) -> str:
