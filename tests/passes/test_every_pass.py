@@ -18,13 +18,13 @@ from npumake.passes.fuse_ahead import fuse_ahead
 from npumake.passes.plain_arithmetic import plain_arithmetic
 from npumake.passes.plain_gemm import plain_gemm
 from npumake.passes.recognize_functions import recognize_functions
-from npumake.passes.recognize_normalizations import recognize_normalizations
+from npumake.passes.recognize_layer_norms import recognize_layer_norms
 
 ROUNDS = (
     batch_norm_to_conv,
     fuse_affine,
     fuse_ahead,
-    recognize_normalizations,
+    recognize_layer_norms,
     plain_arithmetic,
     plain_gemm,
     recognize_functions,

@@ -49,7 +49,7 @@ def freeze_inputs(graph: Graph, inputs: Mapping[str, Input]) -> None:
             raise ProjectError(message, Route(f"inputs.{name}.value"), hint)
         if len(graph.inputs) == 1:
             message = f"`{name}` is the last input to be fed, and a model needs one"
-            raise ProjectError(message, Route(f"inputs.{name}.value"), "feed it, under `data:`")
+            raise ProjectError(message, Route(f"inputs.{name}.value"), "remove its `value`")
         dims = section.shape or shape(value)
         frozen = graph.constant(f"{name}_frozen", _array(value, section.value, dims))
         graph.replace_uses(value, frozen)

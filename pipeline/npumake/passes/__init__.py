@@ -31,7 +31,7 @@ from npumake.passes.plain_sums import plain_sums
 from npumake.passes.pool_whole_image import pool_whole_image
 from npumake.passes.real_parameters import real_parameters
 from npumake.passes.recognize_functions import recognize_functions
-from npumake.passes.recognize_normalizations import recognize_normalizations
+from npumake.passes.recognize_layer_norms import recognize_layer_norms
 from npumake.passes.split_to_slices import split_to_slices
 from npumake.passes.take_branch import take_branch
 from npumake.passes.unroll_recurrent import unroll_recurrent
@@ -50,7 +50,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     merge_reshapes,
     merge_transposes,
     fuse_pad,
-    recognize_normalizations,  # before fuse_affine, which takes a scale behind one
+    recognize_layer_norms,  # before fuse_affine, which takes a scale behind one
     fuse_affine,
     recognize_functions,
     plain_arithmetic,

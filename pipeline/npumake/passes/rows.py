@@ -1,8 +1,8 @@
-"""What nodes compute of each row of a tensor: one axis of it, whatever the others are.
+"""What nodes compute of each row of a tensor: its last axis, whatever the others are.
 
 The nodes behind a tensor are followed as long as they compute row by row, and run in float64 on
-ROWS rows of different sizes. A value is an array (ROWS, size of the axis), or (ROWS, 1) where the
-axis is reduced.
+ROWS rows of different sizes. A value is an array (ROWS, size of a row), or (ROWS, 1) where rows are
+reduced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ MAX_SIZE = 1 << 16  # of a row
 ROWS = 8
 
 REDUCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "ReduceMax": lambda rows: rows.max(1, keepdims=True),
     "ReduceMean": lambda rows: rows.mean(1, keepdims=True),
     "ReduceSum": lambda rows: rows.sum(1, keepdims=True),
     "ReduceSumSquare": lambda rows: (rows * rows).sum(1, keepdims=True),
@@ -32,7 +31,6 @@ Dims = tuple[int | None, ...]  # of a shape, with None for an open dimension
 
 BY_ELEMENT: dict[str, Callable[..., np.ndarray]] = {
     **ELEMENTWISE,
-    "Log": lambda _, rows: np.log(rows),
     "Reciprocal": lambda _, rows: 1.0 / rows,
 }
 MOVES = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
@@ -42,19 +40,18 @@ class RowRegion(NamedTuple):
     """Nodes that read only `x` and constants, in order, and what they compute of the rows."""
 
     x: Value
-    axis: int
     nodes: tuple[Node, ...]
     values: Mapping[Value, np.ndarray]
 
 
-def region_of(x: Value, reduction: Node, order: Mapping[Node, int]) -> RowRegion | None:
-    """The nodes behind x that compute row by row, along the axis of the reduction. `order` numbers
-    the nodes of the graph. None unless the size of the axis is known, and fits."""
-    axis = axis_of(reduction)
-    size = None if axis is None else dims_of(x)[axis]
-    if axis is None or size is None or not 1 < size <= MAX_SIZE:
+def region_of(reduction: Node, order: Mapping[Node, int]) -> RowRegion | None:
+    """The nodes that compute row by row, behind the tensor whose rows the node reduces. `order`
+    numbers the nodes of the graph. None unless the size of a row is known, and fits."""
+    x = reduction.inputs[0]
+    size = dims_of(x)[-1] if x is not None and reduces_rows(reduction) else None
+    if x is None or size is None or not 1 < size <= MAX_SIZE:
         return None
-    line = _Line(dims_of(x), axis, size)
+    line = _Line(dims_of(x), size)
     values, tie = {x: _rows(size)}, count()
     nodes: list[Node] = []
     queue = [(order[use.node], next(tie), use.node) for use in x.uses() if use.node in order]
@@ -68,17 +65,17 @@ def region_of(x: Value, reduction: Node, order: Mapping[Node, int]) -> RowRegion
         for use in node.outputs[0].uses():
             if use.node in order:
                 heappush(queue, (order[use.node], next(tie), use.node))
-    return RowRegion(x, axis, tuple(nodes), values)
+    return RowRegion(x, tuple(nodes), values)
 
 
-def axis_of(reduction: Node) -> int | None:
-    """The one axis of a reduction, from 0; None for others."""
+def reduces_rows(reduction: Node) -> bool:
+    """Whether it reduces the last axis alone."""
     read = reduction.inputs[0]
     listed = reduction.inputs[1] if len(reduction.inputs) > 1 else None
     axes = array(listed) if listed is not None else attribute(reduction, "axes")
-    if read is None or read.shape is None or axes is None or np.size(axes) != 1:
-        return None
-    return int(np.reshape(axes, -1)[0]) % len(read.shape)
+    if read is None or not read.shape or axes is None or np.size(axes) != 1:
+        return False
+    return int(np.reshape(axes, -1)[0]) in (-1, len(read.shape) - 1)
 
 
 def dims_of(value: Value) -> Dims:
@@ -102,10 +99,9 @@ def _rows(size: int) -> np.ndarray:
 
 
 class _Line(NamedTuple):
-    """What nodes compute along one axis of a tensor of these dimensions."""
+    """What nodes compute of the rows of a tensor of these dimensions."""
 
     whole: Dims
-    axis: int
     size: int
 
     def computed(self, node: Node, values: Mapping[Value, np.ndarray]) -> np.ndarray | None:
@@ -117,9 +113,8 @@ class _Line(NamedTuple):
         if node.op_type in MOVES:
             result = first
         elif node.op_type in REDUCTIONS:
-            is_along = axis_of(node) == self.axis
-            whole = first if first is not None and first.shape[1] > 1 and is_along else None
-            result = None if whole is None else REDUCTIONS[node.op_type](whole)
+            is_row = first is not None and first.shape[1] > 1 and reduces_rows(node)
+            result = REDUCTIONS[node.op_type](first) if is_row and first is not None else None
         else:
             result = self._elementwise(node, operands, values)
         return result if result is not None and result.shape[1] == width else None
@@ -140,27 +135,24 @@ class _Line(NamedTuple):
         return result if np.isfinite(result).all() else None
 
     def _constant(self, value: Value) -> np.ndarray | None:
-        """A number, or one number for each place along the axis."""
+        """A number, or one number for each place in a row."""
         constant = array(value)
         if constant is None or constant.dtype.kind != "f":
             return None
-        at = constant.ndim - (len(self.whole) - self.axis)
-        is_along = at >= 0 and constant.shape[at] == constant.size == self.size
-        fits = constant.size == 1 or is_along
+        fits = constant.size == 1 or constant.shape[-1] == constant.size == self.size
         return constant.astype(np.float64).reshape(1, -1) if fits else None
 
     @property
     def _keepdims(self) -> Dims:
-        return (*self.whole[: self.axis], 1, *self.whole[self.axis + 1 :])
+        return (*self.whole[:-1], 1)
 
     def _width(self, value: Value) -> int:
-        """The size of the axis if the value has all dimensions, 1 if it has them without the axis,
-        0 for another shape."""
+        """The size of a row if the value has all dimensions, 1 if it has them without the last, 0
+        for another shape."""
         dims = dims_of(value)
         if _alike(dims, self.whole):
             return self.size
-        without = self.whole[: self.axis] + self.whole[self.axis + 1 :]
-        return int(_alike(dims, self._keepdims) or _alike(dims, without))
+        return int(_alike(dims, self._keepdims) or _alike(dims, self.whole[:-1]))
 
     def _is_aligned(self, value: Value, result: Value) -> bool:
         """Whether an operand broadcasts to the result row by row: a reduced one keeps the axis."""
