@@ -32,7 +32,7 @@ data:
   input:
     files: ../../photos/*.jpg
     transforms: [short_side_resize: {short_size: 256}, center_crop]
-calibration: {method: kl}
+calibration: {method: default}
 report: {} # compared on all samples
 targets: [rdk-x5]
 """
