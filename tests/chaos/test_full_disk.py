@@ -13,7 +13,7 @@ from malformed.runner import Server
 from workspaces import Workspace, few
 
 pytestmark = pytest.mark.slow
-KILOBYTES = range(560, 1000, 20)  # sources and memos fit in any; all that is made, in none
+KILOBYTES = range(760, 1200, 20)  # sources and memos fit in any; all that is made, in none
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def build(server: Server, workspace: Workspace) -> tuple[int, str]:
     return found.code, found.output
 
 
-@pytest.mark.parametrize("kilobytes", few(KILOBYTES, lambda size: size in (660, 760)))
+@pytest.mark.parametrize("kilobytes", few(KILOBYTES, lambda size: size in (820, 960)))
 def test_a_disk_that_fills_up_is_one_error_and_what_is_there_is_whole(
     kilobytes: int, server: Server, small: Path, tmp_path: Path
 ) -> None:
