@@ -13,11 +13,11 @@ from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.correction.corrections import EVEN, MIGRATE
 from npumake.quant.correction.rescale_groups import rescaled
-from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
 from npumake.targets.reader import read_target
+from quant.fidelity_scores import score_of_losses
 from trained import PER_CHANNEL, PER_TENSOR
 from workspaces import few
 
@@ -58,12 +58,12 @@ def network(between="m = Relu(a)", reader=DEPTHWISE, sizes=SIZES):
     return parse_text(text).with_shapes()
 
 
-def found(graph, calibration, asked=Quantization(), target=PER_CHANNEL):  # noqa: B008
+def recipe_of(graph, calibration, asked=Quantization(), target=PER_CHANNEL):  # noqa: B008
     return recipe(graph, observe(graph, SAMPLES), SAMPLES, calibration, target, quantization=asked)
 
 
 def evened(graph, target=PER_CHANNEL):
-    return found(graph, Calibration("max"), Quantization(even_depthwise=True), target)
+    return recipe_of(graph, Calibration("max"), Quantization(even_depthwise=True), target)
 
 
 def outputs(graph, feeds=FEEDS):
@@ -125,7 +125,7 @@ def test_best_keeps_it_and_loses_less_on_other_samples(between, target):
     lost = {}
     for is_open in (None, False):
         asked = Quantization(even_depthwise=is_open, migrate=False, equalize=False, most_int16=0)
-        made = found(graph, best, asked, chip)
+        made = recipe_of(graph, best, asked, chip)
         assert (EVEN in made.switches) is (is_open is None)
         assert any(EVEN in trial.what for trial in made.trials) is (is_open is None)
         file = quantized(calibrated(graph, made, SAMPLES, chip, quantization=asked), chip)
@@ -134,12 +134,12 @@ def test_best_keeps_it_and_loses_less_on_other_samples(between, target):
 
 
 def test_a_model_without_depthwise_layers_has_no_trial_of_it():
-    made = found(network(reader=DENSE), Calibration(recipe="best"))
+    made = recipe_of(network(reader=DENSE), Calibration(recipe="best"))
     assert not any(EVEN in trial.what for trial in made.trials)
 
 
 def test_default_does_not_try_it():
-    made = found(network(), Calibration("default"))
+    made = recipe_of(network(), Calibration("default"))
     assert made.trials
     assert not any(EVEN in trial.what for trial in made.trials)
 
@@ -147,15 +147,9 @@ def test_default_does_not_try_it():
 @pytest.mark.parametrize("switches", [*itertools.combinations((EVEN, MIGRATE, "equalize"), 2)])
 def test_it_goes_with_the_other_rescalings(switches):
     graph = network()
-    made = found(graph, Calibration("max"), Quantization(**dict.fromkeys(switches, True)))
+    made = recipe_of(graph, Calibration("max"), Quantization(**dict.fromkeys(switches, True)))
     assert made.factors
     assert cosine(outputs(graph), outputs(rescaled(graph, made.factors))) > 1 - 1e-9
-
-
-def _figure(*losses):
-    without = [np.mean([x for other, x in enumerate(losses) if other != n]) for n in range(4)]
-    close = FidelitySamples(1 - float(np.mean(losses)), tuple(1 - x for x in without))
-    return FidelityScore(close, close)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +163,4 @@ def _figure(*losses):
     ],
 )
 def test_it_is_kept_unless_it_loses_more_than_its_error(losses, is_kept):
-    assert _figure(*losses).is_as_close(_figure(0.1, 0.1, 0.1, 0.1)) is is_kept
+    assert score_of_losses(*losses).is_as_close(score_of_losses(0.1, 0.1, 0.1, 0.1)) is is_kept

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from npumake import digest
@@ -13,7 +12,6 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import before_softmax
-from npumake.quant.search.fidelity import FidelitySamples, FidelityScore
 from npumake.quant.search.holdout import holdout_samples
 from npumake.quant.search.model_graphs import model_graphs
 from npumake.quant.search.recipe import Recipe
@@ -22,6 +20,7 @@ from npumake.stages.calibrated import calibrated
 from npumake.stages.comparison import comparison
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
+from quant.fidelity_scores import score_of_losses
 from trained import PER_CHANNEL, PER_TENSOR, closeness, network, samples, stressed, top1
 
 FEEDS = samples()
@@ -68,13 +67,6 @@ def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found)
         assert 1 - after.closeness < (1 - enough) * (1 - before.closeness)
 
 
-def _figure(*losses):
-    """Of four samples, of which each has its own loss: without it, the mean of the others."""
-    without = [np.mean([x for other, x in enumerate(losses) if other != n]) for n in range(4)]
-    close = FidelitySamples(1 - float(np.mean(losses)), tuple(1 - x for x in without))
-    return FidelityScore(close, close)
-
-
 @pytest.mark.parametrize(
     ("losses", "is_kept"),
     [
@@ -86,7 +78,7 @@ def _figure(*losses):
     ],
 )
 def test_biases_are_corrected_where_that_gains_more_than_its_error(losses, is_kept):
-    assert _figure(*losses).gains(_figure(0.1, 0.1, 0.1, 0.1)) is is_kept
+    assert score_of_losses(*losses).gains(score_of_losses(0.1, 0.1, 0.1, 0.1)) is is_kept
 
 
 def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):
