@@ -12,14 +12,13 @@ cache, pictures and libraries included. MB is the peak of a process that runs th
 alone, over that of one that only loads its inputs. With `--before` each figure of the other
 checkout stands in front of ours.
 
-Of busy cores, 100 samples; the seconds waited would be those of others. Before is of a run with
-`--before`, and now of one of its own, twenty minutes later:
+On two quiet cores, 100 samples, one run with `--before`:
 
                 first build
-                before    now
-    squeezenet    50.0   41.5
-    mobilenet-v2  79.6   60.9 (27.4 CPU seconds, of the float pass of the run before)
-    mobilenet    168.1  158.4 (before the last change)
+                     before             now
+    squeezenet      53.6 x 12.7 s    42.8 x 10.1 s
+    mobilenet-v2    75.6 x 22.4 s    63.2 x 19.3 s
+    mobilenet      162.2 x  9.1 s   149.1 x  8.4 s
 
 The stages of one build in a process, without pictures, libraries and statistics, take 39.7 and 32.5
 of squeezenet, 63.5 and 49.2 of mobilenet-v2, 77.3 and 68.9 of yolox-416 (before the last change).
