@@ -9,19 +9,20 @@ and every reader of a tensor is linear, each channel c may be divided by any s[c
 Tensors with equal factors form a group. A self-gated activation, x * f(x), lets a factor through
 with one more node (correction.self_gates), which only `migrate` spends.
 
-A Clip at 6 is not homogeneous: its input and output are in no group. (Factors s <= 1 if the samples
-stay below 6 s would work for these samples. Measured on a MobileNet with ReLU6 it loses accuracy:
-nearly all channels reach 6, the others do on other images.)
+A Clip(0, b) such as ReLU6 is not homogeneous, but passes s[c] <= 1 where no value exceeds b s[c]:
+the divided channel ends at b, as a grid for these values does. Only `even_depthwise` asks for such
+groups (`clipped`); their `limit` is the smallest b.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from npumake.engine.fusion import Bounds, bounds, is_clamp
+from npumake.engine.fusion import bounds, is_clamp
 from npumake.graph import Graph, Node, Value, array, attribute, producer, shape
 from npumake.kernels.affine import per_axis
 from npumake.quant.correction.self_gates import CHANNEL_AXIS, SelfGate, insert_gain, self_gate
@@ -45,6 +46,7 @@ class RescaleGroup:
     norms: list[Node] = field(default_factory=list)  # normalizations with gain and shift
     sums: set[Node] = field(default_factory=set)  # constants in them are divided too
     gates: dict[Node, SelfGate] = field(default_factory=dict)  # by the node of the product
+    limit: float = math.inf  # the smallest upper bound of a Clip
 
     @property
     def name(self) -> str:
@@ -57,9 +59,11 @@ class RescaleGroup:
         return shape(value)[axis]
 
 
-def find_rescale_groups(graph: Graph, gated: bool = False) -> list[RescaleGroup]:
+def find_rescale_groups(
+    graph: Graph, gated: bool = False, clipped: bool = False
+) -> list[RescaleGroup]:
     """Every group whose makers are layers and normalizations and whose readers are layers, in
-    order; those with self-gated activations only if `gated`."""
+    order; those with self-gated activations only if `gated`, those with a limit if `clipped`."""
     groups: list[RescaleGroup] = []
     visited: set[Value] = set()
     for node in graph.nodes():
@@ -67,7 +71,8 @@ def find_rescale_groups(graph: Graph, gated: bool = False) -> list[RescaleGroup]
         if axis is None or node.outputs[0] in visited:
             continue
         group = RescaleGroup({node.outputs[0]: axis})
-        if _grown(group) and group.readers and (gated or not group.gates):
+        is_whole = _grown(group) and bool(group.readers)
+        if is_whole and (gated or not group.gates) and (clipped or group.limit == math.inf):
             groups.append(group)
         visited |= group.axes.keys()
     return groups
@@ -75,11 +80,11 @@ def find_rescale_groups(graph: Graph, gated: bool = False) -> list[RescaleGroup]
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:
     """A copy of a float graph that computes the same, with the named groups divided; the graph
-    itself without factors."""
+    itself without factors. Values beyond the samples may be clipped where a group has a limit."""
     if not factors:
         return graph
     graph = graph.copy()
-    for group in find_rescale_groups(graph, gated=True):
+    for group in find_rescale_groups(graph, gated=True, clipped=True):
         if group.name in factors:
             rescale(graph, group, np.array(factors[group.name]))
     graph.drop_unused()
@@ -183,6 +188,8 @@ def _lets_through(group: RescaleGroup, node: Node, value: Value) -> bool:
         joined = _joined(node, value, group.axes[value])
     if node.op_type in ("Add", "Sub"):
         group.sums.add(node)
+    if is_clamp(node) and (high := bounds(node).high) is not None:
+        group.limit = min(group.limit, high)
     agree = all(group.axes.get(other, axis) == axis for other, axis in joined.items())
     group.axes |= joined
     return bool(joined) and agree
@@ -195,7 +202,7 @@ def _joined(node: Node, value: Value, axis: int) -> Axes:
         return {}
     if node.op_type in POOLS and axis == 1:
         return {x: axis, y: axis}
-    if node.op_type == "LeakyRelu" or (is_clamp(node) and bounds(node) == Bounds(0.0, None)):
+    if node.op_type == "LeakyRelu" or (is_clamp(node) and bounds(node).low == 0.0):
         return {x: axis, y: axis}
     if node.op_type in MOVES:
         return _moved(x, y, value, axis)

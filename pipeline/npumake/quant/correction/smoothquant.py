@@ -14,7 +14,9 @@ also has to take that up in the weights. Behind a function such as Gelu nothing 
 If only depthwise layers with per-channel scales read the tensor, their weights lose nothing, and
 s[c] = a[c]^p. p = 1 would clip every channel where the samples end. p = DEPTHWISE_STRENGTH leaves
 the small channels room, and gains three quarters of the bits. A channel that is almost silent over
-the samples counts as MIN_PEAK_SHARE of the largest. (Measurements stand in docs/precision.md.)
+the samples counts as MIN_PEAK_SHARE of the largest. Where a Clip bounds the group, the largest
+channel keeps s = 1, and nothing moves if values beyond the bound are on a grid. (Measurements stand
+in docs/precision.md.)
 
 A self-gated activation, SiLU or hard-swish, passes the factor for one more layer
 (correction.self_gates): its group moves only where its tensors are uneven, and weights have a scale
@@ -23,6 +25,7 @@ per channel. Depthwise readers take it with p = 1: the small channels are a thou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -87,18 +90,20 @@ def smoothquant_factors(
     operators: Operators = NO_OPERATORS,
     migration: Migration = PLAIN,
 ) -> dict[str, list[float]]:
-    """The divisors of the channels of each group, by its name."""
+    """The divisors of the channels of each group that moves, by its name."""
+    is_clipped = migration.in_depthwise is True
     groups = [
         group
-        for group in find_rescale_groups(graph, gated=scheme.per_channel)
+        for group in find_rescale_groups(graph, gated=scheme.per_channel, clipped=is_clipped)
         if not group.gates or is_uneven(group, migration.uneven)
         if migration.in_depthwise in (None, costs_nothing(group, scheme))
     ]
     peaks = _peaks(graph, groups, feeds, operators, migration.extremes)
-    return {
-        group.name: _factor_of(group, a, scheme, migration.strength).tolist()
+    factors = {
+        group.name: _factor_of(group, a, scheme, migration.strength)
         for group, a in zip(groups, peaks, strict=True)
     }
+    return {name: s.tolist() for name, s in factors.items() if (s != 1.0).any()}
 
 
 def costs_nothing(group: RescaleGroup, scheme: WeightGrid) -> bool:
@@ -127,8 +132,11 @@ def _factor_of(group: RescaleGroup, a: np.ndarray, scheme: WeightGrid, p: float)
     if group.gates:
         return _factor(group, a, 1.0)
     share = MIN_RELATIVE_SIZE if p == 1.0 else MIN_PEAK_SHARE
-    peaks = np.maximum(a, share * a.max()) if a.any() else np.ones(group.channels)
-    return peaks ** max(p, DEPTHWISE_STRENGTH)
+    if not a.any() or a.max() > group.limit:
+        return np.ones(group.channels)
+    peaks = np.maximum(a, share * a.max())
+    unit = 1.0 if group.limit == math.inf else a.max()
+    return (peaks / unit) ** max(p, DEPTHWISE_STRENGTH)
 
 
 def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
