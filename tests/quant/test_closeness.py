@@ -8,6 +8,7 @@ import pytest
 
 from npumake.kernels.measure import cosine
 from npumake.quant.search.fidelity import FidelitySamples, FidelityScore, FloatReference
+from quant.fidelity_scores import score_of_losses
 
 SAMPLES, POSITIONS = 16, 400
 FOUND = range(0, POSITIONS, 25)  # where some sample has an object
@@ -196,6 +197,18 @@ STANDS = FidelityScore(of_all(0.9), of_all(0.99))
 )
 def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
     assert FidelityScore(close, by_cosine).helps(STANDS, 0.05) == helps
+
+
+@pytest.mark.parametrize(("errors", "helps"), [(0.0, True), (1.0, True), (2.0, False)])
+def test_what_costs_has_to_gain_by_more_errors(errors, helps):
+    tried = score_of_losses(0.04, 0.09, 0.09, 0.1)  # recovers .2 ± .14
+    assert tried.helps(score_of_losses(0.1, 0.1, 0.1, 0.1), 0.05, errors) == helps
+
+
+@pytest.mark.parametrize(("lost", "is_as_close"), [(0.0, True), (0.001, False)])
+def test_no_switch_is_trusted_where_nothing_was_lost(lost, is_as_close):
+    exact = score_of_losses(0.0, 0.0, 0.0, 0.0)
+    assert score_of_losses(0.0, lost, lost, 0.0).is_as_close(exact, 2.0) == is_as_close
 
 
 @pytest.mark.parametrize(("of_distributions", "helps"), [(0.97, True), (0.95, False)])

@@ -114,8 +114,8 @@ class Quantization:
     """Types of tensors, placement of nodes, and accuracy corrections.
 
     A correction is on if true. An open one may be turned on by a search: any of them by
-    `recipe: best`; round_weights, bias_correction and, only for ties, widen_answers by
-    `method: default`.
+    `recipe: best`; even_depthwise, round_weights, bias_correction and, only for ties, widen_answers
+    by `method: default`.
 
     A node is named by itself or by an output tensor, as trained or optimized. `x...` means all that
     follows x, `a, b -> c` all between, `Add(*)` an operator, `*` everything."""

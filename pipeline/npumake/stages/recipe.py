@@ -1,9 +1,9 @@
 """recipe: the range of every tensor by the calibration method, and the trials of a search.
 
 a method      statistics → ranges, the model is not run
-default       the best of several methods by the outputs of holdout samples; adaptively rounded
-              weights and corrected biases if they help; int16 outputs if 8 bits tie the top
-              classes
+default       the best of several methods by the outputs of holdout samples; even channels in front
+              of depthwise layers, adaptively rounded weights and corrected biases if they help;
+              int16 outputs if 8 bits tie the top classes
 modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
 mix           for every tensor the method with the least noise
 output_mix    likewise, by the noise at the model's outputs; the model is run
@@ -57,7 +57,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import best_method, best_switches, with_trials_beyond
 from npumake.targets.target import Target
 
-# The switches that `default` tries; int16 outputs only for argmax ties.
+# The switches that `default` tries behind EVEN; int16 outputs only for argmax ties.
 DEFAULT_SWITCHES = (WIDENING_ANSWERS, "round_weights", "bias_correction")
 # Tried with the best methods, because it gains most and costs least; once more at the end if it
 # did not help: the remaining error may be a shift.
@@ -112,9 +112,9 @@ def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[b
 def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
     """The best recipe over the calibration samples."""
     calibration, is_open = evaluator.calibration, left_open(evaluator.quantization)
-    apart: tuple[Recipe, ...] = ()
-    if calibration.recipe == "best" and EVEN in is_open:
-        switches, apart = with_even_channels(switches, schemes[0], evaluator)
+    rejected: tuple[Recipe, ...] = ()
+    if EVEN in is_open:
+        switches, rejected = with_even_channels(switches, schemes[0], evaluator)
     base = evaluator.rescaled_model(switches)
     every = [*candidates(base.graph, base.statistics, calibration, schemes[0])]
     if calibration.recipe == "best":
@@ -129,7 +129,7 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     finalist = tuple(name for name in names if name == FINALIST_SWITCH)
     early = [name for name in EARLY_SWITCHES if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
-    method = best_method([*tried, *apart], evaluator, scheme, finalist)
+    method = best_method(tried, evaluator, scheme, finalist, rejected)
     best = best_switches(method, [*early, *late], evaluator).recipe
     return with_trials_beyond(best, evaluator) if may_have_int16(base.graph) else best
 

@@ -1,8 +1,6 @@
 """Candidates: recipes that a search measures, completed by what their switches decide.
 
-even channels   EVEN, with `max`, before the methods: every channel is rounded as finely as without
-                it or finer, and no weight loses by it. So it is kept unless it loses more than the
-                standard error, by either measure
+even channels   EVEN, with `max`, before the methods: one of TRUSTED_SWITCHES (search.trials)
 gated           with MIGRATE, where that evens a self-gated activation out
 int16           with WIDENING, where channels are uneven
 """
@@ -35,6 +33,7 @@ from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
 BASELINE_METHOD: Method = "max"
 SYMMETRIC = "symmetric"
+MAX_ERRORS = 2.0  # standard errors that a trusted switch may lose, and a costly one has to gain
 # These switches change the ranges, or the types that use them.
 REFITTING_SWITCHES = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
@@ -84,8 +83,8 @@ def with_int16_candidates(
 def with_even_channels(
     switches: tuple[str, ...], symmetric: bool, evaluator: Evaluator
 ) -> tuple[tuple[str, ...], tuple[Recipe, ...]]:
-    """The switches, with EVEN where it changes something and loses nothing, and the recipe of
-    BASELINE_METHOD that was not kept; none where EVEN changes nothing."""
+    """The switches, with EVEN where it changes something and is kept, and the rejected recipe of
+    BASELINE_METHOD; none where EVEN changes nothing."""
     base = evaluator.rescaled_model(switches)
     method = replace(evaluator.calibration, method=BASELINE_METHOD, recipe="plain")
     plain = plain_recipe(base.graph, base.statistics, method, symmetric)
@@ -94,7 +93,9 @@ def with_even_channels(
     if even is None:
         return switches, ()
     before, after = figures((plain, even), evaluator)
-    return (even.switches, (plain,)) if after.is_as_close(before) else (switches, (even,))
+    return (
+        (even.switches, (plain,)) if after.is_as_close(before, MAX_ERRORS) else (switches, (even,))
+    )
 
 
 def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) -> list[Recipe]:

@@ -15,27 +15,23 @@ from its position. So, for sample n, position p and channel c:
               scores together, e and v summed over them: most classes are in no sample at all
 
 A class that never occurs and a position that is always background thus count for nothing. A box
-counts by its own size: v is small where boxes are small. The square favours confident scores: where
-one of two scores speaks alone, as the class of no object does, w is a quarter. An output loses the
-mean of its values' and scores' losses, the outputs with scores their mean by the weight of w. A
-model is as close as its worst output.
+counts by its own size: v is small where boxes are small. Where one of two scores speaks alone, as
+the class of no object does, w is a quarter. An output loses the mean of its values' and scores'
+losses, the outputs with scores their mean by the weight of w. The worst output is the model's.
 
-One of few samples may hold most of the weight, a crowd among empty streets. So the score is also
-computed without each sample: m and v are those of all samples, w, e and cosine of the others. The
-share of a loss that one model recovers has a standard error, by the jackknife:
+One sample may hold most of the weight, a crowd among empty streets. So the score is also computed
+without each sample: m and v are those of all samples, w, e and cosine of the others. The share of a
+loss that one model recovers has a standard error, by the jackknife:
 
     g, g[n]   1 - (1 - close) / (1 - other) of all N samples, and without sample n
     error     sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
 
-Where hardly any sample shows an object, the error is large and no switch would be kept. The
-background still tells, by the cosine of the worst output: a switch that recovers enough of that
-helps too, unless g falls as much.
+Where hardly any sample shows an object, the error is large. The background still tells, by the
+cosine of the worst output: a switch that recovers enough of that helps too, unless g falls as much.
 
-A distribution is compared with the float model's before its Softmax (search.evaluator). The few
-deciding logits among a thousand count little: where they are clipped, all others may come closer.
-So a switch that loses MAX_DISTRIBUTION_LOSS times as much of the distribution's cosine never helps.
-By `mse` SqueezeNet on rdk-x5 has the closest logits and loses 2.5 points of top-1, by `max` with
-corrected biases none.
+A distribution is compared before its Softmax (search.evaluator). The few deciding logits among a
+thousand count little: where they are clipped, all others may come closer. So what loses
+MAX_DISTRIBUTION_LOSS times as much of the distribution's cosine never helps.
 """
 
 from __future__ import annotations
@@ -103,8 +99,12 @@ class FidelitySamples:
         if not other_losses.all():
             return Gain(0.0, 0.0)
         g, *without = 1.0 - losses / other_losses
-        count = len(without)
-        return Gain(float(g), float(math.sqrt(max(count - 1, 0)) * np.std(without or [g])))
+        return Gain(float(g), float(math.sqrt(max(len(without) - 1, 0)) * np.std(without or [g])))
+
+    def keeps(self, other: FidelitySamples, errors: float) -> bool:
+        """Whether it loses no more than the other, or no more than so many standard errors."""
+        share, error = self.gain(other)
+        return self.all >= other.all or (error > 0.0 and share >= -errors * error)
 
 
 @dataclass(frozen=True)
@@ -122,36 +122,36 @@ class FidelityScore:
         """The geometric mean of both losses, the sort key."""
         return math.sqrt((1.0 - self.close.all) * (1.0 - self.cosine.all))
 
-    def helps(self, other: FidelityScore, min_gain: float) -> bool:
-        """Whether it recovers more than the share `min_gain` of the other's loss."""
+    def helps(self, other: FidelityScore, min_gain: float, errors: float = 1.0) -> bool:
+        """Whether it recovers more than this share of the other's loss, by so many errors."""
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
-        alike = share > -min_gain and by_cosine.share - by_cosine.error > min_gain
-        return (share - error > min_gain or alike) and not self._spoils(other)
+        alike = share > -min_gain and by_cosine.share - errors * by_cosine.error > min_gain
+        return (share - errors * error > min_gain or alike) and not self._spoils(other)
 
     def gives_back(self, other: FidelityScore, min_gain: float) -> bool:
         """Whether it recovers more than this share by both measures, whatever the error."""
         shares = self.close.gain(other.close).share, self.cosine.gain(other.cosine).share
         return min(shares) > min_gain and not self._spoils(other)
 
-    def is_as_close(self, other: FidelityScore) -> bool:
-        """Whether it loses by no measure more than the standard error."""
-        gains = self.close.gain(other.close), self.cosine.gain(other.cosine)
-        return all(share >= -error for share, error in gains) and not self._spoils(other)
+    def is_as_close(self, other: FidelityScore, errors: float) -> bool:
+        """Whether it loses by no measure more than so many standard errors."""
+        pairs = (self.close, other.close), (self.cosine, other.cosine)
+        return all(own.keeps(its, errors) for own, its in pairs) and not self._spoils(other)
 
     def unties(self, other: FidelityScore, max_loss: float) -> bool:
         """Whether half of the ties are gone, and at most the share `max_loss` is lost otherwise."""
-        is_as_close = self.close.gain(other.close).share > -max_loss and not self._spoils(other)
-        return 2 * self.ties <= other.ties != 0 and is_as_close
-
-    def _spoils(self, other: FidelityScore) -> bool:
-        loss, limit = (1.0 - score.distributions.all for score in (self, other))
-        return loss > MAX_DISTRIBUTION_LOSS * limit
+        is_alike = self.close.gain(other.close).share > -max_loss and not self._spoils(other)
+        return 2 * self.ties <= other.ties != 0 and is_alike
 
     def gains(self, other: FidelityScore) -> bool:
         """Whether it gains by both measures, more than the standard error by closeness."""
         share, error = self.close.gain(other.close)
         return share > error and self.cosine.all > other.cosine.all
+
+    def _spoils(self, other: FidelityScore) -> bool:
+        loss, limit = (1.0 - score.distributions.all for score in (self, other))
+        return loss > MAX_DISTRIBUTION_LOSS * limit
 
 
 @dataclass(frozen=True)
