@@ -27,6 +27,10 @@ rows that lie column by column. It took 22 ns a value, and a quarter of a first 
 mobilenet-v2. A search corrected the biases of the other scheme, tried int16 outputs against ties
 where none were, and serialized each trial twice.
 
+On another machine, two quiet cores, before and after `default` tried even_depthwise, also behind
+ReLU6: squeezenet 29.7 and 29.3, mobilenet-v2 44.5 and 50.0, mobilenet 77 and 86. There `best` takes
+50.6 of squeezenet and 84.1 of mobilenet, an edit to its table 7.4 and 17.3, 4.4 and 2.5 s.
+
 On two quiet cores, before that: `best` of squeezenet 93.9, of mobilenet 122.7 (busy cores); an
 edit to its table 13.3 and 31.9, which are 3.0 and 1.9 s, of a goal of 2. In an earlier run yolox
 took 175 for `default`, and its comparison 54 to 57. By `kl` the outputs of mobilenet and yolox are
