@@ -11,7 +11,7 @@ loss      that of a search, and nothing subtracted
 kept      a search's recipe, less the same recipe without this correction; one row for each that a
           search keeps in at least one of the folds, and has 0 in the others
 searched  a search, less another to which the correction of `--switches` was not open
-always    the correction on, less off, by `max` with the corrections of TRUSTED
+always    the correction on, less off, by `max` with the other trusted ones
 
 Detectors have pictures of coco128, the others the samples of closest.py or recovery.py.
 Models and pictures are beside the repository, or in the folder NPUMAKE_SHARED.
@@ -44,6 +44,7 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.corrections import PER_CHANNEL, SWITCHES
 from npumake.quant.search.fidelity import FloatReference, SampleOutputs
 from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.trials import TRUSTED_SWITCHES
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -52,7 +53,6 @@ from npumake.targets.reader import read_target
 NARROW = Quantization(most_int16=0.0)
 WAYS = {"default": Calibration("default"), "best": Calibration(recipe="best")}
 ALWAYS = "always"  # a way without a search
-TRUSTED = ("even_depthwise", "bias_correction")
 DETECTORS = ("yunet", "ultraface", "fastestdet", "yolox")
 CALIBRATE = dict.fromkeys(DETECTORS, 64)  # of 128; of other samples as many as closest.py has
 SWITCHED = [name for name in SWITCHES if name != PER_CHANNEL]
@@ -139,7 +139,7 @@ def changes(trial: Trial) -> Changes:
         found = Recipe("max", read_target(trial.target).activations.symmetric, {})
         made = {}
         for name in trial.switches:
-            others = [other for other in TRUSTED if other != name]
+            others = [other for other in TRUSTED_SWITCHES if other != name]
             made[f"always {name}"] = fold.loss(found, [*others, name]) - fold.loss(found, others)
         return made
     found, loss = fold.searched(WAYS[trial.way], NARROW)
