@@ -9,7 +9,7 @@ machine matters little. The model is beside the repository, or in the folder NPU
 
 In CPU time, one thread, ara240: int8 1.9 to 2.2; int16 8.0 in NumPy, 5.9 in two float32 digits
 (npumake.engine.products). SqueezeNet: int8 1.3, int16 3.1.
-On another machine (AMD EPYC, AVX512-VNNI), by the clock: int8 3.0 and int16 8.1 with one thread, 4.5
+On another machine (AMD EPYC, AVX512-VNNI), by the clock: int8 3.0, int16 8.1 with one thread, 4.5
 and 11.2 with two.
 """
 
