@@ -18,6 +18,7 @@ from npumake.engine.floats import (
     DOUBLE,
     FLOAT64,
     SINGLE,
+    SINGLE_BITS,
     InexactError,
     TranslatedCall,
     finished,
@@ -99,8 +100,9 @@ def _summed_in_digits(
     bits = (SINGLE // (weight_sum + 1)).bit_length()  # 2**(bits - 1) (weight_sum + 1) <= SINGLE
     digits = (largest >> bits) + 1, (int(np.abs(bias).max(initial=0)) >> bits) + 1
     refuse_inexact(digits[0] * weight_sum + digits[1], SINGLE)
-    base, inverse = (call.constant(np.ldexp(1.0, [n]), np.float32) for n in (bits, -bits))
-    high = call.add("Mul", call.add("Round", call.add("Mul", x, inverse)), base)
+    # float32 holds the sum with this constant in steps of 2**bits.
+    coarse = call.constant(np.ldexp(1.5, [SINGLE_BITS + bits]), np.float32)
+    high = call.add("Sub", call.add("Add", x, coarse), coarse)
     low = call.add("Sub", x, high)
     bias_high = np.ldexp(np.rint(np.ldexp(bias.astype(np.float64), -bits)), bits)
     wide = [
