@@ -95,6 +95,9 @@ SYMMETRIC = """\
 and pictures are those above; all activations are symmetric. The files of npumake are for rdk-x5,
 with `calibration: {symmetric: true}`; without it, the search may choose asymmetric ranges there.
 onnxruntime has `ActivationSymmetric`, NNCF its preset `performance`, Quark its `A8W8`, with MinMax.
+NNCF's preset gives unsigned codes to what is never negative, as behind a ReLU. These are 256
+levels where the signed codes of this chip have 128, so its files would not run on it. With 256
+levels for both, the tables above compare the same models.
 ModelOpt's int8 is symmetric in all tables. rdk-x5's own tool puts what leaves the NPU in int16, and
 so does npumake in `default` and `best, mixed`; `best` of 8 bits alone goes without.
 """

@@ -7,7 +7,8 @@ onnxruntime  quantize_static behind its own preprocessing: weights per channel; 
     "nvidia-modelopt[onnx]"  amd-quark    likewise, with onnxruntime and PyTorch
 
 NNCF      its default bias correction, and the full one; mixed preset, or `performance` for
-          symmetric activations
+          symmetric activations. What is never negative has unsigned codes there, and NNCF 3.4
+          refuses `signedness_to_force`
 ModelOpt  for TensorRT: symmetric int8 alone, entropy (its default) or max; what is not quantized
           stays float32
 Quark     weights per channel, Percentile 99.9999; as it is, and with its AdaRound. For symmetric
@@ -267,7 +268,7 @@ def left_in_float(model: bytes) -> Counter[str]:
     """How many operators of each type compute with a tensor that has no codes, in a model with
     Q/DQ. A batch normalization belongs to the layer before it, a clamp to the node before it. Data
     movement and poolings pass codes on."""
-    graph = parse(model, "peer.onnx")
+    graph = parse(model, "peer.onnx").with_shapes()
     folded = {node for node in graph.nodes("BatchNormalization") if _follows_layer(node)}
     clamps = {clamp for node in graph.nodes() if (clamp := _clamp(node)) is not None}
     inside = {*folded, *clamps, *graph.nodes("Shape")}

@@ -90,6 +90,7 @@ def test_it_says_what_the_model_says(tmp_path: Path) -> None:
     assert sections.inputs["image"].layout == "NHWC"
     assert sections.inputs["state"].shape == (1, 2)
     assert sections.targets == ("ara240",)
+    assert sections.calibration.method == "default"
     written = (tmp_path / "net" / "project.yaml").read_text()
     assert "opset 17" in written
     assert "the model leaves [N, H, W, 3] open" in written

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from npumake.project.schema import schema_of
-from npumake.project.sections import Calibration, Sections
+from npumake.project.sections import Sections
 from npumake.recognition.facts import InputGrid
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./*-]*")
@@ -41,6 +41,10 @@ _GRID_PIXELS = """\
     # offset: 128 # the chip is fed pixel - 128, and the samples hold pixels, 0..255
     # mean: {mean:g}
     # scale: {scale:.9g}"""
+_METHODS = {
+    "load": "the model carries its own scales",
+    "default": "the closest on held-out samples",
+}
 _IMAGENET = {
     1: ("0", "0.00392157"),
     3: ("[123.675, 116.28, 103.53]", "[0.0171248, 0.017507, 0.0174292]"),
@@ -103,7 +107,8 @@ def project_text(
 ) -> str:
     """project.yaml. `schema` is a path from its folder, `known` names every chip."""
     keys = schema_of(Sections)["properties"]["calibration"]["properties"]
-    method = "load" if facts.quantized else Calibration().method
+    method = "load" if facts.quantized else "default"
+    others = ", ".join(name for name in keys["method"]["enum"] if name != method)
     lines = [
         f"# yaml-language-server: $schema={schema}",
         "model:",
@@ -118,7 +123,7 @@ def project_text(
         *(random_samples(model_input) for model_input in inputs),
         "",
         "calibration:",
-        f"  method: {method} # {', '.join(keys['method']['enum'])}",
+        f"  method: {method} # {_METHODS[method]}; or {others}",
         "",
         f"targets: # {chips}",
         *(f"  - {target}" for target in targets),
