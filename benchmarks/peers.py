@@ -32,7 +32,8 @@ import numpy as np
 
 from npumake.engine.fusion import absorbed, is_clamp
 from npumake.engine.ort import Feeds
-from npumake.graph import Node, Value, only_consumer, parse, producer
+from npumake.frontends import read_model
+from npumake.graph import Node, Value, only_consumer, producer
 from npumake.graph.qdq import is_dequantize, is_qdq
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS, activations, is_data_movement
 
@@ -268,7 +269,7 @@ def left_in_float(model: bytes) -> Counter[str]:
     """How many operators of each type compute with a tensor that has no codes, in a model with
     Q/DQ. A batch normalization belongs to the layer before it, a clamp to the node before it. Data
     movement and poolings pass codes on."""
-    graph = parse(model, "peer.onnx").with_shapes()
+    graph = read_model(model, "peer.onnx").with_shapes()  # Q/DQ of any domain as ONNX's
     folded = {node for node in graph.nodes("BatchNormalization") if _follows_layer(node)}
     clamps = {clamp for node in graph.nodes() if (clamp := _clamp(node)) is not None}
     inside = {*folded, *clamps, *graph.nodes("Shape")}
