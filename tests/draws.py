@@ -24,7 +24,7 @@ S = TypeVar("S")
 EVERY = bool(os.environ.get("NPUMAKE_EVERY"))
 LEAST = 20  # examples of a property
 SLOW_CASES = 9  # of a slow test, at most
-SLOW_STEP = 4  # one of so many slow tests runs
+SLOW_STEP = 5  # one of so many slow tests runs
 T = TypeVar("T")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from npumake import FLOORS, quant
+from syntax import syntax_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = "pipeline"  # the folder that holds the package
@@ -28,7 +29,7 @@ FLOOR = {
 
 def sources(root: Path, *patterns: str) -> Iterator[tuple[Path, ast.Module]]:
     for file in sorted(file for pattern in patterns for file in root.glob(pattern)):
-        yield file.relative_to(root), ast.parse(file.read_text(encoding="utf-8"), str(file))
+        yield file.relative_to(root), syntax_of(file)
 
 
 def room_of(file: Path, house: str) -> str:

@@ -40,6 +40,7 @@ def test_every_bright_pixel_is_in_a_box_and_every_box_has_some() -> None:
         assert pixels.shape == (SIDE, SIDE)
 
 
+@pytest.mark.slow
 def test_a_perfect_model_scores_100_and_one_of_other_classes_0() -> None:
     test = scenes(TEST, 40)
     right = [measure.matches(outputs_of(scene), scene) for scene in test]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from syntax import syntax_of
+
 PACKAGE = Path(__file__).parents[1] / "pipeline" / "npumake"
 
 # What a reader looks for → the module that does it.
@@ -46,7 +48,7 @@ def signs(tree: ast.Module, file: str) -> Iterator[str]:
 
 @cache
 def words_of_signs(path: Path, file: str) -> tuple[str, ...]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = syntax_of(path)
     return tuple(words(text) for text in signs(tree, file))
 
 

@@ -70,6 +70,7 @@ def test_the_models_are_small() -> None:
     assert sum(sizes) < MAX_ALL_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", OWN, ids=lambda example: example.name)
 def test_the_test_does_not_hold_what_calibrates(example: gallery.Example) -> None:
     if not example.is_here:

@@ -22,6 +22,7 @@ from npumake.cli.main import ALIASES, VERBS
 from npumake.cli.screen import UNITS, Screen
 from npumake.cli.verb import parser_of
 from npumake.progress import listening, track
+from syntax import parsed
 
 PACKAGE = Path(__file__).parents[1] / "pipeline" / "npumake"
 COMMAND = re.compile(r"\bnpumake (?P<rest>[a-zA-Z_].*?)(?=[`;,)\n\"']|\.\s|$|: |  #)")
@@ -81,7 +82,7 @@ def texts() -> Iterator[Text]:
         source = file.read_text(encoding="utf-8")
         if not NAMES_US.search(source):
             continue
-        nodes = [*ast.walk(ast.parse(source))]
+        nodes = [*ast.walk(parsed(source))]
         hints = {id(part) for node in nodes for hint in hints_in(node) for part in ast.walk(hint)}
         skipped = {id(node) for node in docstrings(nodes)}
         for node in nodes:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from syntax import syntax_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pipeline" / "npumake"
 
@@ -69,7 +71,7 @@ SUPERLATIVES = "deepest largest least longest most shortest smallest"
 
 def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
     for file in sorted(root.rglob("*.py")):
-        yield file.relative_to(root).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
+        yield file.relative_to(root).as_posix(), syntax_of(file)
 
 
 def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -58,6 +58,7 @@ def test_type_checkers_see_every_public_name() -> None:
     assert seen == npumake.PUBLIC
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Table"])
 def test_every_public_function_is_shown_by_an_example(name: str, root: Workspace) -> None:
     module = import_module(npumake.PUBLIC[name])
@@ -274,6 +275,7 @@ def test_compare_measures_what_differs(root: Workspace) -> None:
         npumake.compare("projects/digits/model.onnx", "moved.onnx", [])
 
 
+@pytest.mark.slow
 def test_a_frozen_input_takes_no_samples() -> None:
     text = """agraph (float[1,4] x, int64 rate) => (float[1,4] y) {
         r = Cast<to=1>(rate)  s = Mul(x, r)  y = Relu(s) }"""

@@ -225,6 +225,7 @@ def put(value: Json, route: tuple[str | int, ...], new: Json) -> Json:
 STRANGE = (None, True, -1, 1.5, 1 << 80, "", "int8", "x", [], [1], [-1], ["x"], {}, {"x": 1})
 
 
+@pytest.mark.slow
 def test_a_strange_value_anywhere_is_refused_or_another_program():
     """Another name is another program; a number where a name belongs is none."""
     program = json.loads(members()["program.json"])

@@ -107,6 +107,7 @@ def test_a_stopped_owner_is_not_waited_for(path: Path) -> None:
         assert path.exists()
 
 
+@pytest.mark.slow
 def test_an_owner_that_works_for_long_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_fault_is_a_miss(server: Faulty, key: str, tmp_path: Path, fault: str,
     assert there.recall(name) == record
 
 
+@pytest.mark.slow(cases=19)
 @pytest.mark.parametrize("fault", few(FAULTS, UNLIKE.__contains__))
 def test_a_fault_in_everything_is_asked_for_only_so_often(
     server: Faulty, key: str, tmp_path: Path, fault: str

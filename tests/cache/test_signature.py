@@ -295,6 +295,7 @@ def coarse(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_file_changed_twice_within_a_second_is_noticed(coarse: Path, tmp_path: Path) -> None:
     path = coarse / "model"
     for turn in range(20):

@@ -66,6 +66,7 @@ def test_what_was_calibrated_with_other_data_says_so(fresh: Workspace) -> None:
     assert "calibrate with data like those that are evaluated" in said
 
 
+@pytest.mark.slow
 def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
     (fresh.project / "gates.yaml").write_text("- {cosine: 0.99999}\n")
     lines = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout.splitlines()

@@ -77,6 +77,7 @@ def test_a_rewritten_model_is_checked_again(here, capsys):
     assert made.opset_import[0].version == 11
 
 
+@pytest.mark.slow
 def test_a_project_says_its_targets_itself(here, capsys):
     ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
     shutil.copytree(REPO / "projects" / "digits", here / "digits", ignore=ignored)

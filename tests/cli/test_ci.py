@@ -104,6 +104,7 @@ def test_a_lock_file_that_cannot_be_read_is_written_anew(locked: Workspace, text
     assert file.read_text() == whole
 
 
+@pytest.mark.slow
 def test_a_build_that_fails_writes_no_lock(locked: Workspace) -> None:
     before = (locked.project / "npumake.lock").read_bytes()
     (locked.project / "gates.yaml").write_text("- {cosine: 0.9999999}\n")
@@ -280,6 +281,7 @@ def test_accuracy_is_that_of_the_evaluation(scored: Workspace) -> None:
     assert "Compared" not in summary(scored)
 
 
+@pytest.mark.slow
 def test_without_the_base_in_the_cache_sizes_are_compared(locked: Workspace) -> None:
     other_targets(locked)
     clean(locked)
@@ -332,6 +334,7 @@ def test_a_base_without_a_lock_file_is_said(locked: Workspace) -> None:
     assert "The base has no valid lock file of `digits`: nothing is compared" in summary(locked)
 
 
+@pytest.mark.slow
 def test_new_and_removed_targets_are_marked(locked: Workspace) -> None:
     edit(locked, "  - ara240", "  - tflite")
     locked.npumake("ci", "--since", "main", *FILES)
@@ -358,6 +361,7 @@ def test_every_failure_is_shown_and_what_is_behind_is_skipped(locked: Workspace)
     assert "calibration.method: max → mse" in summary(locked)
 
 
+@pytest.mark.slow
 def test_a_gate_that_fails_has_its_exit_code_and_the_figures(locked: Workspace) -> None:
     (locked.project / "gates.yaml").write_text("- {cosine: 0.9999999}\n")
     run = locked.npumake("ci", *FILES, check=False)

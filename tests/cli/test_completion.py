@@ -90,6 +90,7 @@ def test_variants_and_nodes_are_offered_behind_their_mark(workspace: Workspace) 
     assert sorted(builds) == ["ara240", "rdk-x5"]
 
 
+@pytest.mark.slow
 def test_artifacts_are_files_and_nodes(workspace: Workspace) -> None:
     names = completed(workspace, "npumake show projects/digits/out/quantized.")
     assert sorted(names) == [

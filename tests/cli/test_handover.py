@@ -194,6 +194,7 @@ def run_it(tmp_path: Path, target: str) -> int:
     return main(["handover", str(folder), "--target", target, "--out", out, "--run"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
 def test_run_calls_the_vendor_s_command_and_keeps_its_log(tmp_path, stand_in, capsys, target):
     stand_in(target)
@@ -213,6 +214,7 @@ def test_the_script_is_the_same_command(tmp_path, stand_in, target):
     assert (out / "model_output" / PRODUCTS[target]).is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -236,6 +238,7 @@ def test_without_its_command_run_says_so_and_the_files_are_there(tmp_path, capsy
     assert (tmp_path / "handed/handover.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_project_in_the_vendor_s_words_keeps_them(tmp_path):
     workspace = lay_out(tmp_path)
     (workspace.project / "project.yaml").write_text(
@@ -287,6 +290,7 @@ def test_a_target_that_is_compiled_here_needs_none(tmp_path, capsys):
     assert "`tflite` needs no hand-over" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ara2_gets_the_form_of_studio_and_has_no_command(tmp_path, capsys):
     folder = str(project(tmp_path, "ara240").project)
     given = ["handover", folder, "--target", "ara240", "--out", "handed"]
@@ -299,6 +303,7 @@ def test_ara2_gets_the_form_of_studio_and_has_no_command(tmp_path, capsys):
     assert "has no command to run" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ara2_gets_the_samples_in_the_snapshot_that_its_contract_asks_for(tmp_path):
     """Read back with all the checks of a consumer: every pixel, and the normalization told."""
     workspace = project(tmp_path, "ara240")
@@ -317,6 +322,7 @@ def test_ara2_gets_the_samples_in_the_snapshot_that_its_contract_asks_for(tmp_pa
     assert snapshot.normalization.is_that_of(0.0, 1 / 16)
 
 
+@pytest.mark.slow
 def test_samples_that_are_no_pixels_make_no_snapshot(tmp_path, capsys):
     workspace = project(tmp_path, "ara240")
     for sample in workspace.project.glob("samples/*.npy"):

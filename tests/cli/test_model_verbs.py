@@ -255,6 +255,7 @@ def test_verify_counts_the_lines_that_differ(out: Path, capsys: Output) -> None:
     assert "total line num: 10\nmismatch rate: " in shown
 
 
+@pytest.mark.slow
 def test_a_pack_runs_and_is_told_by_its_names(out: Path, capsys: Output) -> None:
     assert main(["pack", BUNDLE, "digits.ara240.hybrid", "-o", "both.hybrid"]) == 0
     assert main(["pack", "both.hybrid", "-o", "again.hybrid"]) == 3

@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
+from draws import drawn
 from npumake.cli.main import main
 from npumake.graph import parse_text
 from npumake.project.files import source_files, sources
@@ -149,7 +150,8 @@ RESIZED = {  # input beside the picture: its type and shape, and the constant th
 }
 
 
-@pytest.mark.parametrize("name", RESIZED)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", drawn(list(RESIZED), 2))
 def test_an_input_that_says_how_a_picture_was_resized_is_frozen(
     tmp_path: Path, pictures: Path, name: str
 ) -> None:

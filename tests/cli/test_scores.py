@@ -18,6 +18,7 @@ def scores(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, ob
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_build_has_a_line_with_its_cosines(
     fresh: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from draws import drawn_pairs, label
 from npumake.cli.main import VERBS, main
 from npumake.runtime import Session
 from workspaces import Workspace, copied, made
@@ -96,16 +97,14 @@ def line(template: str, name: str, here: Workspace) -> list[str]:
     return template.replace("{}", name.replace("ROOT", str(here.root))).split()
 
 
-@pytest.mark.parametrize("name", TYPED)
-@pytest.mark.parametrize("template", WHOLE.values(), ids=WHOLE)
-def test_a_project_by_its_name_or_folder(here: Workspace, template: str, name: str) -> None:
-    assert main(line(template, name, here)) == 0
+@pytest.mark.parametrize(("verb", "name"), drawn_pairs(WHOLE, TYPED), ids=label)
+def test_a_project_by_its_name_or_folder(here: Workspace, verb: str, name: str) -> None:
+    assert main(line(WHOLE[verb], name, here)) == 0
 
 
-@pytest.mark.parametrize("name", TYPED)
-@pytest.mark.parametrize("template", OF_TARGET.values(), ids=OF_TARGET)
-def test_a_target_by_its_projects_name_or_folder(here: Workspace, template: str, name: str) -> None:
-    assert main(line(template, f"{name}:rdk-x5", here)) == 0
+@pytest.mark.parametrize(("verb", "name"), drawn_pairs(OF_TARGET, TYPED), ids=label)
+def test_a_target_by_its_projects_name_or_folder(here: Workspace, verb: str, name: str) -> None:
+    assert main(line(OF_TARGET[verb], f"{name}:rdk-x5", here)) == 0
 
 
 @pytest.mark.parametrize("template", OF_TARGET.values(), ids=OF_TARGET)
@@ -138,6 +137,7 @@ def test_what_is_not_built_names_the_command_that_builds_it(
     assert capsys.readouterr().err.endswith("hint: npumake build digits:rdk-x5\n")
 
 
+@pytest.mark.slow
 def test_build_of_a_target_leaves_the_others(fresh: Workspace) -> None:
     built = fresh.npumake("build", "digits:rdk-x5")
     assert "rdk-x5/compiled" in made(built, "made")

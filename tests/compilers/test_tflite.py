@@ -8,6 +8,7 @@ import PIL.Image
 import pytest
 
 from compilers.files import MODELS, differences, made, made_of
+from draws import drawn_pairs
 from frontends.test_every_real_model import feeds, graphs
 from npumake.compilers.tflite import tflite_file
 from npumake.engine.exact import ExactSession
@@ -306,8 +307,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
+@pytest.mark.parametrize(("name", "largest"), drawn_pairs(OPERATORS, [0.5, 3.0, 40.0]))
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
     graph = parse_text(f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}")

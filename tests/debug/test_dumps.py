@@ -225,6 +225,7 @@ def test_a_right_dump_agrees_in_every_layout(tmp_path, program, samples, board, 
 EXACT = [name for name in LAYOUTS if name not in ("half", "other_grid")]
 
 
+@pytest.mark.slow(cases=36)
 @pytest.mark.parametrize("name", TENSORS)
 @pytest.mark.parametrize("layout", EXACT)
 def test_a_wrong_tensor_is_named_in_every_layout(tmp_path, program, samples, board, layout, name):

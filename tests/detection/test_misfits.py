@@ -141,6 +141,7 @@ def test_metadata_that_fit_decode(name: str) -> None:
     assert error_of(HEADS[name]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADS)
 def test_a_mistake_decodes_or_is_an_error_with_a_hint(name: str) -> None:
     errors = {what: error_of(head) for what, head in mistakes(HEADS[name])}

@@ -10,11 +10,11 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from npumake.dialects.advice import ADVICE, wording_of
+from syntax import syntax_of
 from workspaces import REPO
 
 # How a text names a key of our own YAML.
@@ -61,7 +61,7 @@ def about_our_keys() -> tuple[str, ...]:
     for file in sorted((REPO / "pipeline" / "npumake").rglob("*.py")):
         name = file.relative_to(REPO / "pipeline" / "npumake").as_posix()
         if not name.startswith(OWN):
-            for text in texts(ast.parse(Path(file).read_text(encoding="utf-8"))):
+            for text in texts(syntax_of(file)):
                 if OURS.search(text) and not BESIDE.search(text):
                     found.add(text)
     return tuple(sorted(found))

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from draws import drawn_pairs, label
 from engine.operators import CASES
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.engine.exact import MAX_POOLS, MAX_STEPS, ExactSession
@@ -21,7 +22,11 @@ from npumake.graph import parse_text
 from npumake.kernels.rounding import fixed_point, fixed_point_common
 
 IDS = [(op, name) for op, cases in CASES.items() for name in cases]
-SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
+SCHEMES = {
+    "symmetric": ("half_even", "int8", True),
+    "asymmetric": ("half_up", "int8", False),
+    "unsigned": ("half_away", "uint8", False),
+}
 ROUNDINGS = ("half_even", "half_up", "half_away")
 TWICE = "twice"  # rounds two times, which no float engine translates
 CODES = np.arange(-128, 128, dtype=np.int8)[None]
@@ -54,13 +59,12 @@ def alike(fast, exact):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize(("op", "name"), IDS, ids=[f"{o}: {n}" for o, n in IDS])
-def test_every_operator_is_the_reference_bit_for_bit(op, name, chip, samples, quantized):
+@pytest.mark.parametrize(("case", "scheme"), drawn_pairs(IDS, list(SCHEMES)), ids=label)
+def test_every_operator_is_the_reference_bit_for_bit(case, scheme, chip, samples, quantized):
+    op, name = case
     graph = parse_text(CASES[op][name])
-    feeds = samples(graph)
-    for index, scheme in enumerate(SCHEMES):
-        made = quantized(graph, feeds, chip(*scheme))
-        same(lowered(made, ROUNDINGS[index]), feeds[0])
+    feeds, (rounding, *grids) = samples(graph), SCHEMES[scheme]
+    same(lowered(quantized(graph, feeds, chip(*grids)), rounding), feeds[0])
 
 
 def test_every_translation_is_of_an_instruction():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ CHIPS = st.builds(
 )
 
 
+@pytest.mark.slow
 @examples(150)
 @given(asked(), CHIPS)
 def test_whatever_is_asked_for_compiles_to_what_onnxruntime_computes(

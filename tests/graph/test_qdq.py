@@ -32,6 +32,7 @@ from npumake.graph.qdq import (
     stored_constant,
     tensor_before_pairs,
 )
+from syntax import syntax_of
 
 PACKAGE = Path(__file__).parents[2] / "pipeline" / "npumake"
 NAMERS = {
@@ -55,8 +56,7 @@ def dequantized(graph, codes, grid):
 
 def spelled(file: Path) -> set[str]:
     names = {*QDQ_OPERATORS, *(name.encode() for name in QDQ_OPERATORS)}
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    constants = (node.value for node in ast.walk(syntax_of(file)) if isinstance(node, ast.Constant))
     return {str(value) for value in constants if value in names}
 
 

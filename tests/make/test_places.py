@@ -14,6 +14,7 @@ import pytest
 
 import npumake
 from forks import run_python, user_environment
+from syntax import syntax_of
 from workspaces import Workspace, made
 
 pytestmark = pytest.mark.slow
@@ -207,7 +208,7 @@ def test_no_locale_decides_how_a_file_is_read():
     house = Path(npumake.__file__).parent
     found = []
     for file in sorted(house.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(syntax_of(file)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 names = [keyword.arg for keyword in node.keywords]
                 is_text = node.func.attr in ("read_text", "write_text") or "newline" in names

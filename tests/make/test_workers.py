@@ -71,6 +71,7 @@ def task_x():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
 def test_a_dead_worker_fails_its_task_and_ends_the_others(folder: Path, number: int) -> None:
     with doit(folder, TWO_WAIT, "-n", "2") as build:

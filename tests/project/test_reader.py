@@ -260,6 +260,7 @@ def in_order() -> Sections:
     return sections(FULL)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False), st.text("abc #:[]", max_size=9))
 def test_key_order_and_comments_mean_nothing(order: random.Random, comment: str):
     assert sections(shuffled(FULL, order), comment) == in_order()

@@ -72,6 +72,7 @@ def test_a_small_model_gets_as_few_as_trying_everything_finds(chip):
     assert all(chosen == fewest for chosen, fewest in against_trying_everything(chip, "int16"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", [NPU, X5], ids=["asymmetric", "symmetric"])
 def test_on_the_cpu_it_gets_at_most_one_more(chip):
     assert all(chosen <= fewest + 1 for chosen, fewest in against_trying_everything(chip, "cpu"))

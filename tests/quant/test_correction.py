@@ -146,6 +146,7 @@ def test_what_statistics_tell_of_channels_is_not_measured_again(name):
     assert any(max(s) > 2 * min(s) for s in measured.values())
 
 
+@pytest.mark.slow
 def test_a_transformer_runs_in_integers_alone():
     """Measured: cosine of the logits 0.9993, LayerNormalization and Softmax among the integers."""
     graph = network("transformer")
@@ -259,6 +260,7 @@ def test_a_shift_is_found_at_some_of_many_positions(layer, shape, behind):
     assert made.bias() == pytest.approx(right.bias(), abs=0.02)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6))
 def test_a_shrunk_shift_has_the_sign_of_the_mean_and_no_more_of_it(shifts):
     _, shift = _corrected(shifts)
@@ -294,6 +296,7 @@ def test_biases_are_corrected_by_fewer_samples_where_memory_is_small(hard):
     assert closeness(graph, few) > closeness(graph, plain) + 0.02
 
 
+@pytest.mark.slow
 def test_adaptive_rounding_brings_the_answers_closer(hard):
     """Measured: 0.954 against 0.848, and 95.8 % of the digits against 79.8 %."""
     graph, plain = hard
@@ -302,6 +305,7 @@ def test_adaptive_rounding_brings_the_answers_closer(hard):
     assert top1(made) > top1(plain) + 10
 
 
+@pytest.mark.slow
 def test_rounding_makes_up_for_what_the_layers_before_have_lost(hard):
     """Measured: 0.954 against 0.904, where biases alone make up for it."""
     graph, plain = hard
@@ -444,6 +448,7 @@ def test_clipped_scales_lose_no_more_of_any_network_s_weights(chip):
     assert lost(made).sum() < lost(plain).sum()
 
 
+@pytest.mark.slow
 def test_corrections_that_share_a_float_model_are_those_of_each_alone(hard):
     graph, plain = hard
     layers = FloatLayers(graph)

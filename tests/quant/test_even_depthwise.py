@@ -122,6 +122,7 @@ def test_what_would_cost_weights_or_layers_stays(graph, target):
     assert not evened(graph, target).factors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("between", "target"), few(SPACE, SAMPLED.__contains__))
 def test_best_keeps_it_and_loses_less_on_other_samples(between, target):
     graph, chip, wanted = network(between), read_target(target), outputs(network(between))[16:]
@@ -137,11 +138,13 @@ def test_best_keeps_it_and_loses_less_on_other_samples(between, target):
     assert lost[None] < lost[False]
 
 
+@pytest.mark.slow
 def test_a_model_without_depthwise_layers_has_no_trial_of_it():
     made = recipe_of(network(reader=DENSE), Calibration(recipe="best"))
     assert not any(EVEN in trial.what for trial in made.trials)
 
 
+@pytest.mark.slow
 def test_default_tries_it_too():
     made = recipe_of(network(), Calibration("default"))
     assert EVEN in made.switches

@@ -89,6 +89,7 @@ def test_a_layer_that_makes_int16_and_reads_it_counts(target):
     assert int16_share(file) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibration", [Calibration("default"), Calibration("max"), BEST])
 def test_nothing_is_int16_at_0_and_what_no_layer_reads_above(calibration):
     graph = parse_text(

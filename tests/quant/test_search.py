@@ -68,6 +68,7 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     assert Recipe.load(tmp_path / "r.json") == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [Calibration("default"), Calibration(recipe="best")])
 def test_a_scheme_is_judged_before_biases_are_corrected(search):
     samples = fed()
@@ -80,6 +81,7 @@ def test_a_scheme_is_judged_before_biases_are_corrected(search):
     assert max(schemes) < min(corrected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "is_tried"), [(Calibration("default"), False), (Calibration(recipe="best"), True)]
 )
@@ -91,6 +93,7 @@ def test_outputs_whose_only_gain_is_fewer_ties_need_ties(search, is_tried):
     assert any("widen_answers" in trial.what for trial in found.trials) == is_tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [Calibration("default"), Calibration(recipe="best")])
 def test_a_model_that_cannot_have_int16_is_searched_in_8_bits(search):
     """An opset that int16 is not in, and from which later ones differ."""
@@ -129,6 +132,7 @@ def test_mix_takes_each_tensor_s_range_from_the_method_it_names():
         assert found.ranges[name] == ranges(GRAPH, statistics, Calibration(method))[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "symmetric"),
     [

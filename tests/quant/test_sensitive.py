@@ -90,6 +90,7 @@ def test_the_tensor_that_makes_the_noise_is_found_and_the_answers_are_the_better
     assert off(target, ON) < off(target, OFF) / 3
 
 
+@pytest.mark.slow
 def test_nothing_is_int16_unless_asked_for():
     assert found(NPU, Quantization()).sensitive == ()
     assert found(NPU, Quantization(), Calibration("default")).sensitive == ()

@@ -118,6 +118,7 @@ def test_a_constant_operand_has_the_bits_of_the_tensor_it_makes(op, own, clamp):
     assert reads == {constant}
 
 
+@pytest.mark.slow
 def test_the_best_recipe_finds_out_by_itself():
     assert "widen_answers" in off(PLAIN, Calibration(recipe="best"))[1].switches
 

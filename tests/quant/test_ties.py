@@ -116,6 +116,7 @@ def test_half_of_the_ties_have_to_go_and_nothing_else(
     assert tried.unties(stands, 0.05) == unties
 
 
+@pytest.mark.slow
 def test_sums_leave_nothing_to_chance(classifier):
     """On rdk-x5 the CPU has the Softmax, and the Gemm before it hands out what it accumulated."""
     graph, feeds = classifier

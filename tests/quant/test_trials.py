@@ -124,6 +124,7 @@ def test_a_rescaled_network_is_compared_with_itself_in_float(hard):
     assert closeness(graph, quantized(q, PER_TENSOR)) > 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["clip_weights", "bias_correction", "round_weights"])
 def test_a_switch_that_is_on_changes_the_calibrated_graph(hard, on):
     graph, measured = hard
@@ -138,6 +139,7 @@ def test_a_switch_that_is_on_changes_the_calibrated_graph(hard, on):
     assert graphs[0].to_bytes() == calibrated(graph, made, FED, PER_CHANNEL).to_bytes()
 
 
+@pytest.mark.slow
 def test_what_is_said_to_be_off_is_not_tried(hard):
     graph, measured = hard
     off = Quantization(bias_correction=False)

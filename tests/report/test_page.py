@@ -165,6 +165,7 @@ def test_a_node_is_chosen_by_keys_alone(text: str, tmp_path: Path) -> None:
     assert console == []
 
 
+@pytest.mark.slow
 def test_names_of_strangers_are_text(tmp_path: Path) -> None:
     page = page_of(chain(10, HOSTILE), f"{HOSTILE}:chip").text
     script = """return [document.images.length, document.title,

@@ -330,6 +330,7 @@ def test_the_process_ends_with_its_parent() -> None:
 # -- who runs it -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_of_the_user_are_not_imported(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("numpy.py", "json.py", "onnxruntime.py"):
         (tmp_path / name).write_text("raise SystemExit('not mine')")

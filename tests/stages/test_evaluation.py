@@ -81,6 +81,7 @@ def test_one_artifact_more_runs_its_own_score_alone(scored: Workspace) -> None:
     assert {name.rpartition("/")[2] for name in again} == {"verdict", "evaluation"}
 
 
+@pytest.mark.slow
 def test_a_change_of_the_integers_does_not_run_the_float_model(scored: Workspace) -> None:
     edit(scored, "project.yaml", "method: max ", "method: kl ")
     again = made(scored.doit(), "made")

@@ -50,6 +50,7 @@ def node_of(build: Build, stage: str) -> Node:
     return next(node for node in build.plan.nodes if node.stage == stage)
 
 
+@pytest.mark.slow(cases=21)
 @pytest.mark.parametrize("stage", STAGES)
 def test_making_it_again_gives_the_same_bytes_however_many_calls_run_at_a_time(
     request: pytest.FixtureRequest, stage: str, tmp_path: Path

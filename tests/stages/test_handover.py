@@ -66,6 +66,7 @@ def test_another_version_of_the_tool_makes_it_again_and_why_says_so(tmp_path, st
     assert "hb_compile: Start" in built(workspace)[1]
 
 
+@pytest.mark.slow
 def test_the_report_of_what_the_tool_made_is_drawn_without_a_latency(tmp_path, stand_in):
     stand_in("nash-e", "model.hbm")
     workspace = asking(tmp_path, "nash-e")
@@ -122,6 +123,7 @@ def test_a_tool_on_path_that_nobody_asks_for_is_not_called(tmp_path, stand_in):
     assert "hb_mapper:" not in said
 
 
+@pytest.mark.slow
 def test_a_project_in_the_vendor_s_words_hands_over_its_own_document(tmp_path, stand_in):
     stand_in("rdk-x5", "model.bin")
     workspace = lay_out(tmp_path / "w")

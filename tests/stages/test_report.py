@@ -55,6 +55,7 @@ def test_provenance_is_that_of_the_stamps(reported_once: Workspace) -> None:
     assert {f"{name}/compiled" for name in BUILDS} < rows.keys()
 
 
+@pytest.mark.slow
 def test_one_target_changed_makes_its_findings_and_the_page_anew(reported: Workspace) -> None:
     edit(reported, "- ara240", "- ara240: {calibration: {method: mse}}\n  #")
     again = made(reported.doit(), "made")

@@ -45,6 +45,7 @@ def npumake(*arguments: str, code: int = 0) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 def test_the_checker_places_every_node_of_the_float_model(here: Path):
     arguments = ["--model-type", "onnx", "--march", "bayes-e", "--model", "mapper/digits.onnx"]
     shape = ["--input-shape", "image", "1x1x8x8"]
@@ -125,6 +126,7 @@ def test_skip_compile_leaves_no_compiled_file(here: Path):
     assert "digits_8x8_gray.hybrid" not in names
 
 
+@pytest.mark.slow
 def test_fast_perf_needs_neither_yaml_nor_samples(here: Path):
     arguments = ["--model-type", "onnx", "--model", "mapper/digits.onnx", "--march", "bayes-e"]
     npumake(*["hb_mapper", "makertbin", "--fast-perf", *arguments])
@@ -266,6 +268,7 @@ def test_the_log_is_of_this_run_and_speaks_of_the_vendor_s_file(here: Path, tool
     assert "an earlier run" not in logged
 
 
+@pytest.mark.slow
 def test_one_sample_is_enough_for_the_vendor_and_is_told(here: Path):
     write_samples(here, 1, np.uint8)
     for file in sorted((here / "calibration_data").iterdir())[1:]:

@@ -84,6 +84,7 @@ def test_the_log_of_makertbin_has_its_lines_in_their_order(here: Path):
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 def test_the_search_is_told_as_the_vendor_tells_it(here: Path):
     found = texts(made(here, "hb_mapper", "'max'", "'default'"))
     assert found[place(found, "The activation calibration parameters:")] == (
@@ -122,6 +123,7 @@ def test_its_tables_are_read_and_agree_with_quant_info(here: Path):
         assert threshold == row["Threshold"]
 
 
+@pytest.mark.slow
 def test_each_subgraph_has_a_line_of_speed_and_a_page(here: Path):
     log = made(here, "hb_mapper")
     ((fps, latency, ddr, page),) = FPS.findall(log)
@@ -195,6 +197,7 @@ def test_the_checker_leaves_its_models_and_lines(here: Path):
     assert list(info) == [row["Node"] for row in nodes]
 
 
+@pytest.mark.slow
 def test_hb_compile_has_boxes_a_summary_and_a_csv(here: Path):
     log = made(here, "hb_compile")
     found = texts(log)

@@ -66,6 +66,7 @@ def convert(*arguments: str, code: int = 0) -> str:
     return synap("convert", *model, *arguments, code=code)
 
 
+@pytest.mark.slow
 def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path, monkeypatch):
     monkeypatch.delenv("NPUMAKE_CACHE")
     assert "Conversion successful" in convert("--meta", "net/meta.yaml")
@@ -101,6 +102,7 @@ def test_quantization_info_holds_the_grid_of_every_tensor(here: Path):
     assert found["@stem_conv:bias"]["qtype"] == "i32"
 
 
+@pytest.mark.slow
 def test_entropy_is_ascending_in_0_to_1_activations_first(here: Path):
     convert("--meta", "net/meta.yaml", "--silent")
     lines = Path("out/quantization_entropy.txt").read_text().splitlines()
@@ -114,6 +116,7 @@ def test_entropy_is_ascending_in_0_to_1_activations_first(here: Path):
         assert 0 <= numbers[0] <= numbers[-1] <= 1
 
 
+@pytest.mark.slow
 def test_entropy_is_told_of_kl_divergence_only(here: Path):
     convert("--meta", "net/meta.yaml", "--silent")
     text = META.replace("  algorithm: kl_divergence\n", "")
@@ -157,6 +160,7 @@ def test_files_behind_an_unset_variable_are_missing_for_its_sake(here: Path, mon
     assert "Conversion successful" in convert("--meta", "net/meta.yaml")
 
 
+@pytest.mark.slow
 def test_preprocessing_in_the_model_feeds_it_planes(here: Path):
     text = META.replace("    scale: 16\n", "    scale: 16\n    preprocess: {type: gray}\n")
     (here / "meta.yaml").write_text(text)

@@ -98,6 +98,7 @@ def compiled() -> Session:
 QUANTIZED = "quantization: {dataset: s/*.npy, data_type: "
 
 
+@pytest.mark.slow
 def test_int16_is_int16_of_weights_too_and_all_but_the_float_model():
     told(f"{QUANTIZED}int16}}")
     found = grids()
@@ -152,6 +153,7 @@ def test_what_is_left_out_is_what_uint8_makes():
     assert Path("out/model.hybrid").read_bytes() == left_out
 
 
+@pytest.mark.slow
 def test_without_a_dataset_the_npu_runs_float16_and_a_gpu_what_the_metafile_gives_it():
     """The guide's heterogeneous example, as it stands."""
     told("delegate:\n  '*': npu\n  conv5: gpu\n  conv5...: gpu\n")
@@ -232,6 +234,7 @@ def tflite() -> bytes:
     return written(tensors, steps, [0], [3])
 
 
+@pytest.mark.slow
 def test_operators_of_tflite_are_named_by_their_numbers():
     Path("net.tflite").write_bytes(tflite())
     told("delegate:\n  '*': cpu\n  \"2\": npu\n", "net.tflite")
@@ -248,6 +251,7 @@ def test_a_number_that_no_operator_has_is_a_short_error():
     assert len(found) < 1000
 
 
+@pytest.mark.slow
 def test_a_tflite_model_ends_at_the_file_s_tensor_activated_as_its_operator_does():
     Path("net.tflite").write_bytes(tflite())
     told("outputs: [{name: t2}]\n", "net.tflite", "SL1620")

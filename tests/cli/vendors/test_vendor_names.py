@@ -268,6 +268,7 @@ def test_the_layout_that_is_fed_is_that_of_the_codes_alone(
     assert main(["hb_model_verifier", *command]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
