@@ -10,7 +10,7 @@ import pytest
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
-from npumake.engine.ties import MAX_SHIFT, count_near_ties, floats_agree, near_ties
+from npumake.engine.ties import MAX_SHIFT, are_countable, count_near_ties, floats_agree, near_ties
 from npumake.kernels.rounding import ROUNDED, FixedPoint, rescale
 
 FIRST, LAST = -(1 << 15), (1 << 15) - 1
@@ -74,3 +74,12 @@ def test_a_product_that_crosses_a_tie_is_computed_exactly(rule):
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(ours[0], exact)
     assert session.in_floats == (True,)
+
+
+def test_a_factor_or_a_range_beyond_int64_is_not_counted():
+    mantissa, shift = np.array([1 << 30]), np.array([40])
+    assert are_countable(mantissa, shift, FIRST, LAST)
+    assert not are_countable(-mantissa, shift, FIRST, LAST)
+    assert not are_countable(mantissa, shift - 40, FIRST, LAST)
+    assert not are_countable(mantissa, shift + 23, FIRST, LAST)
+    assert not are_countable(mantissa, shift, -(1 << 31), (1 << 31) - 1)

@@ -22,11 +22,18 @@ from npumake.kernels.rounding import Rounding
 
 ERROR_BITS = 52  # product and sum together are wrong by at most 2**-52 of the largest
 MAX_SHIFT = 62  # 2**s in int64
+MAX_TIES = 1 << 16  # between the codes of 16 bits; sums over them fit int64
+
+
+def are_countable(mantissa: Int64, shift: Int64, first: int, last: int) -> bool:
+    """Whether int64 holds all that `count_near_ties` computes."""
+    is_factor = mantissa.min() > 0 and shift.min() > 0 and shift.max() <= MAX_SHIFT
+    return bool(is_factor) and last - first <= MAX_TIES
 
 
 def count_near_ties(mantissa: Int64, shift: Int64, first: int, last: int) -> Int64:
     """By factor, the ties from `first` + 1/2 to `last` - 1/2 that some product comes near, and is
-    not on. All are (n,), with 0 < mantissa < 2**31, 0 < shift <= MAX_SHIFT."""
+    not on. Factors and result are (n,); `are_countable` says which."""
     step, start = _progression(mantissa, shift, first)
     near = _near(mantissa, shift, first, last)
 
