@@ -2,6 +2,7 @@
 
     python benchmarks/folds.py [--models yunet vww] [--targets ara240 rdk-x5] [--folds 5]
                                [--ways default best] [--switches even_depthwise] [--jobs 2]
+                               [--calibrate 20]
 
 Each fold draws the samples that calibrate; all others measure. All is in 8 bits. A figure is the
 logarithm of a loss on the samples kept apart (search.fidelity), less another: -0.7 halves the
@@ -54,7 +55,7 @@ NARROW = Quantization(most_int16=0.0)
 WAYS = {"default": Calibration("default"), "best": Calibration(recipe="best")}
 ALWAYS = "always"  # a way without a search
 DETECTORS = ("yunet", "ultraface", "fastestdet", "yolox")
-CALIBRATE = dict.fromkeys(DETECTORS, 64)  # of 128; of other samples as many as closest.py has
+OF_DETECTORS = 64  # of 128 pictures; of other samples as many as closest.py has
 SWITCHED = [name for name in SWITCHES if name != PER_CHANNEL]
 Changes = Mapping[str, float]  # of the logarithm of the loss, by title
 
@@ -67,6 +68,7 @@ class Trial(NamedTuple):
     way: str
     fold: int
     switches: tuple[str, ...]
+    calibrating: int  # samples
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Fold:
     def of(cls, trial: Trial) -> Fold:
         graph, feeds = model_of(trial.model)
         order = np.random.default_rng(trial.fold).permutation(len(feeds))
-        count = CALIBRATE.get(trial.model, closest.CALIBRATE)
-        drawn, apart = ([feeds[k] for k in sorted(part)] for part in (order[:count], order[count:]))
-        samples = Samples(tuple(map(str, range(count))), drawn.__getitem__)
+        parts = order[: trial.calibrating], order[trial.calibrating :]
+        drawn, apart = ([feeds[k] for k in sorted(part)] for part in parts)
+        samples = Samples(tuple(map(str, range(trial.calibrating))), drawn.__getitem__)
         reference = FloatReference(outputs(graph, apart))
         return cls(graph, trial.target, samples, observe(graph, samples), apart, reference)
 
@@ -164,11 +166,13 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=[*WAYS, ALWAYS], default=list(WAYS))
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--switches", nargs="*", choices=SWITCHED, default=[])
+    parser.add_argument("--calibrate", type=int, metavar="N", help="samples that calibrate")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     rows = [*product(given.models, given.targets, given.ways)]
+    usual = {name: OF_DETECTORS if name in DETECTORS else closest.CALIBRATE for name in names}
     trials = [
-        Trial(name, target, way, fold, tuple(given.switches))
+        Trial(name, target, way, fold, tuple(given.switches), given.calibrate or usual[name])
         for (name, target, way), fold in product(rows, range(given.folds))
     ]
     with ProcessPoolExecutor(given.jobs) as pool:
