@@ -115,9 +115,19 @@ KINDS = (
 
 def _cases() -> dict[str, Mapping[str, Case]]:
     made = {name: at_places(text, [*IMAGES, *ROWS]) for name, text in ANYWHERE.items()}
-    made |= {name: at_places(text, IMAGES) for name, text in OF_IMAGES.items()}
+    made |= {name: at_places(text, _images(name)) for name, text in OF_IMAGES.items()}
     made |= {name: at_places(text, IMAGES, PLACES[1:3]) for name, text in CHOSEN.items()}
     return made | {"a sample": _sample(made)}
+
+
+def _images(name: str) -> list[tuple[int, ...]]:
+    """All but those of which a Resize leaves no pixel."""
+    factors = name.rpartition(" ")[2].split("x") if name.startswith("Resize") else ("1.0", "1.0")
+    return [
+        image
+        for image in IMAGES
+        if all(int(float(n) * size) for n, size in zip(factors, image[2:], strict=True))
+    ]
 
 
 def _sample(cases: Mapping[str, Mapping[str, Case]]) -> dict[str, Case]:
