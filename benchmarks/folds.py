@@ -55,7 +55,7 @@ NARROW = Quantization(most_int16=0.0)
 WAYS = {"default": Calibration("default"), "best": Calibration(recipe="best")}
 ALWAYS = "always"  # a way without a search
 DETECTORS = ("yunet", "ultraface", "fastestdet", "yolox")
-OF_DETECTORS = 64  # of 128 pictures; of other samples as many as closest.py has
+DETECTOR_PICTURES = 64  # that calibrate, of 128; others have as many samples as in closest.py
 SWITCHED = [name for name in SWITCHES if name != PER_CHANNEL]
 Changes = Mapping[str, float]  # of the logarithm of the loss, by title
 
@@ -68,7 +68,7 @@ class Trial(NamedTuple):
     way: str
     fold: int
     switches: tuple[str, ...]
-    calibrating: int  # samples
+    calibration_samples: int
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Fold:
     def of(cls, trial: Trial) -> Fold:
         graph, feeds = model_of(trial.model)
         order = np.random.default_rng(trial.fold).permutation(len(feeds))
-        parts = order[: trial.calibrating], order[trial.calibrating :]
+        parts = order[: trial.calibration_samples], order[trial.calibration_samples :]
         drawn, apart = ([feeds[k] for k in sorted(part)] for part in parts)
-        samples = Samples(tuple(map(str, range(trial.calibrating))), drawn.__getitem__)
+        samples = Samples(tuple(map(str, range(trial.calibration_samples))), drawn.__getitem__)
         reference = FloatReference(outputs(graph, apart))
         return cls(graph, trial.target, samples, observe(graph, samples), apart, reference)
 
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     rows = [*product(given.models, given.targets, given.ways)]
-    usual = {name: OF_DETECTORS if name in DETECTORS else closest.CALIBRATE for name in names}
+    usual = {name: DETECTOR_PICTURES if name in DETECTORS else closest.CALIBRATE for name in names}
     trials = [
         Trial(name, target, way, fold, tuple(given.switches), given.calibrate or usual[name])
         for (name, target, way), fold in product(rows, range(given.folds))

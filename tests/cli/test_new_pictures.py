@@ -15,7 +15,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from draws import drawn
 from npumake.cli.main import main
 from npumake.graph import parse_text
 from npumake.project.files import source_files, sources
@@ -151,7 +150,7 @@ RESIZED = {  # input beside the picture: its type and shape, and the constant th
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", drawn(list(RESIZED), 2))
+@pytest.mark.parametrize("name", RESIZED)
 def test_an_input_that_says_how_a_picture_was_resized_is_frozen(
     tmp_path: Path, pictures: Path, name: str
 ) -> None:

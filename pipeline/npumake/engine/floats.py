@@ -41,7 +41,7 @@ SINGLE_BITS = 23  # of a float32 behind its first
 SINGLE, DOUBLE = 1 << 24, 1 << 53  # largest integers that float32 and float64 hold exactly
 FLOAT, INT32, FLOAT64 = 1, 6, 11  # numbers of ONNX's element types
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
-MAX_TRIED = 1 << 12  # ties of one instruction
+MAX_TRIED_TIES = 1 << 12  # of one instruction
 TOP_BITS = 52  # of 2 p
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
 
@@ -187,7 +187,7 @@ def _agree(call: TranslatedCall, mantissa: Int64, shift: Int64) -> bool:
     near = ties.count_near_ties(mantissa, shift, first, last)
     factors = [(int(mantissa[n]), int(shift[n])) for n in near.nonzero()[0]]
     rule: Rounding = call.step.attributes["rounding"]
-    return int(near.sum()) <= MAX_TRIED and all(
+    return int(near.sum()) <= MAX_TRIED_TIES and all(
         ties.floats_agree(*factor, ties.near_ties(*factor, first, last), rule) for factor in factors
     )
 
