@@ -12,7 +12,7 @@ import trained
 from debug.test_sensitivity import patient
 from npumake.data.samples import Samples
 from npumake.debug.calibration_nodes import CalibrationNode, without
-from npumake.debug.diagnosis.rank_causes import RankedCause, costly, rank_causes
+from npumake.debug.diagnosis.rank_causes import cause_of, rank_causes
 from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.float_session import float_session
@@ -66,10 +66,14 @@ def test_where_every_grid_fits_the_most_sensitive_node_is_first(name):
     assert found[0].saved == 0.0
 
 
-def test_an_odd_range_that_costs_nothing_does_not_explain_a_broken_output():
-    odd = RankedCause("head", lost=2e-7, saved=2e-7, cause="its zero point is off", is_fault=True)
-    assert costly([odd, RankedCause("neck", lost=4e-2)])[0].node == "neck"
-    assert costly([odd])[0].node == "head"
+def test_the_cause_of_one_node_is_that_among_all():
+    examined = patient("repvgg")
+    fault = [one for one in examined.nodes if one.kind == "activation"][3]
+    faulty = replace(examined, calibrated=scaled(examined.calibrated, fault.name, 4.0), cache={})
+    (first, *_) = rank_causes(faulty)
+    assert cause_of(faulty, first.node) == first._replace(is_fault=False)
+    (fitting, *_) = rank_causes(examined)
+    assert cause_of(examined, fitting.node) == fitting
 
 
 def test_a_grid_four_times_too_small_clips():

@@ -87,6 +87,13 @@ def test_the_part_of_a_tensor_is_what_it_depends_on(graph):
     assert [str(value.name) for value in graph.outputs] == ["y", "z"]  # the graph itself stays
 
 
+@pytest.mark.parametrize("names", [["x"], [], ["x", "b"]])
+def test_an_input_is_its_own_part(graph, names):
+    values = of_tensors(graph, names, NO_OPERATORS).run({"x": X})
+    assert list(values) == names
+    assert all(np.array_equal(values[name], X) for name in names if name == "x")
+
+
 def test_a_serialized_part_is_that_of_its_nodes(graph):
     written = SerializedGraph(graph)
     part = of_serialized(written, written.pieces[1:4], ["y"])

@@ -18,8 +18,8 @@ from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compared
 from npumake.debug.compared import Comparison
 from npumake.debug.compared_batches import compared_models, sums_of_batches
-from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
+from npumake.debug.diagnosis.worst_node import worst_node
 from npumake.debug.input_grids import input_grid_notes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.dialects.advice import wording_of

@@ -2,5 +2,6 @@
 
 rules          RULES: what is looked for, each a function from a model to its findings
 examination    what the rules share: losses, fits of the ranges, the inferred method
-rank_causes    the findings in order, and the first one with a suggestion
+rank_causes    the findings in order
+worst_node     the first of them in a broken build, with a suggestion
 """

@@ -8,7 +8,7 @@ saved     the part of `lost` that fitting grids would avoid (range_fit): for too
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,10 +39,11 @@ class Misfit(NamedTuple):
 
 
 class Examination:
-    """A model under test; every fact raises GraphError."""
+    """A model under test, or some of its regular nodes; every fact raises GraphError."""
 
-    def __init__(self, model: ModelUnderTest) -> None:
+    def __init__(self, model: ModelUnderTest, nodes: Collection[str] | None = None) -> None:
         self._original = model
+        self._nodes = nodes
 
     @cached_property
     def model(self) -> ModelUnderTest:
@@ -57,8 +58,8 @@ class Examination:
     @cached_property
     def losses(self) -> Mapping[str, float]:
         """The loss by node, in graph order."""
-        groups = groups_of(self.model, "node")
-        return {name: noise_share(sums) for name, sums in sensitivities(self.model, groups).items()}
+        sums_by_node = sensitivities(self.model, self._groups)
+        return {name: noise_share(sums) for name, sums in sums_by_node.items()}
 
     @cached_property
     def saturating(self) -> frozenset[str]:
@@ -67,7 +68,9 @@ class Examination:
 
     @cached_property
     def method(self) -> InferredMethod | None:
-        """The calibration method behind the scales."""
+        """The calibration method behind the scales. Some nodes alone do not tell it."""
+        if self._nodes is not None:
+            return None
         every = self._range_fits
         return infer_method(self.model, every, _before_clipping(self.model, every))
 
@@ -84,16 +87,23 @@ class Examination:
         named = {name: fit for name, fit in self.fits.items() if fit.cause}
         every = [
             Misfit(node, name, named[name])
-            for node, group in groups_of(self.model, "node").items()
+            for node, group in self._groups.items()
             for name in group
             if name in named
         ]
         return (*self._wide(every), *self._not_wide(every))
 
     @cached_property
+    def _groups(self) -> Mapping[str, tuple[str, ...]]:
+        """Regular node -> its calibration nodes, in graph order."""
+        every = groups_of(self.model, "node")
+        return {n: every[n] for n in every if self._nodes is None or n in self._nodes}
+
+    @cached_property
     def _range_fits(self) -> Mapping[str, Fit]:
         """Without the clipping that a saturating activation hides: it is intended."""
-        every = fits(self.model)
+        names = {name for group in self._groups.values() for name in group}
+        every = fits(self.model, names)
         hidden = _harmless_clipping(self.model, every)
         return every | {name: every[name]._replace(clipped=0.0) for name in hidden}
 
@@ -105,7 +115,7 @@ class Examination:
             yield misfit._replace(saved=min(own, self.losses[misfit.node]))
 
     def _not_wide(self, misfits: list[Misfit]) -> Iterator[Misfit]:
-        model, groups = self.model, groups_of(self.model, "node")
+        model, groups = self.model, self._groups
         clipped = [misfit for misfit in misfits if not misfit.fit.is_wide]
         if not clipped:
             return

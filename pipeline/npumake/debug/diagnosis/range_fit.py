@@ -17,7 +17,7 @@ a node pools, moves or concatenates is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -122,11 +122,12 @@ class Fit(NamedTuple):
         return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""
 
 
-def fits(model: ModelUnderTest) -> dict[str, Fit]:
-    """The fit of every calibration node with a grid of its own, by name, over all samples in
-    float. Raises GraphError for values that are not finite."""
+def fits(model: ModelUnderTest, names: Collection[str] | None = None) -> dict[str, Fit]:
+    """The fit of every calibration node with a grid of its own, or of those of `names`, by name,
+    over all samples in float. Raises GraphError for values that are not finite."""
     values = model.calibrated.values()
-    nodes = [node for node in model.nodes if not shares_grid(values, node)]
+    asked = (node for node in model.nodes if names is None or node.name in names)
+    nodes = [node for node in asked if not shares_grid(values, node)]
     weights = {
         node.name: _fit(node, stats_of(node, weight(values, node)))
         for node in nodes

@@ -13,24 +13,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from npumake.debug.compared import Comparison, WorstNode, rounded
-from npumake.debug.diagnosis.bias_scale_checks import bias_scale_contradictions
 from npumake.debug.diagnosis.examination import Examination, Misfit
 from npumake.debug.diagnosis.rules import Finding, findings
-from npumake.debug.diagnosis.scale_consistency import with_explicit_clamps
-from npumake.debug.diagnosis.suggestions import CalibrationInputs, remedied
-from npumake.debug.sensitivity import ModelUnderTest, sensitivities
-from npumake.graph import Graph, Node, Value, origin, reads
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.graph import Graph, Node, Value, reads
 from npumake.graph.qdq import QDQ_OPERATORS
-from npumake.kernels.measure import worst
 from npumake.quant.precision.placement import SAME_GRID_OPERATORS
-from npumake.quant.qdq.brought_grids import LOAD
 
 VISIBLE_SHARE = 1e-6
 NEARLY_AS_CLIPPED = 1.25  # above it, clipping is not inherited: every range may be too small
 ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may gain by chance
-COSTLY_SHARE = 0.01  # of the largest loss: a range of ours that costs less breaks no output
-BROKEN_COSINE = 0.99  # below it for an output, a build is broken
 
 
 class RankedCause(NamedTuple):
@@ -60,6 +52,14 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
         for name, lost in examined.losses.items()
     ]
     return sorted(causes, key=lambda c: (c.node not in contradictions, not c.is_fault, _rank(c)))
+
+
+def cause_of(model: ModelUnderTest, node: str) -> RankedCause:
+    """The cause of one node in a model with scales of ours, which contradict nothing: its misfit
+    that costs most. Raises GraphError."""
+    examined = Examination(model, [node])
+    misfit = _worst(examined.misfits).get(node)
+    return _cause(node, examined.losses[node], None, misfit, is_fault=False)
 
 
 def _cause(
@@ -154,47 +154,3 @@ def _inherited(graph: Graph, clipped: Mapping[str, float], nearly: float) -> set
         if min(own, before) < math.inf:
             reached.update(dict.fromkeys(node.outputs, min(own, before)))
     return names
-
-
-def worst_node(
-    comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs
-) -> WorstNode | None:
-    """The first cause of a broken build, with a suggestion; None if the build is not broken.
-    Raises GraphError."""
-    if not comparison.samples or not _is_broken(comparison, model, inputs):
-        return None
-    causes = rank_causes(model)
-    first = next(iter(causes if inputs.recipe.method == LOAD else costly(causes)), None)
-    if first is None:
-        return None
-    (node,) = (n for n in model.calibrated.nodes() if n.name == first.node)
-    cause = first.cause or "8 bits are too few here"
-    remedy = remedied(inputs, first.node, bool(first.cause), BROKEN_COSINE)
-    facts = (first.node, rounded(first.lost), origin(node), cause)
-    if remedy is None:
-        return WorstNode(
-            *facts, "", search=inputs.search, input_settings=inputs.words.input_settings
-        )
-    search = "" if remedy.after >= BROKEN_COSINE else inputs.search
-    tried = (remedy.before, remedy.after)
-    return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.input_settings)
-
-
-def costly(causes: Sequence[RankedCause]) -> list[RankedCause]:
-    """The causes that cost enough to explain a broken output, in their order. In a model calibrated
-    here no scale is a typing error: an odd range that costs nothing is no cause."""
-    threshold = COSTLY_SHARE * max((cause.lost for cause in causes), default=0.0)
-    return [cause for cause in causes if cause.lost >= threshold]
-
-
-def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:
-    """Whether an output's cosine is below BROKEN_COSINE. A model that is quantized already is
-    its own reference: it is compared without its grids, and contradicting scales suffice."""
-    cosines = [output.cosine for output in comparison.outputs]
-    if inputs.recipe.method == LOAD:
-        if bias_scale_contradictions(model.calibrated, model.nodes):
-            return True
-        model = with_explicit_clamps(model)
-        every = {"": tuple(node.name for node in model.nodes)}
-        cosines += [sums.cosine for sums in sensitivities(model, every)[""]]
-    return not worst(cosines) >= BROKEN_COSINE

@@ -3,7 +3,8 @@
 A trial runs the model in float with Q/DQ over the held-out samples: with `migrate` if the channels
 of a self-gated activation starve, with another calibration method if a grid of the node does not
 fit, then with the node in int16, then on the CPU. Its figure is the cosine of the worst output.
-Trials skip adaptive rounding and bias correction, which take minutes.
+Trials skip adaptive rounding and bias correction, which take minutes. The ranges of a rescaled model
+come from at most MAX_RANGE_SAMPLES.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from npumake.custom.operators import Operators
-from npumake.data.samples import Samples, made_up
+from npumake.data.samples import Samples, evenly_spaced, made_up
 from npumake.dialects.advice import NATIVE, Wording
 from npumake.errors import GraphError, ProjectError
 from npumake.graph import Graph
@@ -36,6 +37,7 @@ from npumake.quant.search.trials import MIN_GAIN
 from npumake.quant.search.type_judge import JudgedModel
 from npumake.targets.target import Target
 
+MAX_RANGE_SAMPLES = 32
 PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
 
 
@@ -131,7 +133,7 @@ def _migrated(inputs: CalibrationInputs) -> Iterator[_Trial]:
         graph, (MIGRATE,), inputs.samples, weights, inputs.operators, statistics
     )
     real = rescaled(graph, factors)
-    base = RescaledModel(real, observe(real, inputs.samples, inputs.operators), factors)
+    base = RescaledModel(real, _observed(inputs, real), factors)
     recipe = refit_recipe(inputs.recipe, base, inputs.calibration)
     yield _Trial(line, recipe, replace(own, migrate=True))
 
@@ -140,7 +142,7 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
     recipe, real = inputs.recipe, rescaled(inputs.graph, inputs.recipe.factors)
     statistics = inputs.statistics
     if recipe.factors:  # the tensors are not those that were measured
-        statistics = observe(real, inputs.samples, inputs.operators)
+        statistics = _observed(inputs, real)
     # A search may have chosen grids that the method alone would not.
     own = recipe.symmetric == inputs.target.activations.symmetric
     grids = {} if own else {"symmetric": recipe.symmetric}
@@ -151,6 +153,11 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
         candidate = replace(ranges, factors=recipe.factors, wide=recipe.wide)
         line = inputs.words.line("calibration", {"method": method, **grids}, current)
         yield from [_Trial(line, candidate, inputs.quantization)] if line else []
+
+
+def _observed(inputs: CalibrationInputs, real: Graph) -> Statistics:
+    few = evenly_spaced(inputs.samples, MAX_RANGE_SAMPLES)
+    return observe(real, few, inputs.operators)
 
 
 def _judged_model(inputs: CalibrationInputs) -> JudgedModel:
