@@ -179,3 +179,22 @@ def test_a_search_shows_what_more_int16_would_bring(models):
     assert beyond
     assert max(trial.int16 for trial in beyond) > 0.05 >= max(trial.int16 for trial in kept)
     assert max(made.front, key=lambda trial: trial.int16) in beyond
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_names_are_taken_as_one_after_another(seed):
+    """Costs overlap: one product may read several of the names."""
+    random = np.random.default_rng(seed)
+    names = tuple(str(number) for number in range(60))
+    products = random.random(40) ** 3 / 20
+    read = {name: set(random.choice(40, random.integers(0, 4)).tolist()) for name in names}
+
+    def share_of(chosen):
+        return float(sum(products[at] for at in set().union(*(read[name] for name in chosen))))
+
+    expected = []
+    for name in names:
+        if share_of([*expected, name]) <= 0.1:
+            expected.append(name)
+    assert 0 < len(expected) < len(names)
+    assert affordable(names, share_of, 0.1) == tuple(expected)

@@ -16,6 +16,9 @@ from npumake.quant.correction.rescale_groups import find_rescale_groups, rescale
 from npumake.quant.correction.self_gates import self_gate
 from npumake.quant.precision.int16_share import int16_share
 from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.candidates import with_gated_candidates
+from npumake.quant.search.figures import evaluator_of
+from npumake.quant.search.methods import plain_recipe
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -99,6 +102,22 @@ def test_a_search_finds_it_before_it_spends_int16():
         made = recipe(graph, observe(graph, SAMPLES), SAMPLES, calibration, target)
         assert "migrate" in made.switches
         assert "widen" not in made.switches
+        starved = [trial for trial in made.trials if "migrate" not in trial.what]
+        assert [(trial.what, trial.kept) for trial in starved] == [("max", False)]
+
+
+def test_each_method_is_tried_both_ways_where_max_does_not_tell():
+    graph, target = network(GATES["silu"], UNEVEN), read_target("ara240")
+    evaluator = evaluator_of(graph, SAMPLES, Calibration("default"), target)
+    base = evaluator.rescaled_model(())
+    methods = [Calibration(name) for name in ("kl", "mse")]
+    plain = [plain_recipe(graph, base.statistics, method, symmetric=False) for method in methods]
+    tried, rejected = with_gated_candidates(plain, evaluator)
+    assert [(one.method, one.switches) for one in tried] == [
+        *(("kl", ()), ("mse", ())),
+        *(("kl", ("migrate",)), ("mse", ("migrate",))),
+    ]
+    assert not rejected
 
 
 def test_a_project_that_excludes_it_keeps_its_layers():

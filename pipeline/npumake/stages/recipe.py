@@ -122,7 +122,8 @@ def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence
     tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
     names = _searched_switches(evaluator)
     if MIGRATE in is_open:
-        tried = with_gated_candidates(tried, evaluator)
+        tried, starved = with_gated_candidates(tried, evaluator)
+        rejected = (*rejected, *starved)
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
     scheme = tuple(SYMMETRIC for _ in schemes[1:])

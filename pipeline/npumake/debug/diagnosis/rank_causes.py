@@ -10,7 +10,7 @@ without a fault; they need more bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from npumake.debug.diagnosis.examination import Examination, Misfit

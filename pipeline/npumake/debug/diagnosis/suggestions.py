@@ -3,8 +3,8 @@
 A trial runs the model in float with Q/DQ over the held-out samples: with `migrate` if the channels
 of a self-gated activation starve, with another calibration method if a grid of the node does not
 fit, then with the node in int16, then on the CPU. Its figure is the cosine of the worst output.
-Trials skip adaptive rounding and bias correction, which take minutes. The ranges of a rescaled model
-come from at most MAX_RANGE_SAMPLES.
+Trials skip adaptive rounding and bias correction, which take minutes. The ranges of a rescaled
+model come from at most MAX_RANGE_SAMPLES.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Candidates: recipes that a search measures, completed by what their switches decide.
 
 even channels   EVEN, with `max`, before the methods: one of TRUSTED_SWITCHES (search.trials)
-gated           with MIGRATE, where that evens a self-gated activation out
+gated           with MIGRATE, where that evens a self-gated activation out; alone, where the loss of
+                BASELINE_METHOD falls by MIN_GATED_GAIN: others starve likewise
 int16           with WIDENING, where channels are uneven
 """
 
@@ -33,6 +34,7 @@ from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
 BASELINE_METHOD: Method = "max"
 SYMMETRIC = "symmetric"
+MIN_GATED_GAIN = 0.5  # share of the loss
 MAX_ERRORS = 2.0  # standard errors that a trusted switch may lose, and a costly one has to gain
 # These switches change the ranges, or the types that use them.
 REFITTING_SWITCHES = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
@@ -98,15 +100,25 @@ def with_even_channels(
     )
 
 
-def with_gated_candidates(candidates: Sequence[Recipe], evaluator: Evaluator) -> list[Recipe]:
+def with_gated_candidates(
+    candidates: Sequence[Recipe], evaluator: Evaluator
+) -> tuple[list[Recipe], tuple[Recipe, ...]]:
     """The candidates, then those with MIGRATE where that evens a self-gated activation out: a
-    method chosen while its channels starve is chance."""
+    method chosen while its channels starve is chance. Where BASELINE_METHOD gains MIN_GATED_GAIN
+    by it, those with MIGRATE alone, and the rejected recipe."""
     base = evaluator.rescaled_model(candidates[0].switches)
     uneven = uneven_tensors(base.graph, base.statistics)
     if not passes_gates(base.graph, evaluator.target.weights, uneven):
-        return [*candidates]
-    switched = (switched_recipe(candidate, MIGRATE, evaluator) for candidate in candidates)
-    return [*candidates, *(recipe for recipe in switched if recipe is not None)]
+        return [*candidates], ()
+    switched = [(recipe, switched_recipe(recipe, MIGRATE, evaluator)) for recipe in candidates]
+    pairs = [(recipe, gated) for recipe, gated in switched if gated is not None]
+    every = [gated for _, gated in pairs]
+    baseline = next((pair for pair in pairs if pair[0].method == BASELINE_METHOD), None)
+    if baseline is not None:
+        before, after = figures(baseline, evaluator)
+        if after.helps(before, MIN_GATED_GAIN):
+            return every, (baseline[0],)
+    return [*candidates, *every], ()
 
 
 def _effects(recipe: Recipe) -> Json:

@@ -11,6 +11,7 @@ detector's accuracy, where 8 bits keep 80 to 94 %: hence BEST_LIMIT.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from npumake.project.sections import Calibration, Quantization
@@ -31,17 +32,39 @@ def affordable(
 ) -> tuple[str, ...]:
     """Those of the names, taken in this order, whose share is within the limit together.
 
-    `share_of` gives the share of the model with these names in int16.
+    `share_of` gives the share of the model with these names in int16, which more names never lower.
     """
     if limit is None or not names:
         return tuple(names)
     if limit == 0.0:
         return ()
     largest = max(limit, share_of(()))
-    if share_of(names) <= largest:
+
+    def fits(these: Sequence[str]) -> bool:
+        return share_of(these) <= largest
+
+    if fits(names):
         return tuple(names)
-    chosen: tuple[str, ...] = ()
-    for name in names:
-        if share_of((*chosen, name)) <= largest:
-            chosen = (*chosen, name)
-    return chosen
+    chosen: list[str] = []
+    left = list(names)
+    while left:
+        count = _fitting(left, chosen, fits)
+        chosen += left[:count]
+        left = left[count + 1 :]
+    return tuple(chosen)
+
+
+def _fitting(
+    left: Sequence[str], chosen: Sequence[str], fits: Callable[[Sequence[str]], bool]
+) -> int:
+    """How many of `left` fit beside the chosen, all of fewer: found by steps that double, because
+    a share takes a walk through the model."""
+
+    def fit(count: int) -> bool:
+        return fits([*chosen, *left[:count]])
+
+    step = 1
+    while step <= len(left) and fit(step):
+        step *= 2
+    between = range(step // 2 + 1, min(step, len(left) + 1))
+    return step // 2 + bisect_left(between, True, key=lambda count: not fit(count))
