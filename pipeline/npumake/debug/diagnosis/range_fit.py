@@ -126,8 +126,8 @@ def fits(model: ModelUnderTest, names: Collection[str] | None = None) -> dict[st
     """The fit of every calibration node with a grid of its own, or of those of `names`, by name,
     over all samples in float. Raises GraphError for values that are not finite."""
     values = model.calibrated.values()
-    asked = (node for node in model.nodes if names is None or node.name in names)
-    nodes = [node for node in asked if not shares_grid(values, node)]
+    candidates = (node for node in model.nodes if names is None or node.name in names)
+    nodes = [node for node in candidates if not shares_grid(values, node)]
     weights = {
         node.name: _fit(node, stats_of(node, weight(values, node)))
         for node in nodes
