@@ -2,10 +2,14 @@
 
 The result is one TensorSums for each compared tensor and sample. Sums of floats depend on their
 order, so samples that other processes run are added in the order of one process.
+
+Memory is that of the compared tensors of the samples that run at once: as many as
+MAX_COMPARED_BYTES holds, at least one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +25,15 @@ from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import FloatSession, float_session
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
-from npumake.engine.parallel import NUMPY, side_by_side
+from npumake.engine.parallel import NUMPY, side_by_side, threads
 from npumake.errors import GraphError, StageError
 from npumake.graph import Graph, Node
 from npumake.kernels import affine
 from npumake.kernels.measure import Agreement, agreements
 from npumake.quant.precision.form import in_form
 from npumake.targets.target import Target
+
+MAX_COMPARED_BYTES = 1 << 28  # over all threads
 
 
 class TensorSums(NamedTuple):
@@ -92,7 +98,7 @@ class ComparedModels:
                     for (a, b, c), grid in zip(outputs, grids, strict=True)
                 ]
 
-        return side_by_side(compared, feeds)
+        return side_by_side(compared, feeds, samples_at_once(grids))
 
     @cached_property
     def _engines(self) -> _Engines:
@@ -102,6 +108,12 @@ class ComparedModels:
             _watching(self.calibrated, [view.calibrated for view in views], self.operators),
             ExactSession(self.program, self.operators, 1, [view.program for view in views]),
         )
+
+
+def samples_at_once(tensors: Iterable[Tensor]) -> int:
+    """How many samples run in parallel; each tensor is there twice as float32, and as codes."""
+    elements = sum(math.prod(tensor.shape) for tensor in tensors)
+    return max(1, min(threads(), MAX_COMPARED_BYTES // (9 * max(elements, 1))))
 
 
 def _run(exact: ExactSession, names: list[str], feed: Feeds) -> list[np.ndarray]:
