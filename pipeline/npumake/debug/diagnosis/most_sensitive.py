@@ -23,7 +23,9 @@ from npumake.debug.diagnosis.examination import noise_share
 from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
 from npumake.quant.precision.placement import source_tensor
 
-BLOCK_SHARE = 0.5  # measured: a block loses at least 0.8 of what one of its nodes loses
+# Of 48 builds (six models, four methods, two chips), a block with a node of half the largest loss
+# lost at least 0.61 of what that node does.
+BLOCK_SHARE = 0.5
 
 
 def most_sensitive(model: ModelUnderTest) -> str | None:
