@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from npumake.debug.file_runs import CompiledPart, job_of, model_outputs, why_not_run
+from npumake.debug.compiled_file.runs import CompiledPart, runs_of, why_not_run
 from npumake.engine.lower import lowered
 from npumake.graph import Graph
 from npumake.runtime import Session
-from npumake.runtime.isolated import Isolated
 from npumake.targets.reader import read_target
 
 REPO = Path(__file__).parents[1]
@@ -66,8 +65,7 @@ class Artifact:
         target, graph = read_target(self.target), Graph.load(self.quantized)
         program = lowered(graph, target.rounding, target.runnable)
         part = CompiledPart(graph, program, target, self.file.read_bytes())
-        with Isolated(job_of(part, feeds)) as process:
-            yield from model_outputs(part, process.outputs())
+        yield from (run.outputs for run in runs_of(part, feeds))
 
 
 def targets_that_run() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from npumake.cache.signature import FileDigests
 from npumake.compilers.adapters.adapter import ADAPTERS
-from npumake.debug.file_runs import RUNTIMES
+from npumake.debug.compiled_file.runs import RUNTIMES
 from npumake.extras import EXTRAS, install_line
 from npumake.make import programs
 from npumake.make.code import SourceCode

@@ -1,7 +1,7 @@
-"""Reads tensor types back from a compiled file.
+"""Reads tensor types, scales and zero points back from a compiled file.
 
 .tflite          every tensor with a name of the plan; after Vela those that Vela keeps
-.vmfb            inputs and outputs, by the declaration in the code
+.vmfb            inputs and outputs, by the declaration in the code; their grids from beside it
 .onnx            every tensor that onnxruntime keeps, by its own type inference
 OpenVINO         the levels of every FakeQuantize, 256 or 65536
 qnn, rknn, torq  closed formats that cannot be read
@@ -14,8 +14,10 @@ import re
 import zipfile
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from npumake.compilers.process import run_python
-from npumake.compilers.widths import Types
+from npumake.compilers.widths import FileGrid, Grids, Types
 from npumake.engine.ort import OrtSession
 from npumake.errors import StageError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
@@ -44,12 +46,40 @@ def types_of(data: bytes, quantized: Graph, backend: str) -> Types:
     return READERS[backend](data, quantized) if backend in READERS else {}
 
 
-def _of_tflite(data: bytes, quantized: Graph) -> Types:
+def grids_of(data: bytes, backend: str) -> Grids:
+    """Grid by tensor name in the file; empty for a file that passes real numbers, or is closed."""
+    return GRID_READERS[backend](data) if backend in GRID_READERS else {}
+
+
+def _tflite_tensors(data: bytes) -> list[TFLiteTensor]:
     network = read_network(data)
     tensors: list[TFLiteTensor | None] = [*network.inputs, *network.outputs]
     for operator in network.operators:
         tensors += [*operator.inputs, *operator.outputs]
-    return {tensor.name: tensor.dtype for tensor in tensors if tensor is not None}
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _of_tflite(data: bytes, quantized: Graph) -> Types:
+    return {tensor.name: tensor.dtype for tensor in _tflite_tensors(data)}
+
+
+def _tflite_grids(data: bytes) -> Grids:
+    return {
+        tensor.name: FileGrid(float(tensor.grid.scale.item()), int(tensor.grid.zero_point.flat[0]))
+        for tensor in _tflite_tensors(data)
+        if tensor.grid is not None and tensor.grid.scale.size == 1
+    }
+
+
+def _vmfb_grids(data: bytes) -> Grids:
+    with temporary_folder() as folder:
+        (folder / "model.vmfb").write_bytes(data)
+        inputs, outputs = interface(folder / "model.vmfb")
+    return {
+        port.name: FileGrid(float(np.float32(port.scale)), port.zero_point)
+        for port in (*inputs, *outputs)
+        if port.scale is not None
+    }
 
 
 def _of_vmfb(data: bytes, quantized: Graph) -> Types:
@@ -98,4 +128,10 @@ READERS: Mapping[str, Callable[[bytes, Graph], Types]] = {
     "openvino": _of_openvino,
     "tflite": _of_tflite,
     "vela": _of_tflite,
+}
+
+GRID_READERS: Mapping[str, Callable[[bytes], Grids]] = {
+    "iree": _vmfb_grids,
+    "tflite": _tflite_grids,
+    "vela": _tflite_grids,
 }

@@ -27,7 +27,8 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CompiledCheck:
-    """`skipped` is the reason why the file was not run; empty if it was."""
+    """`skipped` is the reason why the file was not run; empty if it was. `together` are the nodes
+    whose results the file does not show: each was judged with the nodes behind it."""
 
     target: str
     runtime: str
@@ -35,6 +36,7 @@ class CompiledCheck:
     outputs: tuple[CheckedOutput, ...]
     notes: tuple[str, ...] = ()
     skipped: str = ""
+    together: tuple[str, ...] = ()
 
     suffix: ClassVar[str] = ".json"
 
@@ -48,8 +50,9 @@ class CompiledCheck:
     @property
     def facts(self) -> dict[str, Json]:
         run = {"run in": self.runtime, "samples": self.samples} if self.runtime else {}
+        together = {"judged together": list(self.together)} if self.together else {}
         notes = {"notes": self.lines} if self.lines else {}
-        return {"target": self.target, **run, **notes}
+        return {"target": self.target, **run, **together, **notes}
 
     @property
     def rows(self) -> tuple[tuple[Json, ...], ...]:
@@ -68,7 +71,8 @@ class CompiledCheck:
                 CheckedOutput(**{**output, "shape": tuple(output["shape"])})
                 for output in document["outputs"]
             )
-            notes = tuple(document["notes"])
-            return cls(**{**document, "outputs": outputs, "notes": notes})
+            notes, together = tuple(document["notes"]), tuple(document["together"])
+            lists = {"outputs": outputs, "notes": notes, "together": together}
+            return cls(**{**document, **lists})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CacheError(f"not a check of a compiled file: {error}", str(path)) from error

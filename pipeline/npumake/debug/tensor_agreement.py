@@ -1,4 +1,4 @@
-"""Compares two computations of one tensor, and checks the difference against a bound.
+"""Compares two computations of one tensor.
 
     codes       round(max |a - b| / scale)    for quantized tensors; other integers have scale 1
     relative    max |a - b| / max |a|         for float tensors; 0 if both are zero
@@ -14,7 +14,6 @@ import numpy as np
 
 from npumake.bundle.program import SUMS, Program, Tensor
 from npumake.kernels import affine
-from npumake.targets.target import CompiledBound
 
 
 class TensorAgreement(NamedTuple):
@@ -25,11 +24,6 @@ class TensorAgreement(NamedTuple):
     relative: float | None = None
     problem: str = ""
     position: tuple[int, ...] = ()
-
-    def within(self, bound: CompiledBound) -> bool:
-        if self.problem:
-            return False
-        return (self.codes or 0) <= bound.codes and (self.relative or 0.0) <= bound.relative
 
     def __str__(self) -> str:
         if self.problem:

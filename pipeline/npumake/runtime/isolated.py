@@ -21,7 +21,15 @@ import numpy as np
 
 from npumake.engine.ort import Feeds
 from npumake.lifetime.temporaries import temporary_folder
-from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, feed_file, output_file
+from npumake.runtime.isolated_child import (
+    ERROR,
+    MISTAKE,
+    OPENED,
+    REQUEST,
+    TAPPED,
+    feed_file,
+    output_file,
+)
 
 # The child finds our package by path: on sys.path `npumake` may be another folder. It skips the
 # two `__init__` modules, which import more than it needs.
@@ -46,13 +54,26 @@ OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to alloc
 
 class Job(NamedTuple):
     """A file and its feeds, run by run. `command`, by default CHILD_COMMAND, gets the folder as its
-    last argument; `every` returns the inner tensors too."""
+    last argument.
+
+    `every` returns the inner tensors too, from a second session of the same file: one that keeps
+    them, or one of `tapped`, the file with its inner tensors as outputs. `taps` names those to
+    return, for a runtime that selects them itself."""
 
     data: bytes
     suffix: str
     feeds: Sequence[Feeds]
     every: bool = False
     command: tuple[str, ...] = ()
+    tapped: bytes = b""
+    taps: tuple[str, ...] = ()
+
+
+class FileRun(NamedTuple):
+    """One run of a file: its outputs by name, and its inner tensors by name or index."""
+
+    outputs: Mapping[str, np.ndarray]
+    inner: Mapping[str, np.ndarray]
 
 
 class RunError(Exception):
@@ -67,7 +88,7 @@ class RunError(Exception):
 
 
 class Isolated:
-    """The child process. It starts at `with` and runs concurrently; `outputs` waits for it."""
+    """The child process. It starts at `with` and runs concurrently; `runs` waits for it."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -94,8 +115,8 @@ class Isolated:
             self._process.kill()
             self._process.wait()
 
-    def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
-        """The arrays of each run by name: outputs, or all tensors. Raises RunError."""
+    def runs(self) -> Iterator[FileRun]:
+        """The arrays of each run. Raises RunError."""
         try:
             status = self._process.wait(self._seconds)
         except subprocess.TimeoutExpired:
@@ -112,11 +133,14 @@ class Isolated:
 
     def _write(self) -> None:
         self._folder.joinpath(f"model{self._job.suffix}").write_bytes(self._job.data)
+        if self._job.tapped:
+            self._folder.joinpath(f"{TAPPED}{self._job.suffix}").write_bytes(self._job.tapped)
         names = list(self._job.feeds[0]) if self._job.feeds else []
         request = {
             "suffix": self._job.suffix,
             "runs": len(self._job.feeds),
             "every": self._job.every,
+            "taps": self._job.taps,
             "inputs": names,
             "memory": BASE_MEMORY_BYTES + MEMORY_PER_FILE_BYTE * len(self._job.data),
             "parent": os.getpid(),
@@ -127,13 +151,15 @@ class Isolated:
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
             np.savez(feed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
 
-    def _read(self, file: Path) -> Mapping[str, np.ndarray]:
+    def _read(self, file: Path) -> FileRun:
         """Raises RunError for a missing or damaged file."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-                return {name: arrays[str(at)] for at, name in enumerate(names)}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                outputs, inner = names["outputs"], names["inner"]
+                named = [(name, arrays[str(at)]) for at, name in enumerate([*outputs, *inner])]
+                return FileRun(dict(named[: len(outputs)]), dict(named[len(outputs) :]))
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise self._failure(f"leaves no outputs: {error}") from error
 
     def _failure(self, message: str) -> RunError:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import resource
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,9 +34,10 @@ with when_used(
     from npumake.runtime import batched, iree, litert
 
 Arrays = Mapping[str, np.ndarray]
-Run = Callable[[Arrays], Arrays]
+Run = Callable[[Arrays], tuple[Arrays, Arrays]]  # feeds → outputs, inner tensors
 
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
+TAPPED = "tapped"  # the file with its inner tensors as outputs, without its suffix
 MISTAKE = 3  # the exit status if the file ERROR holds the reason
 
 
@@ -58,7 +59,7 @@ def main(name: str) -> int:
         for number in range(request["runs"]):
             with np.load(feed_file(folder, number), allow_pickle=False) as arrays:
                 feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
-            _write(output_file(folder, number), run(feed))
+            _write(output_file(folder, number), *run(feed))
     except PipelineError as error:
         (folder / ERROR).write_text(json.dumps({"what": error.what}), encoding="utf-8")
         return MISTAKE
@@ -76,33 +77,55 @@ def _limit(request: Mapping[str, Any]) -> None:
     signal.alarm(request["seconds"])
 
 
-def _write(file: Path, outputs: Arrays) -> None:
+def _write(file: Path, outputs: Arrays, inner: Arrays) -> None:
     """Writes atomically: an existing file marks a finished run."""
-    file.with_suffix(".json").write_text(json.dumps(list(outputs)), encoding="utf-8")
+    names = {"outputs": list(outputs), "inner": list(inner)}
+    file.with_suffix(".json").write_text(json.dumps(names), encoding="utf-8")
     partial = file.with_suffix(".part.npz")
-    arrays = {str(at): array for at, array in enumerate(outputs.values())}
-    np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
+    arrays = [*outputs.values(), *inner.values()]
+    np.savez(partial, **{str(at): array for at, array in enumerate(arrays)})  # type: ignore[arg-type]  # of its own keyword
     partial.rename(file)
 
 
+class _Session(Protocol):
+    @property
+    def output_names(self) -> tuple[str, ...]: ...
+
+    def run(self, names: Sequence[str] | None, feeds: Arrays) -> list[np.ndarray]: ...
+
+
+def _outputs(session: _Session, feed: Arrays) -> Arrays:
+    return dict(zip(session.output_names, session.run(None, feed), strict=True))
+
+
 def _litert(path: Path, every: bool) -> Run:
-    opened = litert.LiteRtSession(path.read_bytes(), path.name, every)
+    """The second interpreter keeps all tensors, which the first one lays over each other."""
+    opened = litert.LiteRtSession(path.read_bytes(), path.name)
+    keeping = litert.LiteRtSession(path.read_bytes(), path.name, every=True) if every else None
 
-    def run(feed: Arrays) -> Arrays:
-        outputs = dict(zip(opened.output_names, opened.run(None, feed), strict=True))
-        return opened.every_tensor() if every else outputs
+    def run(feed: Arrays) -> tuple[Arrays, Arrays]:
+        if keeping is None:
+            return _outputs(opened, feed), {}
+        keeping.run((), feed)
+        return _outputs(opened, feed), keeping.every_tensor()
+
+    return run
+
+
+def _onnx(path: Path, every: bool) -> Run:
+    opened = ort.OrtSession(path.read_bytes())
+    tapped = ort.OrtSession(path.with_stem(TAPPED).read_bytes()) if every else None
+
+    def run(feed: Arrays) -> tuple[Arrays, Arrays]:
+        return _outputs(opened, feed), {} if tapped is None else _outputs(tapped, feed)
 
     return run
 
 
-def _named(path: Path, every: bool) -> Run:
-    """For files that do not expose their inner tensors."""
-    opened = iree.IreeSession(path) if path.suffix == ".vmfb" else ort.OrtSession(path.read_bytes())
-
-    def run(feed: Arrays) -> Arrays:
-        return dict(zip(opened.output_names, opened.run(None, feed), strict=True))
-
-    return run
+def _vmfb(path: Path, every: bool) -> Run:
+    """IREE shows no inner tensors."""
+    opened = iree.IreeSession(path)
+    return lambda feed: (_outputs(opened, feed), {})
 
 
 def _bundle(path: Path, every: bool) -> Run:
@@ -113,17 +136,20 @@ def _bundle(path: Path, every: bool) -> Run:
     own = operators.operators_in(bundle.code)
     session = exact.ExactSession(bundle.program, own, watched=inside if every else ())
     opened = session if bundle.batch == 1 or every else batched.Batched(session, bundle.batch)
-    names = inside if every else session.output_names
 
-    def run(feed: Arrays) -> Arrays:
-        return dict(zip(names, opened.run(names, feed), strict=True))
+    def run(feed: Arrays) -> tuple[Arrays, Arrays]:
+        if not every:
+            return _outputs(opened, feed), {}
+        names = tuple(dict.fromkeys([*session.output_names, *inside]))
+        arrays = dict(zip(names, session.run(names, feed), strict=True))
+        return {name: arrays[name] for name in session.output_names}, arrays
 
     return run
 
 
 OPENERS: Mapping[str, Callable[[Path, bool], Run]] = {
     ".hybrid": _bundle,
-    ".onnx": _named,
+    ".onnx": _onnx,
     ".tflite": _litert,
-    ".vmfb": _named,
+    ".vmfb": _vmfb,
 }

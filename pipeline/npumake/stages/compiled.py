@@ -27,7 +27,7 @@ from npumake.bundle.archive import CALIBRATION, DDR, INPUTS, Bundle
 from npumake.bundle.chain import chain_of, provenance_member
 from npumake.bundle.program import Program
 from npumake.compilers.handover import Handover
-from npumake.compilers.widths import hold_widths
+from npumake.compilers.widths import hold_grids, hold_widths
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.lower import lowered
 from npumake.engine.subgraphs import joined
@@ -94,6 +94,7 @@ def compiled(
         _refuse_bundle_features(quantized, target, bool(rules))
         data = backends.built(program, quantized, target, beside | provenance_member(links))
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
+        hold_grids(read_back.grids_of(data, target.backend), program)
         return Compiled(data)
     provenance = {
         **links,

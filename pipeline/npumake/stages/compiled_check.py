@@ -18,8 +18,8 @@ from npumake.compilers.handover import Handover
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Samples, evenly_spaced, made_up
 from npumake.debug.compiled_check import CompiledCheck
-from npumake.debug.file_check import NamedSample, check_file
-from npumake.debug.file_runs import CompiledPart, why_not_run
+from npumake.debug.compiled_file.check import NamedSample, check_file
+from npumake.debug.compiled_file.runs import CompiledPart, why_not_run
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
 from npumake.errors import GraphError

@@ -12,6 +12,7 @@ from npumake.targets.form import Form
 from npumake.targets.spelled_functions import SPELLED_OUT, with_spelled_out
 
 # One computation with two names; a list may have int16 for the second only.
+OTHERS = "others"  # the operators that `kernels` does not list
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
 # The suffix of the compiled file, by backend.
@@ -130,19 +131,6 @@ class VendorTool:
 
 
 @dataclass(frozen=True)
-class CompiledBound:
-    """The maximum difference of the compiled file from the integer engine, on the same samples."""
-
-    codes: Annotated[
-        int, Doc("Maximum difference of a quantized output, in steps of its grid.", minimum=0)
-    ] = 0
-    relative: Annotated[
-        float,
-        Doc("Maximum difference of a float output, relative to its largest magnitude.", minimum=0),
-    ] = 1e-5
-
-
-@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -164,9 +152,14 @@ class Target:
     backend_options: Annotated[
         Mapping[str, str], Doc("Options of a compiler that runs in an interpreter of its own.")
     ] = field(default_factory=dict)
-    compiled_bound: Annotated[
-        CompiledBound, Doc("Maximum difference of the compiled file's outputs in a build.")
-    ] = CompiledBound()
+    kernels: Annotated[
+        Mapping[str, Literal["exact", "float", "one_code"]],
+        Doc(
+            "How the integer kernels of the compiled file round, by ONNX operator; `others` are "
+            "those not listed. exact (the default): as ours. float: they multiply by a float, so "
+            "beside a tie a code may be the other one. one_code: a code may be off by one."
+        ),
+    ] = field(default_factory=dict)
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     tool: Annotated[VendorTool | None, Doc("The vendor's command. None: there is none.")] = None
     accepts: Annotated[Accepts | None, Doc("Documented limits of the vendor's tool.")] = None
@@ -272,6 +265,10 @@ class Target:
             for limit in self.limits
             if not limit.operators or not names.isdisjoint(limit.operators)
         )
+
+    def kernel(self, op_type: str) -> Literal["exact", "float", "one_code"]:
+        """How the compiled file's integer kernel of the operator rounds."""
+        return self.kernels.get(op_type, self.kernels.get(OTHERS, "exact"))
 
     def documents(self, op_type: str) -> bool:
         """Whether the operator is documented; otherwise it counts as one the unit runs."""
