@@ -35,10 +35,13 @@ def replace_deprecated(proto: onnx.ModelProto) -> None:
 
 def _held_dims(proto: onnx.ModelProto) -> dict[str, list[int]]:
     """The shapes of constants."""
-    constants = [node for node in nodes(proto) if node.op_type == "Constant"]
-    held = {node.output[0]: item.t for node in constants for item in node.attribute}
-    held |= {tensor.name: tensor for tensor in proto.graph.initializer}
-    return {name: list(tensor.dims) for name, tensor in held.items() if tensor.data_type}
+    held = {tensor.name: list(tensor.dims) for tensor in proto.graph.initializer}
+    for node in nodes(proto):
+        for item in node.attribute if node.op_type == "Constant" else ():
+            value = onnx.helper.get_attribute_value(item)
+            is_tensor = isinstance(value, onnx.TensorProto)
+            held[node.output[0]] = list(value.dims if is_tensor else np.shape(value))
+    return held
 
 
 def _holders(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
