@@ -35,13 +35,13 @@ def replace_deprecated(proto: onnx.ModelProto) -> None:
 
 def _held_dims(proto: onnx.ModelProto) -> dict[str, list[int]]:
     """The shapes of constants."""
-    held = {tensor.name: list(tensor.dims) for tensor in proto.graph.initializer}
+    dims = {tensor.name: list(tensor.dims) for tensor in proto.graph.initializer}
     for node in nodes(proto):
         for item in node.attribute if node.op_type == "Constant" else ():
             value = onnx.helper.get_attribute_value(item)
             is_tensor = isinstance(value, onnx.TensorProto)
-            held[node.output[0]] = list(value.dims if is_tensor else np.shape(value))
-    return held
+            dims[node.output[0]] = list(value.dims if is_tensor else np.shape(value))
+    return dims
 
 
 def _holders(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
@@ -59,7 +59,7 @@ def _within(siblings: Iterable[onnx.NodeProto]) -> Iterator[MutableSequence[onnx
 
 
 def _in_others(
-    node: onnx.NodeProto, names: set[str], held: Mapping[str, Sequence[int]]
+    node: onnx.NodeProto, names: set[str], constant_dims: Mapping[str, Sequence[int]]
 ) -> list[onnx.NodeProto]:
     if node.op_type != "GroupNormalization" or node.domain not in ("", "ai.onnx"):
         return [node]
@@ -76,7 +76,7 @@ def _in_others(
     make = onnx.helper.make_node
     epsilon = attributes.get("epsilon", EPSILON)
     count = [attributes["num_groups"]]
-    spread = [new for value in (scale, bias) for new in _spread(value, count, names, held)]
+    spread = [new for value in (scale, bias) for new in _spread(value, count, names, constant_dims)]
     scale, bias = (_spread_name(spread, value) for value in (scale, bias))
     return [
         *spread,
@@ -89,11 +89,11 @@ def _in_others(
 
 
 def _spread(
-    value: str, count: list[int], names: set[str], held: Mapping[str, Sequence[int]]
+    value: str, count: list[int], names: set[str], constant_dims: Mapping[str, Sequence[int]]
 ) -> list[onnx.NodeProto]:
     """A constant scale or bias as a list with a number per group, as the operator's function
     broadcasts it: it may hold one number, or have axes of size 1."""
-    if held.get(value, count) == count:
+    if constant_dims.get(value, count) == count:
         return []
     row, flat, size, whole = (
         _free(f"{value}_{suffix}", names) for suffix in ("row", "flat", "size", "by_group")
@@ -109,9 +109,9 @@ def _spread(
 
 def _spread_name(spread: Sequence[onnx.NodeProto], value: str) -> str:
     """What the nodes make of the value; itself if they make nothing of it."""
-    made = {node.input[0]: node.output[0] for node in spread if node.input}
-    while value in made:
-        value = made[value]
+    next_name = {node.input[0]: node.output[0] for node in spread if node.input}
+    while value in next_name:
+        value = next_name[value]
     return value
 
 

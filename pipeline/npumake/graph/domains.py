@@ -192,10 +192,10 @@ def _refuse_overhang(node: ir.Node, sizes: Sequence[int], weight: Sequence[int] 
     kernel = weight if weight is not None else attribute(node, "kernel_shape")
     if kernel is None or auto in ("SAME_UPPER", "SAME_LOWER"):
         return
-    none = auto == "VALID"
-    pads = (0,) * 2 * rank if none else attribute(node, "pads", (0,) * 2 * rank)
+    is_valid = auto == "VALID"
+    pads = (0,) * 2 * rank if is_valid else attribute(node, "pads", (0,) * 2 * rank)
     strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    rounds_up = attribute(node, "ceil_mode", 0) and not none
+    rounds_up = attribute(node, "ceil_mode", 0) and not is_valid
     for axis in range(rank):
         padded = sizes[axis] + pads[axis] + pads[rank + axis]
         over = extent(kernel[axis], dilations[axis]) - padded

@@ -41,7 +41,8 @@ def _spread(values: np.ndarray, row: tuple[int, ...]) -> np.ndarray | None:
     if any(size != 1 for size in values.shape[:leading]):
         return None
     values = values.reshape(values.shape[leading:])
-    sizes = zip(values.shape[::-1], row[::-1], strict=False)
-    if any(size not in (1, length) for size, length in sizes):
+    sizes: tuple[int, ...] = values.shape
+    behind = row[len(row) - values.ndim :]
+    if any(size not in (1, whole) for size, whole in zip(sizes, behind, strict=True)):
         return None
     return np.array(np.broadcast_to(values, row))
