@@ -45,6 +45,10 @@ WEIGHT = f"float[2,2,3,3] w = {{{numbers(36)}}}"
 IMAGE = "agraph (float[1,2,6,7] x) => (float[1,2,N,M] y)"
 
 GRAPHS = {
+    "bounds of shape [1], one for two clamps": """
+        agraph (float[1,4] x) => (float[1,4] y, float[1,4] z)
+        <float[1] l = {-0.25}, float[1] h = {0.5}> {
+        c = Clip(x, l, h)  y = Neg(c)  z = Clip(x, l) }""",
     "norms with one number, and with axes of size 1": """
         <ir_version: 10, opset_import: ["" : 20]>
         agraph (float[2,3,4] x) => (float[2,3,4] y)
