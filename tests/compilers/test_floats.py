@@ -37,6 +37,7 @@ HELD = (
     f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}, "
     f"float[1,6,7] gw1 = {drawn(1, 6, 7)}, float[1,6,2] gr1 = {drawn(1, 6, 2)}, "
     f"float[1,12] gb1 = {drawn(1, 12)}, float[1,2,7] nw1 = {drawn(1, 2, 7)}, "
+    f"float[1] low = {{-0.5}}, int64[1] single = {{1}}, "
     f"float[1,2,2] nr1 = {drawn(1, 2, 2)}"
 )
 LSTM = "t = Reshape(x, seq) y, y_h, y_c = LSTM <hidden_size: int = 2{}>"
@@ -75,6 +76,9 @@ NODES = {
     "Clip": ("1,3,5,7", "z = Neg(one) y = Clip(x, z, one)"),
     "Clip at a computed bound": ("1,3,5,7", "z = ReduceMax <keepdims: int = 0>(x) "
                                  "y = Clip(x, , z)"),
+    "Clip at bounds of shape [1], twice": (
+        "1,3,5,7", "top = ReduceMax <keepdims: int = 0>(x) z = Reshape(top, single) "
+        "p = Clip(x, low, z) n = Neg(p) k = Neg(low) y = Clip(n, low, k)"),
     "HardSigmoid": ("1,3,5,7", "y = HardSigmoid(x)"),
     "Softmax": ("1,3,5,7", "y = Softmax <axis: int = 1>(x)"),
     "DepthToSpace": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "

@@ -253,6 +253,33 @@ def test_a_group_normalization_is_read_and_what_stands_behind_it_has_a_shape(ops
     assert ("GroupNormalization" in types) is (opset == 21)  # that of 18 is written in others
 
 
+SPREAD = {
+    "one number": ("float[1] g = {0.5}, float[1] b = {-1}", "g, b"),
+    "the rank of x": ("float[1,2,1] g = {0.5, 2}, float[2] b = {1, -1}", "g, b"),
+    "a node's constant": ("float[2] b = {1, -1}", "k, b"),
+}
+
+
+@pytest.mark.parametrize("case", SPREAD)
+def test_a_scale_of_a_group_is_broadcast_as_the_operator_does_it(case):
+    held, read = SPREAD[case]
+    constant = "k = Constant<value_float = 0.5>() " if "k" in read else ""
+    body = (
+        f"{constant} n = GroupNormalization<num_groups=2>(x, {read}) r = Relu(n) "
+        f"y = GroupNormalization<num_groups=2>(r, {read})"
+    )
+    made = model(
+        f"(float[1,4,3,2] x) => (float[1,4,3,2] y) <{held}> {{ {body} }}",
+        '<ir_version: 8, opset_import: ["" : 18]>',
+    ).SerializeToString()
+    feeds = {"x": np.random.default_rng(0).normal(size=(1, 4, 3, 2)).astype(np.float32)}
+    wanted, found = (
+        OrtSession(data).run(None, feeds)[0]
+        for data in (made, parse(made, "m.onnx").with_shapes().to_bytes())
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_an_output_without_a_shape_gets_the_one_that_is_inferred():
     made = model("(float[1,4] x) => (float[] y) { y = Relu(x) }")
     made.graph.output[0].type.tensor_type.ClearField("shape")

@@ -29,6 +29,39 @@ def test_a_window_that_hangs_over_the_end_is_counted():
     assert attribute(graph.nodes()[0], "ceil_mode") == 1
 
 
+LARGER = {  # a window that no padded input has room for
+    "MaxPool": "y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)",
+    "AveragePool": "y = AveragePool<kernel_shape=[1,5], pads=[0,1,0,0]>(x)",
+    "LpPool": 'y = LpPool<kernel_shape=[2,1], auto_pad="VALID">(x)',
+    "dilated": "y = MaxPool<kernel_shape=[1,2], dilations=[1,3]>(x)",
+    "rounded up": "y = MaxPool<kernel_shape=[3,1], strides=[2,1], ceil_mode=1>(x)",
+    "Conv": "y = Conv<strides=[2,2]>(x, w)",
+}
+FITTING = {
+    "rounded up": "y = MaxPool<kernel_shape=[2,2], strides=[2,2], ceil_mode=1>(x)",
+    "padded": "y = MaxPool<kernel_shape=[2,2], strides=[2,2], pads=[1,1,1,1]>(x)",
+    "SAME": 'y = MaxPool<kernel_shape=[3,3], auto_pad="SAME_LOWER">(x)',
+    "exactly": "y = AveragePool<kernel_shape=[1,3]>(x)",
+}
+OF_ONE_ROW = "a (float[1,1,1,3] x) => (float[A,B,N,M] z) <float[1,1,2,2] w = {1,2,3,4}>"
+
+
+@pytest.mark.parametrize("case", LARGER)
+def test_a_window_larger_than_its_input_is_refused_by_name(case):
+    with pytest.raises(
+        GraphError, match=r"`.+`: its window .* is larger than its padded"
+    ) as caught:
+        parse_text(f"{OF_ONE_ROW} {{ {LARGER[case]} z = Relu(y) }}")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_a_window_as_large_as_its_input_is_computed(case):
+    graph = parse_text(f"{OF_ONE_ROW} {{ {FITTING[case]} z = Relu(y) }}")
+    (found,) = OrtSession(graph.to_bytes()).run(None, {"x": np.ones((1, 1, 1, 3), np.float32)})
+    assert found.shape == shape(graph.outputs[0])
+
+
 def test_a_pool_behind_a_miscounted_pool_is_counted_on_what_it_is_given():
     window = "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,1]"
     graph = pooled("MaxPool", (8, 8), window, f"y = MaxPool<ceil_mode=1, {window}>(p)")

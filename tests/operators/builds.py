@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from npumake.bundle.program import Instruction, Program
-from npumake.compilers.tflite import tflite_file
+from npumake.compilers.tflite import drawing, tflite_file
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.engine.port import Port
@@ -49,6 +49,14 @@ class Built:
     @cached_property
     def tflite(self) -> bytes:
         return tflite_file(self.program, self.graph)
+
+    @cached_property
+    def orders(self) -> dict[str, tuple[int, ...]]:
+        """The order of the axes of every input and output in the .tflite."""
+        network = drawing(self.program, self.graph)
+        names, borders = self.program.inputs, (network.inputs, network.outputs)
+        laid = zip((*names, *self.program.outputs), (*borders[0], *borders[1]), strict=True)
+        return {name: order for name, (_, order) in laid}
 
     def check_tflite(self) -> None:
         """Raises GraphError where TensorFlow Lite cannot hold it."""
@@ -230,8 +238,3 @@ def united(parts: Mapping[str, Built]) -> Built:
 
 def _age(opset: onnx.OperatorSetIdProto) -> int:
     return opset.version
-
-
-def laid(x: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-    """An image NCHW as NHWC where the file takes or gives that."""
-    return x if list(x.shape) == list(wanted) else np.array(np.moveaxis(x, 1, -1), order="C")

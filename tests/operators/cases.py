@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from operators.case import Case, Mode, cases
 from operators.functions import FUNCTIONS
 from operators.moves import MOVES
-from operators.onnx_cases import onnx_cases
 from operators.resizes import RESIZES
 from operators.sums import SUMS
 from operators.windows import WINDOWS
@@ -21,8 +20,3 @@ CASES: Mapping[str, Case] = {
     for name, how in modes.items()
     for case in cases(operator, name, how)
 }
-
-
-def case_of(name: str) -> Case:
-    """Of the table, or of ONNX's own."""
-    return CASES[name] if name in CASES else onnx_cases()[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import numpy as np
 import onnx
@@ -12,17 +11,12 @@ from npumake.bundle.archive import Bundle
 from npumake.compilers.onnx_file import onnx_file
 from npumake.engine.exact import ExactSession
 from npumake.engine.ort import OrtSession
-from npumake.engine.port import Port
 from npumake.engine.reference import ReferenceSession
 from npumake.engine.subgraphs import joined
 from npumake.runtime.litert import LiteRtSession
-from operators.builds import Built, Model, laid
+from operators.builds import Built, Model
 
 EXACTLY = "half_even"  # the rounding with which the exact engine runs: it takes long to make ready
-
-
-class Ports(Protocol):
-    inputs: tuple[Port, ...]
 
 
 def run_hybrid(built: Built, model: Model) -> np.ndarray:
@@ -36,8 +30,8 @@ def run_hybrid(built: Built, model: Model) -> np.ndarray:
 
 def run_tflite(built: Built, model: Model) -> np.ndarray:
     session = LiteRtSession(built.tflite, "model.tflite")
-    (found,) = session.run(None, as_fed(session, model))
-    return as_meant(found, model)
+    (found,) = session.run(None, as_fed(built, model))
+    return as_meant(found, built)
 
 
 def run_onnx(built: Built, model: Model) -> np.ndarray:
@@ -53,20 +47,21 @@ RUNS: Mapping[str, Callable[[Built, Model], np.ndarray]] = {
 }
 
 
-def as_fed(session: Ports, model: Model, prefix: str = "") -> dict[str, np.ndarray]:
-    """The feeds as the file lays them; it has their names behind the `prefix`."""
-    sizes = {port.name: port.shape for port in session.inputs if port.name.startswith(prefix)}
-    given = {name: model.feeds[0][name.removeprefix(prefix)] for name in sizes}
-    return {name: laid(x, sizes[name]) for name, x in given.items()}
+def as_fed(built: Built, model: Model, prefix: str = "") -> dict[str, np.ndarray]:
+    """The feeds as a .tflite lays them; it has their names behind the `prefix`."""
+    return {
+        f"{prefix}{name}": np.array(model.feeds[0][name].transpose(order), order="C")
+        for name, order in built.orders.items()
+        if name in model.feeds[0]
+    }
 
 
-def as_meant(found: np.ndarray, model: Model) -> np.ndarray:
-    """What a file gives NHWC as NCHW."""
-    shape = model.meant.shape
-    if found.shape == shape or found.ndim != 4:
-        return found
-    turned = np.moveaxis(found, -1, 1)
-    return turned if turned.shape == shape else found
+def as_meant(found: np.ndarray, built: Built) -> np.ndarray:
+    """The only output of a .tflite in the order of the model."""
+    (name,) = built.program.outputs
+    order, dims = built.orders[name], built.program.tensors[name].shape
+    is_laid = found.shape == tuple(dims[axis] for axis in order)
+    return found.transpose(np.argsort(order)) if is_laid and order else found
 
 
 def is_in_float(built: Built) -> bool:

@@ -59,7 +59,8 @@ class Several:
         for prefix, name in self.prefixes.items():
             model, built = self.models[name], self.builds[name]
             (output,) = built.program.outputs
-            made = as_meant(given[f"{prefix}{output}"], model)
+            made = given[f"{prefix}{output}"]
+            made = made if self.column.target().backend == "openvino" else as_meant(made, built)
             wrong = Measured(model, built, self.column).wrong(made)
             found[name, self.column.name] = f"{WRONG}: {wrong}" if wrong else placement(built)
         return found
@@ -101,7 +102,7 @@ def _by_iree(several: Several) -> dict[Cell, str]:
         session = IreeSession(file)
         fed: dict[str, np.ndarray] = {}
         for prefix, name in several.prefixes.items():
-            fed |= as_fed(session, several.models[name], prefix)
+            fed |= as_fed(several.builds[name], several.models[name], prefix)
         given = dict(zip(session.output_names, session.run(None, fed), strict=True))
     return several.judged(given)
 

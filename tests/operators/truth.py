@@ -72,6 +72,11 @@ COLUMNS: Mapping[str, Column] = {
 }
 
 
+def column_of(name: str) -> Column:
+    """Of the table; any other target has its int8 column."""
+    return COLUMNS[name] if name in COLUMNS else Column(name, lambda: read_target(name))
+
+
 @dataclass(frozen=True)
 class Measured:
     """What held one column to float and to the engine."""

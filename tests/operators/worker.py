@@ -11,16 +11,16 @@ from multiprocessing.connection import Connection
 
 from npumake.errors import PipelineError
 from operators.builds import Built, Model
-from operators.cases import case_of
+from operators.case_names import case_of
 from operators.onnx_cases import is_computable
 from operators.runs import RUNS, is_in_float
 from operators.together import TOGETHER, Cell, Telling, together
 from operators.truth import (
-    COLUMNS,
     REFUSED,
     WRONG,
     Column,
     Measured,
+    column_of,
     placement,
     refusal,
     traceback,
@@ -44,11 +44,11 @@ def verdicts(
     models = {n: Model(case) for n, case in cases.items() if not case.model or is_computable(case)}
     found: dict[Cell, str] = {}
     for name, model in models.items():
-        for column in map(COLUMNS.__getitem__, columns):
+        for column in map(column_of, columns):
             if (name, column.name) not in aborting:
                 telling([(name, column.name)])
                 found[name, column.name] = _verdict(model, column)
-    for column in map(COLUMNS.__getitem__, columns):
+    for column in map(column_of, columns):
         if column.target().backend in TOGETHER:
             known = {name: found.get((name, column.name), WRONG) for name in models}
             whole = {n: models[n] for n, v in known.items() if not v.startswith((WRONG, REFUSED))}

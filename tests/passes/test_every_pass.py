@@ -17,6 +17,7 @@ from npumake.passes.fuse_affine import fuse_affine
 from npumake.passes.fuse_ahead import fuse_ahead
 from npumake.passes.plain_arithmetic import plain_arithmetic
 from npumake.passes.plain_gemm import plain_gemm
+from npumake.passes.plain_norms import plain_norms
 from npumake.passes.recognize_functions import recognize_functions
 from npumake.passes.recognize_layer_norms import recognize_layer_norms
 
@@ -26,6 +27,7 @@ ROUNDS = (
     fuse_ahead,
     recognize_layer_norms,
     plain_arithmetic,
+    plain_norms,
     plain_gemm,
     recognize_functions,
 )  # a sum in another order; the others are exact
@@ -43,6 +45,17 @@ WEIGHT = f"float[2,2,3,3] w = {{{numbers(36)}}}"
 IMAGE = "agraph (float[1,2,6,7] x) => (float[1,2,N,M] y)"
 
 GRAPHS = {
+    "bounds of shape [1], one for two clamps": """
+        agraph (float[1,4] x) => (float[1,4] y, float[1,4] z)
+        <float[1] l = {-0.25}, float[1] h = {0.5}> {
+        c = Clip(x, l, h)  y = Neg(c)  z = Clip(x, l) }""",
+    "norms with one number, and with axes of size 1": """
+        <ir_version: 10, opset_import: ["" : 20]>
+        agraph (float[2,3,4] x) => (float[2,3,4] y)
+        <float[1] g = {0.5}, float b = {0.25}, float[1,1,4] h = {1, 2, 3, 4}, float[3,1] k =
+         {0.5, -1, 2}> {
+        a = LayerNormalization(x, g, b)  c = LayerNormalization(a, h)
+        y = LayerNormalization<axis=1>(c, k, b) }""",
     "a scale of a normalization in codes": """agraph (float[1,2,3,3] x) => (float[1,2,3,3] y)
         <int8[2] g = {50, 100}, float s = {0.02}, int8 z = {0}, float[2] b = {1, 2},
          float[2] m = {0, 1}, float[2] v = {1, 4}> {

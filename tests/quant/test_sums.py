@@ -36,12 +36,12 @@ POOLED = "c = Conv(x, w)  r = Relu(c)  g = GlobalAveragePool(r)  f = Flatten(g)"
 CONV = "y = Conv<pads=[1,1,1,1]>(x, w, b)"
 
 
-def graph(body, outputs="y"):
+def graph(body, outputs="y", more=""):
     rng = np.random.default_rng(1)
     weights = ",".join(f"{value:.3f}" for value in rng.normal(size=54))
     made = ", ".join(f"float[] {name}" for name in outputs.split())
     constants = CONSTANTS.replace("WEIGHTS", weights)
-    text = f"a (float[1,2,6,6] x) => ({made}) <{constants}> {{ {body} }}"
+    text = f"a (float[1,2,6,6] x) => ({made}) <{more}{constants}> {{ {body} }}"
     return upgraded(parse_text(text)).with_shapes()
 
 
@@ -214,6 +214,39 @@ def test_transposed_sums_are_the_transposed_answer_bit_for_bit():
         (wanted,) = ReferenceSession(plain).run(None, feed)
         for session in (ReferenceSession, ExactSession):
             assert session(turned).run(["y"], feed)[0].tolist() == wanted.tolist()
+
+
+ONE_HEAD = "float[1,2,3,3] o = {WEIGHTS}, float[1] ob = {0.5}, "
+TWO_HEADS = "float[2,2,3,3] o = {WEIGHTS}, float[2] ob = {0.5,-1}, "
+TURNS = ("0,2,3,1", "0,3,1,2", "2,3,0,1", "3,2,1,0")
+
+
+@pytest.mark.parametrize("perm", TURNS)
+@pytest.mark.parametrize("target", ["rdk-x5", "rdk-ultra", "nash-e", "nash-m", "rdk-x3"])
+def test_one_channel_is_the_first_of_two_bit_for_bit(target, perm):
+    """The scale of its sums is a scalar, that of two an array. Each is transposed twice."""
+    axes, rng, answers = [int(axis) for axis in perm.split(",")], np.random.default_rng(4), []
+    weights = [f"{value:.3f}" for value in rng.normal(size=36)]
+    turn = f"Transpose<perm=[{perm}]>"
+    body = f"c = Conv<pads=[1,1,1,1]>(x, o, ob)  t = {turn}(c)  y = {turn}(t)"
+    for text, count in ((ONE_HEAD, 18), (TWO_HEADS, 36)):
+        model = graph(body, more=text.replace("WEIGHTS", ",".join(weights[:count])))
+        found = program(model, read_target(target))
+        assert len(of_sums(found)) == (3 if read_target(target).moved_sums else 1)
+        runs = [run(found).run(None, feeds()[0])[0] for run in (ReferenceSession, ExactSession)]
+        assert runs[0].tolist() == runs[1].tolist()
+        answers.append(runs[0])
+    channels = [axes[axis] for axis in axes].index(1)
+    assert answers[0].tolist() == np.take(answers[1], [0], channels).tolist()
+
+
+@pytest.mark.parametrize("target", [X5, NASH], ids=["rdk-x5", "nash-e"])
+def test_sums_of_weights_with_one_scale_move_too(target):
+    one_scale = replace(target, weights=replace(target.weights, per_channel=False))
+    turned = "c = Conv<pads=[1,1,1,1]>(x, w, b)  y = Transpose<perm=[0,2,3,1]>(c)"
+    whole, moved = (program(graph(body), one_scale) for body in (CONV, turned))
+    answers = [ReferenceSession(found).run(None, feeds()[0])[0] for found in (whole, moved)]
+    assert answers[0].tolist() == np.moveaxis(answers[1], -1, 1).tolist()
 
 
 def test_a_join_of_sums_goes_with_them_where_the_chip_moves_none_and_one_of_codes_stays():

@@ -1,5 +1,7 @@
 """The border that a vendor's file removes: of the compiled program, by the vendors' names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from npumake.engine.subgraphs import joined
 from npumake.graph import parse_text
 from npumake.runtime.border import channel_scales, deleted_nodes, removable
 from npumake.runtime.stripping import kept_notes, restored, stripped
-from quant.test_sums import CONV, feeds, graph, program
+from quant.test_sums import CONV, X5, feeds, graph, program
 
 EVERY = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax")
 NHWC = "c = Conv<pads=[1,1,1,1]>(x, w, b)  y = Transpose<perm=[0,2,3,1]>(c)"
@@ -67,6 +69,34 @@ def test_sums_keep_the_scales_of_their_channels_when_the_transpose_behind_them_g
     assert made == wanted
     assert made[0] == 1
     assert len(made[1]) == 3
+
+
+ONE = {
+    "one channel": ("float[1,2,3,3] o = {1,-2,3,1,2,-1,4,0,2,-1,2,-3,1,2,1,-4,0,2}, ", "o", True),
+    "weights with one scale": ("", "w", False),
+}
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_one_scale_is_recorded_with_the_axis_of_the_channels(case):
+    """As that of several channels; a scale of its own for each."""
+    constants, weight, per_channel = ONE[case]
+    found = {}
+    for name, perm in (("plain", "0,1,2,3"), ("NHWC", "0,2,3,1"), ("height last", "0,3,1,2")):
+        turn = f"c = Conv<pads=[1,1,1,1]>(x, {weight})  y = Transpose<perm=[{perm}]>(c)"
+        body = CONV.replace("(x, w, b)", f"(x, {weight})") if name == "plain" else turn
+        model = graph(body, more=constants)
+        target = replace(X5, weights=replace(X5.weights, per_channel=per_channel))
+        whole = Bundle("rdk-x5", joined(program(model, target)), {})
+        (wanted,) = ReferenceSession(whole.program).run(None, feeds()[0])
+        less = stripped(whole, ("Dequantize",), ())
+        (sums,) = ReferenceSession(less.program).run(None, feeds()[0])
+        axis, scales = channel_scales(less, less.program.outputs[0])
+        found[name] = axis
+        assert len(scales) == sums.shape[axis]
+        laid = np.float32(scales).reshape([-1 if at == axis else 1 for at in range(4)])
+        np.testing.assert_array_equal(sums.astype(np.float32) * laid, wanted)
+    assert found == {"plain": 1, "NHWC": 3, "height last": 2}
 
 
 @pytest.mark.parametrize("name", ["{conv}", "{tensor}_HzCalibration", "{tensor}_HzDequantize"])

@@ -14,7 +14,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction
 from npumake.compilers.flatfile import Fields
-from npumake.compilers.tflite_builder import Order, TFLiteBuilder
+from npumake.compilers.tflite_builder import Order, TFLiteBuilder, plain
 from npumake.graph import Node, attribute
 
 
@@ -79,8 +79,10 @@ def ceil(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
 
 
 def clip(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
+    """A bound has rank 0, or onnxruntime's shape [1]."""
     line, x = _line(draft, step)
     for kind, bound in zip(("MAXIMUM", "MINIMUM"), node.inputs[1:], strict=False):
         if bound is not None:
-            x = line.emit(kind, [x, draft.read(str(bound.name), ())])
+            name = str(bound.name)
+            x = line.emit(kind, [x, draft.read(name, plain(len(draft.grid(name).shape)))])
     draft.hold(step.outputs[0], line.order, x)

@@ -22,7 +22,8 @@ def sums_of(node: Node) -> Tensor:
 
 
 def channel_scales(node: Node, site: QuantizedNode) -> np.ndarray:
-    """s_x * s_w per channel of a layer, shaped to broadcast against its output."""
+    """s_x * s_w per channel of a layer, shaped to broadcast against its output; a scalar for one
+    channel, and for weights with one scale."""
     rank = len(shape(node.outputs[0]))
     axis = 1 if node.op_type == "Conv" else rank - 1
     scale = (site.operands[0].scale * site.weights[0].scale).astype(np.float32)
@@ -30,7 +31,8 @@ def channel_scales(node: Node, site: QuantizedNode) -> np.ndarray:
 
 
 def moved_scales(scale: np.ndarray, step: LoweredStep) -> np.ndarray:
-    return scale.transpose(step.attributes["perm"])
+    """The scales along the axes of the transposed sums; a scalar fits both."""
+    return scale.transpose(step.attributes["perm"]) if scale.ndim else scale
 
 
 def dequantizing(node: Node, name: str, codes: str, scale: np.ndarray) -> Instruction:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from npumake.errors import GraphError
 from npumake.graph.match import attribute, open_dimensions, shape
+from npumake.kernels.window import extent
 
 FLAGS = frozenset(
     {
@@ -116,7 +117,8 @@ def _refuse_parameters(node: ir.Node) -> None:
             continue
         message = f"input {index}, `{constant.name}`"
         if index in LISTS.get(node.op_type, ()) and len(constant.shape) > 1:
-            raise _odd(node, f"{message}, has the shape {list(constant.shape)}; it must be a list")
+            what = f"{message}, has the shape {list(constant.shape)}; it must be a list"
+            raise _odd(node, what, "reshape it to one axis before the model is exported")
         if index in (*NUMBERS.get(node.op_type, ()), *FINITE.get(node.op_type, ())):
             numbers = constant.numpy()
             wrong = np.isnan if index in NUMBERS.get(node.op_type, ()) else _is_endless
@@ -155,8 +157,12 @@ def refuse_windows(nodes: Iterable[ir.Node]) -> None:
             raise _odd(node, f"it reads {list(sizes)}, which has no spatial axis")
         _refuse_axes(node, len(sizes) - 2)
         weight = node.inputs[1] if node.op_type in WEIGHED else None
-        if weight is not None and not open_dimensions(weight):
+        if weight is not None and open_dimensions(weight):
+            continue
+        if weight is not None:
             _refuse_weight(node, sizes, shape(weight))
+        if node.op_type != "ConvTranspose":
+            _refuse_overhang(node, sizes[2:], shape(weight)[2:] if weight is not None else None)
 
 
 def _refuse_axes(node: ir.Node, rank: int) -> None:
@@ -179,9 +185,31 @@ def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -
         )
 
 
+def _refuse_overhang(node: ir.Node, sizes: Sequence[int], weight: Sequence[int] | None) -> None:
+    """No window fits an axis that is shorter. onnxruntime divides toward zero and computes one,
+    of what is not there."""
+    rank, auto = len(sizes), attribute(node, "auto_pad", "NOTSET")
+    kernel = weight if weight is not None else attribute(node, "kernel_shape")
+    if kernel is None or auto in ("SAME_UPPER", "SAME_LOWER"):
+        return
+    is_valid = auto == "VALID"
+    pads = (0,) * 2 * rank if is_valid else attribute(node, "pads", (0,) * 2 * rank)
+    strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    rounds_up = attribute(node, "ceil_mode", 0) and not is_valid
+    for axis in range(rank):
+        padded = sizes[axis] + pads[axis] + pads[rank + axis]
+        over = extent(kernel[axis], dilations[axis]) - padded
+        if over > (strides[axis] - 1 if rounds_up else 0):
+            what = (
+                f"its window {list(kernel)} is larger than its padded input along axis {axis + 2}"
+            )
+            hint = "export the model for a larger input, or leave the node out"
+            raise _odd(node, f"{what}, of {padded}", hint)
+
+
 def _text(value: object) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
-def _odd(node: ir.Node, what: str) -> GraphError:
-    return GraphError(f"{node.op_type} `{node.name}`: {what}")
+def _odd(node: ir.Node, what: str, hint: str = "") -> GraphError:
+    return GraphError(f"{node.op_type} `{node.name}`: {what}", hint=hint)

@@ -25,6 +25,7 @@ from npumake.passes.negate_by_mul import negate_by_mul
 from npumake.passes.plain_arithmetic import plain_arithmetic
 from npumake.passes.plain_clamps import plain_clamps
 from npumake.passes.plain_gemm import plain_gemm
+from npumake.passes.plain_norms import plain_norms
 from npumake.passes.plain_pads import plain_pads
 from npumake.passes.plain_softmax import plain_softmax
 from npumake.passes.plain_sums import plain_sums
@@ -56,6 +57,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_arithmetic,
     plain_clamps,
     plain_softmax,
+    plain_norms,
     plain_gemm,
     plain_sums,
     batch_norm_to_conv,

@@ -1,6 +1,7 @@
 """Normalizes clamps to Clip, which the node before can fuse.
 
 max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      for a scalar c
+Clip(x, [[c]], [d]) -> Clip(x, c, d)      as ONNX declares bounds
 Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(b, d))    unless a single value remains
 """
 
@@ -13,6 +14,7 @@ from npumake.graph import Graph, Node, Value, array, dtype, only_consumer
 
 def plain_clamps(graph: Graph) -> int:
     count = sum(_one_sided(graph, node) for node in graph.nodes("Max", "Min"))
+    count += sum(_scalar_bounds(graph, node) for node in graph.nodes("Clip"))
     return count + sum(_merged(graph, node) for node in graph.nodes("Clip"))
 
 
@@ -28,6 +30,18 @@ def _one_sided(graph: Graph, node: Node) -> bool:
     limit = graph.constant(f"{node.name}_limit", c.reshape(()))
     graph.become(node, "Clip", [x, limit] if node.op_type == "Max" else [x, None, limit])
     return True
+
+
+def _scalar_bounds(graph: Graph, node: Node) -> bool:
+    """onnxruntime reads a bound of shape [1], and of any rank where a Conv fuses the Clip."""
+    scalars: dict[int, Value] = {}
+    for index, value in enumerate(node.inputs):
+        c = array(value) if index else None
+        if value is not None and c is not None and c.ndim and c.size == 1:
+            scalars[index] = graph.constant(f"{value.name}_scalar", c.reshape(()))
+    if scalars:
+        graph.set_inputs(node, scalars)
+    return bool(scalars)
 
 
 def _merged(graph: Graph, outer: Node) -> bool:

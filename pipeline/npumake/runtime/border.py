@@ -100,10 +100,28 @@ def _scales(bundle: Bundle, removal: Removable) -> dict[str, digest.Json]:
     """Scales and axis of a removed Dequantize of accumulators, or of data movement behind them."""
     scale = removal.step.constants.get("scale")
     if scale is not None:
-        return {"scales": scale.ravel().tolist(), "axis": int(np.argmax([*scale.shape, 0]))}
+        axis, channels = _channels(parted(bundle.program), removal.step.inputs[0], scale.shape)
+        return {"scales": np.broadcast_to(scale.ravel(), channels).tolist(), "axis": axis}
     axis, scales = channel_scales(bundle, removal.step.outputs[0])
     perm = removal.step.attributes.get("perm")
     return {"scales": list(scales), "axis": perm[axis]} if scales and perm else {}
+
+
+def _channels(program: Program, sums: str, scaled: Sequence[int]) -> tuple[int, int]:
+    """Axis and number of the channels of accumulators. Scales of shape `scaled` show neither for
+    one channel, nor for weights with one scale: the layer does."""
+    makers = {output: step for step in program.instructions for output in step.outputs}
+    shape, perms = program.tensors[sums].shape, list[list[int]]()
+    while (maker := makers.get(sums)) is not None and maker.op == "transpose":
+        perms.append(maker.attributes["perm"])
+        sums = maker.inputs[0]
+    if maker is None:
+        axis = int(np.argmax([*scaled, 0]))
+        return axis, scaled[axis] if scaled else 1
+    axis = 1 if maker.op == "conv" else len(shape) - 1
+    for perm in reversed(perms):
+        axis = perm.index(axis)
+    return axis, shape[axis]
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
