@@ -35,7 +35,7 @@ WEIGHTS = f"""float[8,3,3,3] w1 = {{{numbers(8, 3, 3, 3)}}},
 CONV = "Conv<pads=[1,1,1,1]>"
 MIDDLES = {
     **{name: f"{name}({{}})" for name in ("Elu", "Gelu", "Erf", "Mish", "Softplus", "Abs", "Neg")},
-    **{name: f"{name}({{}})" for name in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Sqrt", "Exp")},
+    **{name: f"{name}({{}})" for name in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Exp")},
     "Gather": "Gather<axis=1>({}, turned)",
     "Pad": 'Pad<mode="edge">({}, around)',
     "MaxPool": "MaxPool<kernel_shape=[2,2], strides=[2,2]>({})",
