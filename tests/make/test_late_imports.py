@@ -101,7 +101,8 @@ def test_importlib_is_used_where_it_is_known_and_nowhere_else():
 def test_every_stage_that_may_load_a_runtime_late_is_told_of(tmp_path):
     source = SourceCode(FileDigests(tmp_path / "files.json"), tmp_path / "sources.json")
     late = late_imports()
-    readers = {"listings", "verdict", "findings"}  # of the interface behind a .vmfb, run nowhere
+    # Of the interface behind a .vmfb, run nowhere.
+    readers = {"comparison", "listings", "verdict", "findings"}
     for stage in STAGES:
         started = {name for names in PROGRAMS_BY_STAGE.get(stage, {}).values() for name in names}
         for module in source.closure(*stage_named(stage).modules).modules:

@@ -43,7 +43,7 @@ SPELLINGS = {
     "gate": ("HardSigmoid", "a = Add(x, three)  b = Clip(a, zero, six)  y = Div(b, six)"),
     "gate of its own slope": (
         "HardSigmoid",
-        "a = Mul(x, half)  b = Sub(one, a)  d = Clip(b, zero, two)  y = Mul(d, half)",
+        "a = Mul(x, half)  b = Add(one, a)  d = Clip(b, zero, two)  y = Mul(d, half)",
     ),
     "gelu, halved last": ("Gelu", f"{ERF}  m = Mul(x, p)  y = Mul(m, half)"),
     "gelu, halved first": ("Gelu", f"{ERF}  h = Mul(x, half)  y = Mul(h, p)"),
@@ -81,7 +81,7 @@ def test_a_hard_sigmoid_has_the_slope_and_offset_it_had():
     graph = of(SPELLINGS["gate of its own slope"][1])
     recognize_functions(graph)
     found = [attribute(graph.nodes()[0], name) for name in ("alpha", "beta")]
-    assert found == pytest.approx([-0.25, 0.5])
+    assert found == pytest.approx([0.25, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,13 @@ def test_a_hard_sigmoid_has_the_slope_and_offset_it_had():
         ("a = Add(x, three)  b = Clip(a, zero, high)  m = Mul(x, b)  y = Div(m, six)", 20),
         ("a = Add(x, many)  b = Clip(a, zero, six)  y = Mul(x, b)", 20),
         ("a = Sigmoid(x)  y = Mul(x, a)", 20),
+        ("a = Mul(x, half)  b = Sub(one, a)  d = Clip(b, zero, two)  y = Mul(d, half)", 20),
         (SPELLINGS["gelu, halved last"][1], 19),
         (SPELLINGS["swish, from a hard sigmoid"][1], 13),
         (SPELLINGS["mish"][1], 17),
     ],
     ids=["a rough constant", "another bound", "a constant per channel", "a SiLU",
+         "a falling HardSigmoid, which TensorFlow Lite lacks",
          "Gelu before opset 20", "HardSwish before opset 14", "Mish before opset 18"],
 )  # fmt: skip
 def test_what_only_comes_close_or_has_no_name_is_left_alone(body, opset):

@@ -10,7 +10,7 @@ from npumake.engine.lower import SUMMING
 from npumake.errors import ProjectError
 from npumake.targets import TARGETS
 from npumake.targets.reader import read_target, target_file, target_names
-from npumake.targets.target import SPELLED_OUT
+from npumake.targets.spelled_functions import SPELLED_OUT
 
 FOLDER = Path(__file__).parents[2] / "pipeline" / "npumake" / "targets"
 every_target = pytest.mark.parametrize("name", target_names())

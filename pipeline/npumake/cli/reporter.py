@@ -284,7 +284,7 @@ class Reporter:
         target, file = read_target(str(node.target)), build.artifact(node)
         latency = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
         if latency is not None and not latency.is_bound:
-            yield f"estimated: {latency} per frame"
+            yield f"estimated: {latency.per_frame}"
 
     def _print_evaluation(self) -> None:
         """Prints the scores of evaluated artifacts."""

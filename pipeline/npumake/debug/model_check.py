@@ -83,6 +83,7 @@ class ModelCheck:
 def _row(row: NodePlacement) -> Json:
     limits = [
         {
+            **({"part": limit.part} if limit.part else {}),
             "limit": limit.breach.limit,
             "found": {name: plain(fact) for name, fact in limit.breach.facts},
             "change": limit.change,

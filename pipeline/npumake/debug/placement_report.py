@@ -10,6 +10,7 @@ from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, inside, producer
 from npumake.quant.precision.placement import MOVE_OPERATORS, subgraphs
 from npumake.targets.limits import Beyond, beyond
+from npumake.targets.parts import is_documented, parts_of, runs
 from npumake.targets.target import Target
 
 FLOAT = "float"
@@ -60,13 +61,12 @@ def _placement(
 ) -> NodePlacement:
     clamp = absorbed(node)
     types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
-    name, is_documented = str(node.name), target.documents(node.op_type)
+    name, documented = str(node.name), is_documented(node, target)
     if subgraph is not None:
-        return NodePlacement(name, target.unit, subgraph, types, is_documented)
-    runs = target.runs_when_asked(node.op_type)
-    limits = beyond(node, target) if runs else ()
+        return NodePlacement(name, target.unit, subgraph, types, documented)
+    limits = beyond(node, target) if runs(node, target, True) else ()
     why = "beyond a documented limit" if limits else next(_reasons(node, target, is_requested))
-    return NodePlacement(name, "CPU", None, types, is_documented, why, limits)
+    return NodePlacement(name, "CPU", None, types, documented, why, limits)
 
 
 def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
@@ -76,10 +76,12 @@ def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
         yield f"{target.name} has no NPU"
     if op_type in target.refused:
         yield f"neither the {target.unit} nor the CPU of {target.name} runs {op_type}"
-    if not target.runs_when_asked(op_type):
-        yield f"the {target.unit} does not run {op_type}"
-    if not is_requested and not target.runs(op_type):
-        yield f"the {target.unit} runs {op_type} only if `quantization.npu` lists it"
+    for part in parts_of(node, target):
+        name = part.op_type if part is node else f"{part.op_type}, a part of this {op_type}"
+        if not target.runs_when_asked(part.op_type):
+            yield f"the {target.unit} does not run {name}"
+        if not is_requested and not target.runs(part.op_type):
+            yield f"the {target.unit} runs {name} only if `quantization.npu` lists it"
     if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
     if op_type in MOVE_OPERATORS:

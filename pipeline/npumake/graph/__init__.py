@@ -8,6 +8,7 @@ from npumake.graph.begin import feed_at
 from npumake.graph.branches import inline
 from npumake.graph.build import Building, TensorSpec
 from npumake.graph.downgrade import downgraded
+from npumake.graph.fused_parts import record_parts, recorded_parts
 from npumake.graph.graph import Graph, Node, Value
 from npumake.graph.marks import (
     OPERATORS,
@@ -123,6 +124,8 @@ __all__ = [
     "part",
     "producer",
     "reads",
+    "record_parts",
+    "recorded_parts",
     "renumber",
     "round_border",
     "run_on_unit",

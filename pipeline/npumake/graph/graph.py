@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from npumake.graph.free_names import Suffixes, free_name
+from npumake.graph.fused_parts import forget_parts
 from npumake.graph.origin import inherit, origin, originate
 from npumake.graph.shapes import inferred
 
@@ -206,6 +207,7 @@ class Graph:
         """Changes the node's operator; its name and first output stay."""
         node.domain, node.op_type = "", op_type
         node.attributes.clear()
+        forget_parts(node)
         self.set_attributes(node, **attributes)
         node.resize_inputs(len(inputs))
         for index, value in enumerate(inputs):

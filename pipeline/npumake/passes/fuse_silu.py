@@ -5,17 +5,27 @@ Not in PASSES: ONNX has Swish since opset 24, and only some targets use it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npumake.graph import Graph, Node, Value, allow_swish, is_float, producer
+from npumake.passes.parts import fuse
 
 
-def fuse_silu(graph: Graph) -> int:
-    """The Swish takes the name and place of the product."""
-    pairs = [(node, gate) for node in graph.nodes("Mul") if (gate := _gate(node)) is not None]
+def _always(gate: Node, product: Node) -> bool:
+    return True
+
+
+def fuse_silu(graph: Graph, may_join: Callable[[Node, Node], bool] = _always) -> int:
+    """The Swish takes the name and place of the product. `may_join` says whether a Sigmoid and its
+    product become one."""
+    gates = ((node, _gate(node)) for node in graph.nodes("Mul"))
+    pairs = [(node, gate) for node, gate in gates if gate is not None and may_join(gate, node)]
     if not pairs or not allow_swish(graph):
         return 0
     for node, gate in pairs:
-        graph.become(node, "Swish", [gate.inputs[0]])
-        graph.absorb(node, gate)
+        x = gate.inputs[0]
+        assert x is not None
+        fuse(graph, [gate, node], "Swish", [x])
     return len(pairs)
 
 

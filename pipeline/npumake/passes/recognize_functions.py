@@ -19,6 +19,7 @@ import numpy as np
 
 from npumake.engine import functions
 from npumake.graph import Graph, Node, Value, array, is_float, is_given, producer
+from npumake.passes.parts import fuse
 
 _LOG_POINTS = np.logspace(-8, 12, 241)
 STEP = 2.0**-7  # h: small enough for the slope, exact in binary
@@ -71,8 +72,7 @@ def recognize_functions(graph: Graph) -> int:
         if len(ahead) > MAX_CACHED_VALUES:
             ahead.clear()
         for cone, function in matches[-1:]:  # the largest match
-            graph.become(top, function.op_type, [cone.x], **function.attributes)
-            graph.absorb(top, *cone.nodes[1:])
+            fuse(graph, cone.nodes, function.op_type, [cone.x], **function.attributes)
             covered.update(cone.nodes)
             count += 1
     return count
@@ -146,7 +146,7 @@ def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> FunctionPattern | N
     """The HardSigmoid through f(0) and f(h), the first two points, if it equals f."""
     beta, at_step = map(float, values[:2])
     alpha = (at_step - beta) / STEP
-    if not 0.0 < beta < 1.0 or alpha == 0.0:
+    if not 0.0 < beta < 1.0 or alpha <= 0.0:  # TensorFlow Lite has no falling one
         return None
     expected = functions.hard_sigmoid(points, alpha, beta)
     attributes = {"alpha": alpha, "beta": beta}

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, producer
+from npumake.passes.parts import fuse
 from npumake.passes.rows import REDUCTIONS, RowRegion, region_of
 
 OPSET = 17  # the first that has it
@@ -50,8 +51,7 @@ def _replaced(graph: Graph, region: RowRegion) -> set[Node]:
             scale = _value_of(graph, f"{top.name}_scale", norm.scale, constants)
             bias = _value_of(graph, f"{top.name}_bias", norm.bias, constants)
             inputs = [region.x, scale, bias]
-            graph.become(top, "LayerNormalization", inputs, axis=-1, epsilon=norm.epsilon)
-            graph.absorb(top, *(node for node in nodes if node is not top))
+            fuse(graph, nodes, "LayerNormalization", inputs, axis=-1, epsilon=norm.epsilon)
             return set(nodes)
     return set()
 

@@ -22,19 +22,27 @@ from npumake.perf.estimate import (
     with_ddr,
 )
 from npumake.perf.layers import layers_of
-from npumake.perf.vela import has_estimate, vela_of
+from npumake.perf.vela import LATENCY, has_estimate, vela_of
 from npumake.targets.target import Target
 
 
 class Latency(NamedTuple):
     """The latency of one frame. `is_bound`: a lower bound, because a rate is not published.
-    `interval` is that of a fitted estimate, in milliseconds."""
+    `interval` is that of a fitted estimate, in milliseconds; `left_out` counts the operators on the
+    CPU that a compiler's own estimate leaves out."""
 
     milliseconds: float
     is_bound: bool
     assumptions: tuple[str, ...]
     interval: tuple[float, float] | None = None
     extrapolated: bool = False
+    left_out: int = 0
+
+    @property
+    def per_frame(self) -> str:
+        count = self.left_out
+        without = f", without {count} operator{'s' * (count > 1)} on the CPU" if count else ""
+        return f"{self} per frame{without}"
 
     def __str__(self) -> str:
         took = self.milliseconds / 1000
@@ -66,11 +74,15 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
 
 
 def vela_latency(data: bytes, name: str) -> Latency | None:
-    """None for a .tflite that Vela did not compile. Raises GraphError for a damaged estimate."""
+    """None for a .tflite that Vela did not compile, or of which nothing runs on the NPU. Raises
+    GraphError for a damaged estimate."""
     if not has_estimate(data):
         return None
     document = vela_of(io.BytesIO(data), name)
-    return Latency(float(document["latency (ms)"]), False, tuple(document["assumptions"]))
+    if LATENCY not in document:
+        return None
+    left_out, assumed = document["operators"]["cpu"], tuple(document["assumptions"])
+    return Latency(float(document[LATENCY]), False, assumed, left_out=left_out)
 
 
 def _of_bundle(data: bytes, target: Target) -> Latency | None:

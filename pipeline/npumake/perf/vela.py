@@ -27,13 +27,15 @@ MAX_ESTIMATE_BYTES = 1 << 24  # a layer takes some hundred
 OFF_CHIP = ("dram", "off_chip_flash")
 DIRECTIONS = (("load", "read"), ("stor", "write"))
 ASSUMED = (
-    "estimated by Vela for the system configuration in the target's file; nothing was measured",
-    "operators on the CPU are not in it",
+    "estimated by Vela for the system configuration in the target's file; nothing was measured"
 )
+NO_NPU = "nothing runs on the NPU"
+LATENCY = "latency (ms)"
 
 
 def read_vela(path: Path) -> dict[str, Json]:
-    """The estimate: milliseconds, memory in bytes. Raises GraphError for a file without one."""
+    """The estimate: milliseconds, memory in bytes. Without LATENCY where nothing runs on the NPU.
+    Raises GraphError for a file without one."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
@@ -86,18 +88,15 @@ def _word(table: Mapping[str, Json], key: str) -> str:
 
 
 def _document(estimate: Mapping[str, Json]) -> dict[str, Json]:
-    summary = _of(dict, estimate.get("summary"), "`summary`")
     layers = [_of(dict, row, "a layer") for row in _of(list, estimate.get("layers"), "`layers`")]
     operators = _of(dict, estimate.get("operators"), "`operators`")
-    seconds = _figure(summary, "inference_time")
-    if not seconds:
-        raise ValueError("a frame of 0 s")
+    counted = {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")}
+    figures = _figures(_of(dict, estimate.get("summary"), "`summary`")) if counted["npu"] else {}
+    cpu, tool = counted["cpu"], _word(estimate, "tool")
+    left_out = [f"{cpu} operator{'s are' if cpu > 1 else ' is'} on the CPU, not in it"]
     return {
-        "latency (ms)": 1000.0 * seconds,
-        "FPS": 1.0 / seconds,
-        "cycles": _figure(summary, "cycles_total"),
-        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in DIRECTIONS},
-        "operators": {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")},
+        **figures,
+        "operators": counted,
         "layer details": [
             {
                 "layer name": _word(layer, "Name"),
@@ -108,12 +107,25 @@ def _document(estimate: Mapping[str, Json]) -> dict[str, Json]:
             }
             for layer in layers
         ],
+        "assumptions": [f"{tool}: {ASSUMED}", *(left_out if cpu else [])] if figures else [],
+    }
+
+
+def _figures(summary: Mapping[str, Json]) -> dict[str, Json]:
+    """Raises ValueError for a summary without a latency."""
+    seconds = _figure(summary, "inference_time")
+    if not seconds:
+        raise ValueError("a frame of 0 s")
+    return {
+        LATENCY: 1000.0 * seconds,
+        "FPS": 1.0 / seconds,
+        "cycles": _figure(summary, "cycles_total"),
+        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in DIRECTIONS},
         "memory (KiB)": {
             key.removesuffix("_memory_used"): _figure(summary, key)
             for key in summary
             if key.endswith("_memory_used")
         },
-        "assumptions": [f"{_word(estimate, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
     }
 
 
@@ -129,13 +141,21 @@ def _moved(summary: Mapping[str, Json], verb: str) -> float:
 
 def vela_lines(name: str, document: Mapping[str, Json]) -> Iterator[str]:
     """The estimate as lines of text."""
+    if LATENCY not in document:
+        yield f"{name}: {NO_NPU}"
+        yield from _operator_lines(document)
+        return
     yield f"{name}, per frame, estimated by Vela"
-    yield f"  latency        {document['latency (ms)']:.3f} ms, {document['FPS']:.1f} FPS"
+    yield f"  latency        {document[LATENCY]:.3f} ms, {document['FPS']:.1f} FPS"
     yield f"  cycles         {document['cycles']:.0f}"
     loaded, stored = (document[f"{way}ed bytes per frame"] for way, _ in DIRECTIONS)
     yield f"  off the chip   {loaded:.0f} bytes loaded, {stored:.0f} stored"
     for memory, size in document["memory (KiB)"].items():
         yield f"  {memory:<14} {size:.1f} KiB"
+    yield from _operator_lines(document)
+
+
+def _operator_lines(document: Mapping[str, Json]) -> Iterator[str]:
     counted = document["operators"]
     yield f"  operators      {counted['npu']} on the NPU, {counted['cpu']} on the CPU"
     yield from (f"  assumed: {line}" for line in document["assumptions"])
@@ -144,12 +164,7 @@ def vela_lines(name: str, document: Mapping[str, Json]) -> Iterator[str]:
 def vela_page(name: str, document: Mapping[str, Json]) -> str:
     summary = [
         ("Model Name", name),
-        ("Model Latency(ms)", f"{document['latency (ms)']:.3f}"),
-        ("FPS", f"{document['FPS']:.2f}"),
-        ("Cycles", f"{document['cycles']:.0f}"),
-        ("Loaded Bytes per Frame", f"{document['loaded bytes per frame']:.0f}"),
-        ("Stored Bytes per Frame", f"{document['stored bytes per frame']:.0f}"),
-        *((f"{key}, KiB", f"{size:.1f}") for key, size in document["memory (KiB)"].items()),
+        *(_summary(document) if LATENCY in document else [("Model Latency(ms)", NO_NPU)]),
         *(("Assumed", line) for line in document["assumptions"]),
     ]
     rows = [
@@ -165,3 +180,12 @@ def vela_page(name: str, document: Mapping[str, Json]) -> str:
     head = ("Layer", "Type", "On", "MACs", "Cycles")
     parts = ["<h2>Model Performance Summary</h2>", table(("", ""), summary)]
     return page(name, [*parts, "<h2>Layer Details</h2>", table(head, rows)])
+
+
+def _summary(document: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    yield "Model Latency(ms)", f"{document[LATENCY]:.3f}"
+    yield "FPS", f"{document['FPS']:.2f}"
+    yield "Cycles", f"{document['cycles']:.0f}"
+    yield "Loaded Bytes per Frame", f"{document['loaded bytes per frame']:.0f}"
+    yield "Stored Bytes per Frame", f"{document['stored bytes per frame']:.0f}"
+    yield from ((f"{key}, KiB", f"{size:.1f}") for key, size in document["memory (KiB)"].items())

@@ -2,6 +2,8 @@
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
+The units and subgraphs are those of the compiled file, where its format says them.
+
 Computed from evenly spaced samples, all of them for a report or gates (`comparison.samples`). For a
 large output error the causing node is diagnosed over the first DIAGNOSIS_SAMPLES of these. Every
 suggestion has been tried.
@@ -18,6 +20,7 @@ from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compared
 from npumake.debug.compared import Comparison
 from npumake.debug.compared_batches import compared_models, sums_of_batches
+from npumake.debug.compiled_placement import with_file_placement
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.diagnosis.worst_node import worst_node
 from npumake.debug.input_grids import input_grid_notes
@@ -48,13 +51,14 @@ def comparison(
     operators: Operators = NO_OPERATORS,
     quantization: Quantization = DEFAULT,
     comparison: ComparisonSettings = PLAIN,
+    own_file: bytes | None = None,
 ) -> Comparison:
     count = COMPARED_SAMPLES if comparison.samples is None else comparison.samples
     numbers = spaced_numbers(len(samples), len(samples) if count == "all" else count)
     samples_compared = samples.subset(numbers)
     statistics = statistics.of(observed_tensors(graphs.trained))
     calibrated, quantized = graphs.calibrated, graphs.quantized
-    result = _figures(graphs, samples, numbers, target, operators)
+    result = _figures(graphs, samples, numbers, target, operators, own_file)
     model = ModelUnderTest(calibrated, samples_compared, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (graphs.trained, statistics, recipe, samples, target, operators)
     words = wording_of(vendor_dialect)
@@ -73,7 +77,10 @@ def _figures(
     numbers: Sequence[int],
     target: Target,
     operators: Operators,
+    own_file: bytes | None,
 ) -> Comparison:
-    """The figures of all nodes. The engines end here, before a diagnosis opens others."""
+    """The figures of all nodes, placed as in the compiled file. The engines end here, before a
+    diagnosis opens others."""
     models = compared_models(graphs, target, operators)
-    return compared(models, sums_of_batches(models, samples, numbers))
+    result = compared(models, sums_of_batches(models, samples, numbers))
+    return result if own_file is None else with_file_placement(result, own_file, models)

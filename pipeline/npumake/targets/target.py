@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from npumake.project.doc import Doc
 from npumake.targets.cost import Cost
 from npumake.targets.form import Form
-from npumake.targets.spelled_functions import SPELLED_OUT, with_spelled_out
+from npumake.targets.spelled_functions import with_spelled_out
 
 # One computation with two names; a list may have int16 for the second only.
 OTHERS = "others"  # the operators that `kernels` does not list
@@ -256,14 +256,18 @@ class Target:
         runnable = self.runnable
         return runnable is None or op_type in runnable
 
+    def lists(self, op_type: str) -> bool:
+        """Whether the operator itself is listed; undocumented operators count as listed."""
+        return self.operators is None or op_type in (*self.operators, *self.on_request)
+
+    @property
+    def reads_the_model(self) -> bool:
+        """Whether the vendor's own tool makes the chip's file, from the model's own operators."""
+        return self.backend == "hybrid"
+
     def limits_of(self, op_type: str) -> tuple[Limit, ...]:
-        """The limits of the operator; for a function that it runs as parts, those of the parts."""
-        own = self.operators is None or op_type in (*self.operators, *self.on_request)
-        names = {op_type, *(() if own else SPELLED_OUT.get(op_type, ()))}
         return tuple(
-            limit
-            for limit in self.limits
-            if not limit.operators or not names.isdisjoint(limit.operators)
+            limit for limit in self.limits if not limit.operators or op_type in limit.operators
         )
 
     def kernel(self, op_type: str) -> Literal["exact", "float", "one_code"]:

@@ -35,6 +35,7 @@ from npumake.project.sections import Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.precision.type_propagation import WIDE
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 Mask = npt.NDArray[np.bool_]
@@ -66,7 +67,7 @@ def int16_candidates(
     """
     tensors = uneven_tensors(graph, statistics)
     nodes = plan_precision(graph, quantization, target).nodes
-    outputs = [result(node) for node in nodes if target.takes_int16(node.op_type)]
+    outputs = [result(node) for node in nodes if takes_int16(node, target)]
     apart = [value for value in outputs if value.name in tensors]
     near = {*apart, *(result(use.node) for value in apart for use in value.uses())}
     names = [str(node.name) for node in nodes if result(node) in near]

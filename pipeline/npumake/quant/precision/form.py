@@ -11,10 +11,10 @@ from functools import partial
 
 from npumake.borders.chroma import ChromaGains, with_chroma_gains
 from npumake.errors import ProjectError
-from npumake.graph import Graph
+from npumake.graph import Graph, Node
 from npumake.passes.added_passes import added_passes
 from npumake.passes.fuse_silu import fuse_silu
-from npumake.quant.precision.placement import observed_tensors
+from npumake.quant.precision.placement import observed_tensors, runs
 from npumake.targets import OWN_TARGETS
 from npumake.targets.target import Target
 
@@ -26,7 +26,7 @@ def in_form(graph: Graph, target: Target) -> Graph:
     """
     passes: list[Callable[[Graph], int]] = []
     if target.form is not None and target.form.silu:
-        passes.append(fuse_silu)
+        passes.append(partial(fuse_silu, may_join=partial(_on_one_unit, target)))
     if target.form is not None and target.form.chroma:
         passes.append(partial(with_chroma_gains, gains=ChromaGains(*target.form.chroma)))
     if target.name not in OWN_TARGETS:
@@ -38,6 +38,11 @@ def in_form(graph: Graph, target: Target) -> Graph:
     if target.name not in OWN_TARGETS:
         _refuse_unmeasured(graph, own, target)
     return own if changes else graph
+
+
+def _on_one_unit(target: Target, *nodes: Node) -> bool:
+    """Whether the unit runs all of the nodes or none: one node has one place."""
+    return len({runs(node, target, False) for node in nodes}) == 1
 
 
 def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:

@@ -26,6 +26,7 @@ from npumake.quant.precision.type_propagation import (
     propagate_int16,
     tensor_uses,
 )
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 # Data movements that stay on the chip: they weave an image of channels, or repeat it. All others
@@ -100,7 +101,7 @@ def _leaving(
     def leaves(node: Node) -> bool:
         output = result(node)
         is_read = any(use.node not in chip for use in output.uses()) or output.is_graph_output()
-        return is_read and is_float(output) and target.takes_int16(node.op_type)
+        return is_read and is_float(output) and takes_int16(node, target)
 
     settled = sums.layers | sums.moves
     codes = (node for node in nodes if node not in settled and node.op_type not in target.sums)

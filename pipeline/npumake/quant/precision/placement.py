@@ -14,6 +14,7 @@ from npumake.engine.quantized_node import is_constant
 from npumake.engine.rules import PLACES, has_kernel
 from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, Value, is_float, producer
+from npumake.targets import parts
 from npumake.targets.limits import beyond
 from npumake.targets.target import Target
 
@@ -84,8 +85,8 @@ def _runs(node: Node, target: Target, is_requested: bool) -> bool:
 def runs(node: Node, target: Target, is_requested: bool) -> bool:
     """Whether the unit runs the node by itself, or when requested. An unknown operator counts as
     running."""
-    runs_operator = target.runs_when_asked if is_requested else target.runs
-    return (runs_operator(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
+    runs_operators = parts.runs(node, target, is_requested)
+    return (runs_operators or makes_matrix(node, target)) and not beyond(node, target)
 
 
 def makes_matrix(node: Node, target: Target) -> bool:

@@ -26,6 +26,7 @@ from npumake.quant.precision.int16_share import multiply_accumulates
 from npumake.quant.precision.placement import activations, source_tensor
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.quant.precision.type_propagation import MOVING_OPERATORS, OUT, WIDE, operands
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 Promoted = Literal["int16", "float16", "cpu"]
@@ -47,7 +48,7 @@ def _candidates(plan: PrecisionPlan, target: Target, to: Promoted) -> dict[str, 
         str(node.name): operations(node)
         for node in plan.nodes
         if has_it and node.op_type not in MOVING_OPERATORS and _is_narrow(node, plan)
-        if to != "int16" or target.takes_int16(node.op_type)
+        if to != "int16" or takes_int16(node, target)
     }
     if not costs:
         others = "--to cpu" if to != "cpu" else ""
@@ -171,7 +172,7 @@ def _neighbors(graph: Graph, target: Target, names: Collection[str]) -> dict[str
     return {
         str(node.name): _layer(node, uses)
         for node, uses in spots.items()
-        if node.name not in names and target.takes_int16(node.op_type)
+        if node.name not in names and takes_int16(node, target)
     }
 
 

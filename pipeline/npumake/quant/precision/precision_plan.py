@@ -23,6 +23,7 @@ from npumake.quant.precision.type_propagation import OUT, WIDE, TensorUse, opera
 from npumake.quant.precision.type_requests import RequestedTypes, requested_types
 from npumake.quant.precision.uneven_concat import uneven_joins
 from npumake.targets.limits import beyond
+from npumake.targets.parts import runs
 from npumake.targets.target import Target
 
 NARROW = "int8"
@@ -178,7 +179,7 @@ def _cpu_divisions(
 
 
 def _could_run(node: Node, target: Target) -> bool:
-    return computes(node, target.rounding) and target.runs_when_asked(node.op_type)
+    return computes(node, target.rounding) and runs(node, target, True)
 
 
 def _cpu_reasons(
@@ -189,7 +190,7 @@ def _cpu_reasons(
     requested = requests.typed.union(requests.npu)
     beyond_limits = [node for node in left if _exceeds_limit(node, target, node in requested)]
     named = [node for node in left if node in requested and node not in beyond_limits]
-    lacking = [n for n in named if n in requests.npu or not target.runs_when_asked(n.op_type)]
+    lacking = [n for n in named if n in requests.npu or not runs(n, target, True)]
     without_arithmetic = [node for node in left if _lacks_arithmetic(node, target)]
     return {
         "for the NPU, though a rule for the CPU names it as well": requests.on_both,
@@ -202,18 +203,13 @@ def _cpu_reasons(
 
 def _exceeds_limit(node: Node, target: Target, is_requested: bool) -> bool:
     """Whether only a documented limit keeps the node off the unit."""
-    runs_operator = target.runs_when_asked if is_requested else target.runs
-    runs = (
-        runs_operator(node.op_type) and computes(node, target.rounding) and is_float(result(node))
-    )
-    return runs and bool(beyond(node, target))
+    is_run = runs(node, target, is_requested) and computes(node, target.rounding)
+    return is_run and is_float(result(node)) and bool(beyond(node, target))
 
 
 def _lacks_arithmetic(node: Node, target: Target) -> bool:
     """Whether the node has an integer kernel, but not in the target's own arithmetic."""
-    has_integers = (
-        target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
-    )
+    has_integers = runs(node, target) and has_kernel(node) and not computes(node, target.rounding)
     return has_integers and is_float(result(node))
 
 

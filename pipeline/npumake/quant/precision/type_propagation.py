@@ -22,6 +22,7 @@ from npumake.engine.quantized_node import is_constant
 from npumake.engine.rules import CONSTANT_OPERANDS, RULES
 from npumake.graph import Graph, Node, Value, is_float
 from npumake.quant.precision.placement import MOVE_OPERATORS, SAME_GRID_OPERATORS
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 WIDE = "int16"
@@ -157,7 +158,7 @@ class _Widening:
         for spot in uses:
             if spot in self.wide:
                 continue
-            if isinstance(spot, tuple) and not self.target.takes_int16(spot[0].op_type):
+            if isinstance(spot, tuple) and not takes_int16(spot[0], self.target):
                 self.refused[spot[0]] = None
             else:
                 self.wide.add(spot)

@@ -44,6 +44,7 @@ from npumake.quant.qdq.grid_assignment import type_of
 from npumake.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
 from npumake.quant.qdq.merge_pairs import merge_pairs, refuse_wide
 from npumake.quant.qdq.uint8_to_int8 import to_signed
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 NOTE_SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
@@ -170,7 +171,7 @@ def _grids_read(node: Node) -> dict[int, Grid]:
 def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
     """Whether the unit runs the node on these types."""
     types = {type_of(grid) for grid in grids}
-    if WIDE in types and not target.takes_int16(node.op_type):
+    if WIDE in types and not takes_int16(node, target):
         return False
     return len(types) == 1 or not is_of_one_type(node, target)
 

@@ -34,7 +34,6 @@ from npumake.quant.precision.constants import operand_grid
 from npumake.quant.precision.fixed_thresholds import with_fixed_thresholds
 from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grids, weight_grid
 from npumake.quant.precision.joined import with_concat_grids
-from npumake.quant.precision.placement import makes_matrix
 from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.quant.precision.scale_limits import limited_scales
 from npumake.quant.precision.schemes import weights_beside
@@ -72,7 +71,7 @@ def with_qdq(
     output_grids_by_name = output_grids(graph, quantization.outputs, assignment, grids)
     if plan.is_wide or WIDE in map(type_of, output_grids_by_name.values()):
         allow_int16(graph)
-    _mark_views(plan, target)
+    _mark_foreign(plan, target)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
         read = {
@@ -100,10 +99,10 @@ def _grids_of_the_form(
     return with_concat_grids(graph, plan.chip, grids) if is_joined else grids
 
 
-def _mark_views(plan: PrecisionPlan, target: Target) -> None:
-    """Marks the views for a Gemm, on a unit without the operator."""
+def _mark_foreign(plan: PrecisionPlan, target: Target) -> None:
+    """Marks views for a Gemm and functions that run as parts, on a unit without the operator."""
     for node in plan.nodes:
-        if makes_matrix(node, target) and not target.runs_when_asked(node.op_type):
+        if not target.runs_when_asked(node.op_type):
             run_on_unit(node)
 
 

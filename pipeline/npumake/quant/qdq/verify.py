@@ -16,6 +16,7 @@ from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE, is_mixed, is_of_one_type
 from npumake.quant.qdq.grid_assignment import type_of
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 
@@ -28,7 +29,7 @@ def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
             _grid(sole_quantizer(value), node) for value in [result(node)] if value in plan.makes
         ]
         types = {type_of(grid) for grid in (*read, *outputs)}
-        if WIDE in types and not target.takes_int16(node.op_type):
+        if WIDE in types and not takes_int16(node, target):
             raise StageError(f"{target.name} has no int16 {node.op_type}", str(node.name))
         bound = {type_of(grid) for grid in read} if is_mixed(node, target) else types
         if len(bound) > 1 and is_of_one_type(node, target):

@@ -17,6 +17,7 @@ from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.precision.linear_layers import LINEAR_OPERATORS
 from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.precision.type_propagation import WIDE
+from npumake.targets.parts import takes_int16
 from npumake.targets.target import Target
 
 
@@ -43,6 +44,6 @@ def int16_output_layers(
     last = output_layers(graph)
     plan = plan_precision(graph, quantization, target)
     nodes = [n for n in plan.nodes if n in last and n not in plan.sums]
-    names = [str(n.name) for n in nodes if target.takes_int16(n.op_type)]
+    names = [str(n.name) for n in nodes if takes_int16(n, target)]
     types = plan_precision(graph, with_int16_nodes(quantization, names), target).makes
     return tuple(str(n.name) for n in nodes if types.get(result(n)) == WIDE)
