@@ -54,8 +54,8 @@ def page(
         "pictures": list(pictures),
         "builds": [_build(findings_of_build, places) for findings_of_build in builds],
         "refused": [
-            {"name": name, "what": what, "hint": hint}
-            for name, (what, hint) in sorted((refused or {}).items())
+            {"name": name, "what": message, "hint": hint}
+            for name, (message, hint) in sorted((refused or {}).items())
         ],
         "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
