@@ -114,7 +114,7 @@ def task_b():
 def task_c():
     return {"actions": [(leave, ["c"])], "task_dep": ["b"]}
 """
-    with doit(folder, tasks, "-n", "2") as build:
+    with doit(folder, tasks, "-n", "2", "--no-continue") as build:
         assert build.stdout is not None
         assert build.stdout.readline().startswith("failed ")
         (folder / "a-is-over").touch()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from npumake.api.results import BuildResult, NodeResult, TargetResult
 from npumake.cli.projects import read_builds
-from npumake.errors import PipelineError, ProjectError, did_you_mean
+from npumake.errors import CacheError, PipelineError, ProjectError, did_you_mean
 from npumake.make.batch import begin_batch
 from npumake.make.build import Build
 from npumake.make.maker import make
 from npumake.make.memory import BuildMemory, cache_directory, workspace
-from npumake.make.node import Node, needed_by
+from npumake.make.node import Node, needed_by, without_refused
 from npumake.progress import hearing
 
 Progress = Callable[[NodeResult], None]
@@ -41,7 +41,7 @@ def build(
     >>> {node.how for node in npumake.build("projects/digits", targets=["rdk-x5"]).nodes}
     {'current'}
 
-    Raises PipelineError; artifacts that were built before it stay.
+    Raises PipelineError; all that does not need the failed node is built before.
     """
     directory = Path(os.path.abspath(project))
     if not (directory / "project.yaml").is_file():
@@ -54,7 +54,7 @@ def build(
     notes: list[str] = []
     try:
         with hearing(notes.append):
-            steps = tuple(_step(opened, node, progress) for node in nodes)
+            steps = _steps(opened, nodes, progress)
     finally:
         memory.save()
         notes += memory.finish_uploads()
@@ -94,6 +94,34 @@ def _selected(opened: Build, targets: Sequence[str] | None) -> list[Node]:
 
 def _waits_for(node: Node) -> tuple[str, ...]:
     return (*node.inputs.values(), *([node.twin] if node.twin else []), *node.traced)
+
+
+def _steps(
+    opened: Build, nodes: Sequence[Node], progress: Progress | None
+) -> tuple[NodeResult, ...]:
+    """Raises the first PipelineError after the nodes that do not need the failed one; that of the
+    cache or the disk at once."""
+    steps: list[NodeResult] = []
+    errors: list[PipelineError] = []
+    refusals: dict[str, tuple[str, str]] = {}
+    for node in nodes:
+        sources = [*node.inputs.values(), *([node.twin] if node.twin else [])]
+        failed = [name for name in sources if name in refusals]
+        if failed and (not node.joins or len(failed) == len(sources)):
+            refusals[node.name] = refusals[failed[0]]
+            continue
+        try:
+            steps.append(
+                _step(opened, without_refused(node, refusals if failed else None), progress)
+            )
+        except CacheError:
+            raise
+        except PipelineError as error:
+            refusals[node.name] = error.what, error.hint
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return tuple(steps)
 
 
 def _step(opened: Build, node: Node, progress: Progress | None) -> NodeResult:

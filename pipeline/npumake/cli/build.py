@@ -1,5 +1,7 @@
 """npumake build: build projects, as `doit` does, with an exit code per kind of error
 
+All that does not need a failed node is built: the other targets, variants and projects.
+
 example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # read and verify every file, as in CI
@@ -157,14 +159,13 @@ def run_builds(
     directory: Path,
     jobs: int | Executor,
     console: TextIO,
-    options: Sequence[str] = (),
 ) -> int:
     """Builds the named nodes and projects, by default all; returns the exit code of the first
-    error. `jobs` is the number of nodes at a time, or an executor; `options` are doit's."""
+    error. `jobs` is the number of nodes at a time, or an executor."""
     if not isinstance(jobs, int):
-        return _run_doit(entries, [*options, *names], directory, console, jobs)
+        return _run_doit(entries, names, directory, console, jobs)
     processes = ["-n", str(jobs)] if jobs else []
-    return _run_doit(entries, [*options, *processes, *names], directory, console)
+    return _run_doit(entries, [*processes, *names], directory, console)
 
 
 def _run_doit(

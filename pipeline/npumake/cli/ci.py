@@ -5,7 +5,7 @@ their YAML, files that it names, removed and renamed files too. A project with a
 built if a library or a compiler of its stages differs from the lock of that commit. Figures are
 compared with those of that lock file, as the cache has them. Nothing is built for it without
 --rebuild-base. Without REF, or with the zeros that GitHub gives for a new branch, everything is
-built and nothing is compared. All failures are shown, not only the first.
+built and nothing is compared.
 
 example:
   npumake ci --since origin/main
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         directory = next(iter(at))
         with executor_of(arguments, touched) as executor:
             jobs = executor or arguments.n
-            code = run_builds(touched, names, directory, jobs, sys.stdout, ["--continue"])
+            code = run_builds(touched, names, directory, jobs, sys.stdout)
     else:
         SCREEN.line("nothing to build")
     _write(arguments, touched, len(entries), bases, code)

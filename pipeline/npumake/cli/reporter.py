@@ -55,6 +55,7 @@ class Reporter:
         self._how: dict[str, str] = {}  # by node: made, recalled or current
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
+        self._errors: dict[str, str] = {}  # by text: the first node that had it
         self._unstored = ""
         self._remote = ""  # why the remote cache is not used
         self._builds: list[Build] = []  # without sealed ones
@@ -123,13 +124,15 @@ class Reporter:
         error = getattr(fail, "error", None)
         Reporter.outcomes.append(NodeOutcome(task.name, "failed", error=error))
         self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
-        SCREEN.line(error_text(error) if error else bug_text(fail.get_msg()))
+        text = error_text(error) if error else bug_text(fail.get_msg())
+        first = self._errors.setdefault(text, task.name)
+        SCREEN.line(text if first == task.name else f"       the error of {first}")
         Reporter.met_bug |= error is None
         if error and Reporter.first_error is None:
             Reporter.first_error = error
 
     def _is_unmet(self, task: Any, fail: Any) -> bool:
-        """Whether a node was not run because an input failed (doit --continue); counts it."""
+        """Whether a node was not run because an input failed; counts it."""
         is_unmet = str(fail.get_name()) == "UnmetDependency"
         if is_unmet and task.name in self._about:
             self._counts["not run"] = self._counts.get("not run", 0) + 1
@@ -178,7 +181,7 @@ class Reporter:
         SCREEN.use(None)  # the stream is doit's, and done with
 
     def _print_failed(self) -> None:
-        """Repeats the failures, one line each, if tables scrolled them away."""
+        """Repeats the failures, a line each, if tables scrolled them away."""
         for line in self._failed if self._compared or self._evaluated else ():
             SCREEN.line(printable(line), "bold red")
 
@@ -265,7 +268,6 @@ class Reporter:
                 SCREEN.line(line)
 
     def _check(self, build: Build, compared: Node) -> CompiledCheck | None:
-        """The result of running the compiled file, if this build has it."""
         from npumake.debug.compiled_check import CompiledCheck
 
         node = self._beside(build, compared, CHECK)
@@ -274,7 +276,6 @@ class Reporter:
         return CompiledCheck.load(build.artifact(node))
 
     def _estimate(self, build: Build, compared: Node) -> Iterator[str]:
-        """The estimated latency of the compiled file, unless it is only a bound."""
         from npumake.perf.latency import file_latency
         from npumake.targets.reader import read_target
 
@@ -287,7 +288,6 @@ class Reporter:
             yield f"estimated: {latency.per_frame}"
 
     def _print_evaluation(self) -> None:
-        """Prints the scores of evaluated artifacts."""
         if not self._evaluated:
             return
         from npumake.cli.tables import evaluation_table

@@ -32,6 +32,7 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
         # doit's default depends on the installed dbm; a JSON file may be deleted at any time.
         "backend": "json",
         "codec_cls": DisposableNotes,
+        "continue": True,  # with what does not need a failed node; --no-continue stops
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }

@@ -153,8 +153,10 @@ def _selected(op: str) -> Drawing:
 
 def _cast(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
-    types = [NUMBERS[draft.grid(name).dtype] for name in (step.inputs[0], step.outputs[0])]
-    options = {index: ("b", number) for index, number in enumerate(types)}
+    types = [draft.grid(name).dtype for name in (step.inputs[0], step.outputs[0])]
+    if strange := next((kind for kind in types if kind not in NUMBERS), None):
+        raise refused(step, f"it has no type {strange}")
+    options = {index: ("b", NUMBERS[kind]) for index, kind in enumerate(types)}
     read = draft.read(step.inputs[0], order)
     draft.draw("CAST", [read], [draft.make(step.outputs[0], order)], options)
 

@@ -21,7 +21,7 @@ from npumake.compilers.widths import FileGrid, Grids, Types
 from npumake.engine.ort import OrtSession
 from npumake.errors import StageError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
-from npumake.graph import Graph, parse
+from npumake.graph import Graph, attribute, parse
 from npumake.graph.qdq import DEQUANTIZE
 from npumake.lifetime.temporaries import temporary_folder
 from npumake.runtime.iree import interface
@@ -37,6 +37,7 @@ MLIR_TYPES = {
     **{"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"},
     **{"f16": "float16", "f32": "float32", "f64": "float64"},
 }
+BFLOAT16 = 16  # ONNX's number
 LEVELS = {"256": "int8", "65536": "int16"}
 
 
@@ -103,7 +104,10 @@ def _of_onnx(data: bytes, quantized: Graph) -> Types:
     graph = parse(data, "compiled.onnx")
     tensors = quantized.values()
     graph.expose([name for name in graph.values() if name in tensors])
-    return {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
+    types = {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
+    casts = [node for node in graph.nodes() if node.op_type == "Cast"]
+    narrow = [str(n.outputs[0].name) for n in casts if attribute(n, "to", 0) == BFLOAT16]
+    return types | dict.fromkeys(narrow, "bfloat16")  # a session passes it as float32
 
 
 def _of_openvino(data: bytes, quantized: Graph) -> Types:

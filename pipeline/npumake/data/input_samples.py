@@ -12,7 +12,7 @@ in memory at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from npumake.data.chip_feed import fed_form
 from npumake.data.facts import Fact, fact
 from npumake.data.files import is_cast, noise, prepared, to_feed
 from npumake.data.formats import InputSpec, decoded, is_image, is_plain
-from npumake.data.lint import findings
+from npumake.data.lint import LintedInput, Role, SampleFinding, input_findings
 from npumake.data.normalized import raw
 from npumake.data.samples import Feed
 from npumake.data.snapshot import Snapshot
@@ -105,24 +105,27 @@ class InputSamples:
         x = item.array()
         return x if self.how.random is not None else self._raw(x, item.name)
 
-    def refuse_findings(self, facts: list[Fact]) -> None:
-        """Prints findings under `warn`. Raises ProjectError for the worst finding that is neither
-        under `warn` nor under `allow`."""
-        if self.how.random is not None:
-            return
+    def refuse_findings(self, facts: Sequence[Fact], role: Role, is_alone: bool) -> None:
+        """Prints findings about this input under `warn`. Raises ProjectError for the worst one that
+        is neither under `warn` nor under `allow`."""
         images = (0.0, 255.0) if self.input.spec.offset else (-np.inf, np.inf)
         low, high = self.how.range or images
         slack = ROUNDING_SHARE * (high - low) if self.how.normalized else 0.0
+        own = LintedInput(self.input.name, role, facts)
+        for finding in input_findings(own, (low, high), slack, is_alone):
+            self.refuse(finding)
+
+    def refuse(self, finding: SampleFinding) -> None:
+        """Raises ProjectError for a finding that is neither under `warn` nor under `allow`."""
         pads = any(PADDING & step.keys() for step in self.how.transforms)
         allowed = {*self.how.allow, *(("padding",) if pads else ())}
-        for finding in findings(facts, (low, high), slack):
-            if finding.kind in self.how.warn:
-                tell(f"{finding.what} (`{self.input.name}`)")
-            elif finding.kind == "few" and "few" in allowed:
-                tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
-            elif finding.kind not in allowed:
-                hint = f"{self.allowance(finding.kind)} if it is meant to be so"
-                raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+        if finding.kind in self.how.warn:
+            tell(f"{finding.what} (`{self.input.name}`)")
+        elif finding.kind == "few" and "few" in allowed:
+            tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
+        elif finding.kind not in allowed:
+            hint = f"{self.allowance(finding.kind)} if it is meant to be so"
+            raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
 
     def allowance(self, kind: str) -> str:
         """The key that allows a finding beside those that are allowed."""

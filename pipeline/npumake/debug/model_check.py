@@ -19,6 +19,7 @@ from npumake.debug.placement_report import (
 from npumake.digest import Json, plain
 from npumake.graph import Graph, producer, upgraded
 from npumake.graph.domains import refuse_strange_inputs
+from npumake.graph.undeployable import refuse_undeployable
 from npumake.passes import REWRITES, optimized
 from npumake.project.sections import Quantization
 from npumake.quant.precision.form import in_form
@@ -194,6 +195,7 @@ def prepared(model: Graph, is_onnx: bool) -> Graph:
     refuse_strange_inputs(model.inputs)
     versions = model.opset, int(model.model.ir_version)
     graph = upgraded(model.copy()).with_shapes()
+    refuse_undeployable(graph)
     if is_onnx:
         mark_format(graph, *versions)
     return optimized(graph)

@@ -22,6 +22,7 @@ import numpy as np
 
 from npumake.engine.port import Port
 from npumake.errors import GraphError
+from npumake.graph.float_ports import with_float_ports
 from npumake.graph.loops import ending, endless, too_long
 from npumake.graph.proto import has_grids_and_branches, has_uneven_average, has_wide_bias
 from npumake.late import when_used
@@ -45,6 +46,10 @@ _REFUSALS = (
 )
 
 
+def _ports(session: onnxruntime.InferenceSession) -> list[onnxruntime.NodeArg]:
+    return [*session.get_inputs(), *session.get_outputs()]
+
+
 def _refusals() -> tuple[type[Exception], ...]:
     state = onnxruntime.capi.onnxruntime_pybind11_state
     return (RuntimeError, ValueError, *(getattr(state, name) for name in _REFUSALS))
@@ -57,7 +62,7 @@ def _trouble() -> tuple[type[Exception], ...]:
 
 
 class OrtSession:
-    """An onnxruntime session of a model.
+    """An onnxruntime session of a model. Inputs and outputs in bfloat16 are passed as float32.
 
     Raises GraphError for a model that onnxruntime refuses, and for an endless loop
     (npumake.graph.loops).
@@ -68,6 +73,8 @@ class OrtSession:
         model = ending(model)
         try:
             self._session = _session(model, threads, fusion)
+            if "tensor(bfloat16)" in {port.type for port in _ports(self._session)}:
+                self._session = _session(with_float_ports(model), threads, fusion)
         except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())

@@ -1,7 +1,8 @@
 """Converts half and double precision to float32: an NPU computes integers, and the rest is float32.
 
 float16 and bfloat16 weights are exact in float32, and results are no longer rounded to 11 or 8
-bits, which is closer to training. float64 loses bits beyond any 8- or 16-bit code; values beyond
+bits, which is closer to training. A model in float32 keeps the roundings that it has
+(npumake.graph.half_rounding). float64 loses bits beyond any 8- or 16-bit code; values beyond
 float32 saturate.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from npumake.graph.graph import Graph
+from npumake.graph.half_rounding import half_roundings, round_again
 
 OTHERS = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE})
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -21,6 +23,7 @@ TYPES = ("dtype", "output_datatype", "output_dtype", "to")  # attributes that na
 
 def in_single(graph: Graph) -> None:
     """Edits inputs, outputs, weights and inner values in place, also in branches."""
+    roundings = half_roundings(graph)
     for scope in (graph.model.graph, *graph.model.graph.subgraphs()):
         for value in _values(scope):
             if value.dtype in OTHERS:
@@ -31,6 +34,7 @@ def in_single(graph: Graph) -> None:
         for node in scope:
             for item in tuple(node.attributes.values()):
                 _edit_attribute(node, item)
+    round_again(graph, roundings)
 
 
 def _values(scope: ir.Graph) -> Iterator[ir.Value]:

@@ -14,6 +14,8 @@ from npumake.errors import PipelineError
 from npumake.make import delegation
 from npumake.make.executor import Executor
 from npumake.make.failed_stage import FailedStage
+from npumake.make.node import REFUSED, without_refused
+from npumake.make.refusals import RefusingRunner
 
 
 def runner(executor: Executor) -> type[Any]:
@@ -21,7 +23,7 @@ def runner(executor: Executor) -> type[Any]:
     return type("Delegating", (Delegating,), {"executor": executor})
 
 
-class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
+class Delegating(RefusingRunner, MRunner):  # type: ignore[misc]  # doit is not typed
     """doit's runner over an executor: nodes run there, all other tasks in this process.
 
     doit passes a node when its inputs are done, as it does for processes.
@@ -55,6 +57,7 @@ class Delegating(MRunner):  # type: ignore[misc]  # doit is not typed
             return node
         self.reporter.execute_task(task)
         build, planned = task.meta["build"], task.meta["node"]
+        planned = without_refused(planned, task.options.get(REFUSED))
         work = self._attempt(partial(delegation.delegate, build, planned, self.executor))
         if isinstance(work, delegation.Delegated):
             self._running[work.future] = node, work

@@ -141,6 +141,7 @@ SPECIAL_VALUES: Mapping[str, Callable[[Build, Node], Any]] = {
     "artifact_name": lambda _, node: scored_artifact(node.stage),
     "chain": _chain,
     "provenance": lambda build, node: build.provenance(node),
+    "refused": lambda _, node: node.params.get("refused", {}),
     "sources": lambda build, node: build.sources(node),
     "target": lambda _, node: built(Target, node.target_document),
     "vendor_dialect": lambda _, node: node.params["vendor_dialect"],

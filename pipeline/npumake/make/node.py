@@ -6,7 +6,7 @@ Plain data for list, why, doit and tests, stored as JSON.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, TypedDict
 
@@ -15,6 +15,10 @@ from npumake.project.doc import Doc
 from npumake.project.files import FileSource
 
 MODEL_SUFFIX = ".onnx"
+REFUSED = "refused"  # a parameter of stages that join, and the option of their tasks
+
+# By the name of each node that was not built, the message and the hint of the error.
+Refusals = Mapping[str, tuple[str, str]]
 
 
 class NodeKey(TypedDict):
@@ -125,6 +129,16 @@ def plan_from(document: Json) -> ProjectPlan:
         lists = {name: tuple(entry[name]) for name in ("modules", "traced")}
         nodes.append(Node(**{**entry, **lists, "sources": sources}))
     return ProjectPlan(document["project"], tuple(nodes))
+
+
+def without_refused(node: Node, refusals: Refusals | None) -> Node:
+    """The node without the inputs that were not built; their errors are among its parameters."""
+    if not refusals:
+        return node
+    inputs = {build: name for build, name in node.inputs.items() if name not in refusals}
+    errors = {build: [*refusals[name]] for build, name in node.inputs.items() if name in refusals}
+    traced = tuple(name for name in node.traced if name not in refusals)
+    return replace(node, inputs=inputs, traced=traced, params={**node.params, REFUSED: errors})
 
 
 def needed_by(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> frozenset[str]:

@@ -33,6 +33,10 @@ class SealedNode(NamedTuple):
     def short(self) -> str:
         return self.name.partition(":")[2]
 
+    @property
+    def joins(self) -> bool:
+        return any(":" in build for build in self.inputs)
+
 
 class SealedBuild:
     """The build of a project whose seal holds, with the interface for doit of

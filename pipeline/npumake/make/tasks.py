@@ -11,11 +11,13 @@ from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
 from doit.dependency import JSONCodec, JsonDB
 from doit.doit_cmd import DoitMain
-from doit.runner import JobHold, JobTask, MRunner
+from doit.runner import JobHold, JobTask, MRunner, Runner
 
 from npumake.errors import PipelineError, StageError
 from npumake.late import when_used
 from npumake.make.failed_stage import FailedStage
+from npumake.make.node import Refusals, without_refused
+from npumake.make.refusals import RefusingRunner
 from npumake.make.sealed_build import SealedBuild, SealedNode
 
 if TYPE_CHECKING:
@@ -84,9 +86,13 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
     return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
 
 
-def _act(build: Build | SealedBuild, node: Node | SealedNode, make: Make) -> Any:
+def _act(
+    build: Build | SealedBuild, node: Node | SealedNode, make: Make, refused: Refusals | None = None
+) -> Any:
+    """`refused` is the option of a task whose inputs were built in part."""
     try:
-        outcome = make(*in_full(build, node))
+        opened, planned = in_full(build, node)
+        outcome = make(opened, without_refused(planned, refused))
     except PipelineError as error:
         return FailedStage(error)
     return outcome._asdict()
@@ -138,7 +144,11 @@ def _is_ours(note: Mapping[str, Any]) -> bool:
     return is_result and note.keys() <= {"_values_:", "result:", "checker:", "deps:"}
 
 
-class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
+class OneProcess(RefusingRunner, Runner):  # type: ignore[misc]  # doit is not typed
+    """doit's runner in this process."""
+
+
+class Workers(RefusingRunner, MRunner):  # type: ignore[misc]  # doit is not typed
     """doit's process runner, with a pipe to each process that reports its end.
 
     doit's own has one queue for all: it does not detect a killed process, which may have locked the
@@ -226,8 +236,8 @@ def _keep_notes(notes: JsonDB, dump: Callable[[JsonDB], None] = JsonDB.dump) -> 
 
 
 def use_workers() -> None:
-    """Replaces doit's runner in this process: doit has no setting for it."""
-    cmd_run.MRunner = Workers
+    """Replaces doit's runners in this process: doit has no setting for it."""
+    cmd_run.Runner, cmd_run.MRunner = OneProcess, Workers
     JsonDB.dump = _keep_notes
 
 

@@ -34,8 +34,10 @@ function verdict() {
   const [far, low] = [least(lost, -1), least(worst, 1)];
   const facts = [far && `${far.scores[0].metric} drops by at most ${figure(lost(far))} (${far.name})`,
     low && `the worst output has a cosine of ${figure(worst(low))} (${low.name})`].filter(Boolean);
-  find("#summary .verdict").replaceChildren(element("span", { class: kind }, text));
+  const absent = data.refused.length ? [element("span", { class: "unmet" }, `${many(data.refused.length, "build")} failed. `)] : [];
+  find("#summary .verdict").replaceChildren(...absent, element("span", { class: kind }, text));
   find("#summary .failing").replaceChildren(
+    ...data.refused.map((each) => element("li", {}, `${each.name} was not built: ${[each.what, each.hint].filter(Boolean).join("; ")}`)),
     ...failing.flatMap((each) => unmet(each).map((gate) => element("li", {}, link(each.name, () => open(each, "#evaluation")), `: ${gate.what}`))),
     ...(facts.length ? [element("li", {}, `${facts.join("; ")}.`)] : []));
 }

@@ -7,7 +7,7 @@ security policy forbids loading anything from outside the page.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -37,9 +37,14 @@ class Page:
         return cls(path.read_bytes().decode("utf-8"))
 
 
-def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
+def page(
+    findings: Mapping[str, Findings],
+    provenance: Mapping[str, Record],
+    refused: Mapping[str, Sequence[str]] | None = None,
+) -> Page:
     """The page of `findings` by build name and `provenance` by node name, both sorted by name:
-    cache keys do not depend on any other order."""
+    cache keys do not depend on any other order. `refused` has the message and the hint of the error
+    by the name of each build that failed."""
     project = min(findings).partition(":")[0].partition("@")[0]
     builds = [{"name": name, **build.document} for name, build in sorted(findings.items())]
     pictures = dict.fromkeys(sample["picture"] for build in builds for sample in build["samples"])
@@ -48,6 +53,10 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
         "project": project,
         "pictures": list(pictures),
         "builds": [_build(findings_of_build, places) for findings_of_build in builds],
+        "refused": [
+            {"name": name, "what": message, "hint": hint}
+            for name, (message, hint) in sorted((refused or {}).items())
+        ],
         "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {

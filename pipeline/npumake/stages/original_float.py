@@ -28,6 +28,7 @@ from npumake.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model,
 from npumake.frontends.model_file import Ends
 from npumake.graph import Graph, Value, open_dimensions, shape, upgraded
 from npumake.graph.domains import refuse_strange_inputs
+from npumake.graph.undeployable import refuse_undeployable
 from npumake.passes.fold_constants import fold_constants
 from npumake.project.feeding import feeding
 from npumake.project.files import SourceFile, SourceFiles
@@ -85,6 +86,7 @@ def _prepared(
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
     if metadata is not None and metadata.outputs:
         _refuse_undecodable(graph, inputs)
+    refuse_undeployable(graph)
     _mark_format(graph, suffix_of(file.name), versions)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)

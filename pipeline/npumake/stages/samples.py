@@ -3,8 +3,8 @@
     file → array → transforms → raw value → fed form → by graph input an array (samples, *shape)
 
 Every sample is read once (npumake.data.input_samples) and spooled. The set is checked first: too
-few, blank, duplicate or out-of-range samples fail the build, and so does a set that contradicts the
-model's first BatchNormalization. `allow:` overrides each check.
+few, blank, duplicate or out-of-range samples fail the build (npumake.data.lint), and so does a set
+that contradicts the model's first BatchNormalization. `allow:` overrides each check.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from npumake.borders.inputs import model_inputs
 from npumake.data.input_samples import InputSamples, input_samples
+from npumake.data.sample_lint import refuse_findings
 from npumake.data.samples import MADE_UP, Feed, Samples
 from npumake.data.spool import Spool
 from npumake.debug.preprocessing import refuse_mistake
@@ -42,10 +43,10 @@ def samples(
         model_inputs(original_float, inputs), data, sources, tiling(original_float)
     )
     spools = [Spool(side_by_side(source.prepare, source.items())) for source in sets]
-    for source, spool in zip(sets, spools, strict=True):
-        source.refuse_findings(spool.facts)
-        source.tell_casts(spool.facts)
     _refuse_unequal(sets, spools)
+    for source, spool in zip(sets, spools, strict=True):
+        source.tell_casts(spool.facts)
+    refuse_findings(sets, [spool.facts for spool in spools])
     origins = (source.snapshot.origin for source in sets if source.snapshot is not None)
     whole = replace(_together(spools), origin=next(origins, {}))
     for source in sets:

@@ -8,8 +8,9 @@ of all models that its inputs were built from, by stage. A stage is planned if a
 without default exist.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
-build. Such a stage runs once for the whole project and may have the parameter `provenance`, of all
-earlier nodes.
+build. Such a stage runs once for the whole project and may have the parameters `provenance`, of all
+earlier nodes, and `refused`: by the name of a build without artifact, the message and the hint of
+its error.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SPECIAL_INPUTS = frozenset(
         "artifact_name",
         "chain",
         "provenance",
+        "refused",
         "sources",
         "target",
         "vendor_dialect",
