@@ -143,7 +143,7 @@ def _head(net: Net) -> tuple[str, str]:
         cls = net.conv_silu(x, channels, channels, 3, group=channels)
         cls = net.conv_silu(cls, channels, 80)
         cls = net.conv_silu(net.conv_silu(cls, 80, 80, 3, group=80), 80, 80)
-        weight = net.weight(80, 80, 1, 1, fan=80, gain=1.5)
+        weight = net.weight(80, 80, 1, 1, fan=80, gain=0.6)
         cls = net.node("Conv", cls, weight, net.constant(net.rng.normal(-4, 1, 80)))
         joined = net.node("Concat", net.conv(box, 64, 64, gain=2.0), cls, axis=1)
         made.append(net.reshape(joined, 1, 144, -1))

@@ -106,7 +106,7 @@ class Project:
         pairs = [
             (a, b)
             for ours, theirs in zip(found, self._meant, strict=True)
-            for a, b in zip(ours, theirs, strict=True)
+            for a, b in zip(*map(self.block.compared, (ours, theirs)), strict=True)
         ]
         return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
 
