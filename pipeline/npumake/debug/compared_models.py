@@ -20,7 +20,7 @@ import numpy as np
 from npumake.bundle.program import Program, Tensor
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.finite import source_of_nan
-from npumake.debug.twins import View, compared_nodes, views_of
+from npumake.debug.twins import View, nodes_with_twins, views_of
 from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import FloatSession, float_session
 from npumake.engine.lower import lowered
@@ -75,7 +75,7 @@ class ComparedModels:
 
     @cached_property
     def nodes(self) -> Sequence[Node]:
-        return compared_nodes(self.optimized_float)
+        return nodes_with_twins(self.optimized_float, self.calibrated)
 
     @cached_property
     def views(self) -> Mapping[str, View]:

@@ -19,6 +19,13 @@ def compared_nodes(graph: Graph) -> list[Node]:
     return [n for n in graph.nodes() if n not in others and is_float(result(n))]
 
 
+def nodes_with_twins(graph: Graph, calibrated: Graph) -> list[Node]:
+    """The compared nodes that the calibrated graph has. One whose result is not rounded there is
+    part of another: a MatMul in front of its bias."""
+    names = {str(node.name) for node in calibrated.nodes()}
+    return [node for node in compared_nodes(graph) if str(node.name) in names]
+
+
 def tensor_of(node: Node) -> str:
     """The tensor that is compared for a node."""
     return str(result(node).name)

@@ -1,6 +1,7 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
     recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases corrected
+           → bias behind a MatMul into a Gemm
     method `load`: the Q/DQ of the model, completed
 
 Weights stay float. Samples are read only for rounding and bias correction.
@@ -21,6 +22,7 @@ from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import LOAD, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import store_wide_biases
+from npumake.quant.qdq.product_bias import product_bias
 from npumake.quant.search.methods import calibrated_with
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
@@ -42,5 +44,6 @@ def calibrated(
     graph = apply_corrections(
         FloatLayers(real, operators), graph, recipe.switches, samples, weights
     )
+    product_bias(graph, target)
     mark_origin(graph, samples.origin)
     return store_wide_biases(graph)

@@ -17,7 +17,7 @@ import numpy as np
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.data.samples import Feed, Samples
 from npumake.debug.compared_models import real_numbers
-from npumake.debug.twins import View, compared_nodes, views_of
+from npumake.debug.twins import View, nodes_with_twins, views_of
 from npumake.engine.exact import ExactSession
 from npumake.engine.fusion import absorbed, result
 from npumake.engine.lower import lowered
@@ -61,7 +61,7 @@ def local_losses(
     inputs the program does not compute.
     """
     program = lowered(quantized, target.rounding, target.runnable)
-    nodes = compared_nodes(optimized_float)
+    nodes = nodes_with_twins(optimized_float, calibrated)
     views = views_of(optimized_float, calibrated, nodes, program)
     exact = ExactSession(program, operators, 1, [view.program for view in views.values()])
     available = {*views, *exact.input_names}
