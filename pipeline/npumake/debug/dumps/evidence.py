@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ EXACT, LOOSE = 0.5, 1.0  # codes
 LOOSENESS = 0.97  # factor on scores with the loose tolerance
 CLAMPED = 0.98  # factor on scores without clamped elements
 REAL_CODES = 1e-3  # codes; closer float values are equal
+MAX_COLORS = 4  # channels of a picture whose last axis has them
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,22 @@ class LikelyCause:
     figures: Mapping[str, Json] = field(default_factory=dict)
 
 
+class Rerun(NamedTuple):
+    """Our values after one change of a node: the kind of cause, a sentence, figures, and values."""
+
+    kind: str
+    sentence: str
+    figures: Mapping[str, Json]
+    values: np.ndarray
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Both tensors in our shape, as float64 values in codes; a float tensor has a grid whose scale
     is the size of one code. `unlike` is a kind and a sentence on a form unlike the rest of the
     dump. `scales` are those of the program's tensors, neighbors first. `buffers` yields our other
-    tensors, `inputs` ours for other inputs, as (name, values)."""
+    tensors, `samples` this one of other samples, `inputs` ours for changed inputs, as (name,
+    values); `reruns` yields ours of changed nodes."""
 
     computed: np.ndarray
     reading: DumpReading
@@ -51,6 +63,8 @@ class Evidence:
     scales: Mapping[str, float] = field(default_factory=dict)
     buffers: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
     inputs: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
+    samples: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
+    reruns: Callable[[], Iterable[Rerun]] = tuple
 
     @property
     def dumped(self) -> np.ndarray:
@@ -86,6 +100,21 @@ class Evidence:
         values = (self.dumped, self.computed)
         inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in values]
         return inside[0] & inside[1] & np.isfinite(self.dumped)
+
+    @cached_property
+    def off(self) -> np.ndarray:
+        """Mask of the elements that differ."""
+        return ~(np.abs(self.dumped - self.computed) <= EXACT)
+
+    @property
+    def picture_axes(self) -> tuple[int, int] | None:
+        """Height and width; None without both."""
+        shape = self.computed.shape
+        if len(shape) < 3:
+            return None
+        is_last = len(shape) == 4 and shape[3] <= MAX_COLORS < min(shape[1:3])
+        axes = (1, 2) if is_last else (len(shape) - 2, len(shape) - 1)
+        return axes if min(shape[axis] for axis in axes) > 1 else None
 
     @property
     def channel_axis(self) -> int:
@@ -132,4 +161,12 @@ def _gain(
 ) -> float:
     apart = int((~(np.abs(dumped - computed) <= tolerance)).sum())
     left = int((~(np.abs(dumped - predicted) <= tolerance)).sum())
+    return 1.0 - left / apart if apart else 0.0
+
+
+def explained_squares(computed: np.ndarray, dumped: np.ndarray, predicted: np.ndarray) -> float:
+    """The share of the squared difference that a prediction explains, for changes that interpolate
+    or clamp and so are not known to a code."""
+    apart = float(((dumped - computed) ** 2).sum())
+    left = float(((dumped - predicted) ** 2).sum())
     return 1.0 - left / apart if apart else 0.0
