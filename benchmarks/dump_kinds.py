@@ -497,7 +497,7 @@ def _spots(at: Board, images: bool) -> list[str]:
 
 def _of_value(at: Board, fault: ValueFault, rng: Draw) -> Planted | None:
     spots = _spots(at, fault.images)
-    if not spots:
+    if not spots or (fault is VALUES["padded channels"] and not at.is_last):
         return None
     name, ours = str(rng.choice(spots)), _values(at)
     right, grid = ours[name], at.program.tensors[name]

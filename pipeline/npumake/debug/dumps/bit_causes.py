@@ -16,25 +16,29 @@ def stuck_bit(evidence: Evidence) -> LikelyCause | None:
     codes = _codes(evidence)
     if codes is None:
         return None
-    ours, theirs = codes
-    changed = (ours ^ theirs)[ours != theirs]
+    computed, dumped = codes
+    changed = (computed ^ dumped)[computed != dumped]
     best: tuple[float, int, str] = (0.0, 0, "")
     for bit in range(evidence.bits):
         mask = 1 << bit
         if not changed.size or ((changed & mask) != 0).mean() < MIN_BIT_SHARE:
             continue
-        for words, values in (("0", ours & ~mask), ("1", ours | mask), ("turned", ours ^ mask)):
-            exact = _share(ours, theirs, values)
+        for words, values in (
+            ("0", computed & ~mask),
+            ("1", computed | mask),
+            ("turned", computed ^ mask),
+        ):
+            exact = _share(computed, dumped, values)
             best = max(best, (exact, bit, words))
     score, bit, words = best
     sentence = f"bits: bit {bit} of every code is {words}"
     return LikelyCause("bits", 0.98 * score, sentence, {"bit": bit, "state": words})
 
 
-def _share(ours: np.ndarray, theirs: np.ndarray, values: np.ndarray) -> float:
+def _share(computed: np.ndarray, dumped: np.ndarray, values: np.ndarray) -> float:
     """The score without a tolerance: a low bit is a code or two."""
-    return 1.0 - float(np.count_nonzero(values != theirs)) / max(
-        int(np.count_nonzero(ours != theirs)), 1
+    return 1.0 - float(np.count_nonzero(values != dumped)) / max(
+        int(np.count_nonzero(computed != dumped)), 1
     )
 
 
@@ -46,8 +50,8 @@ def _codes(evidence: Evidence) -> tuple[np.ndarray, np.ndarray] | None:
     if (np.abs(whole - evidence.dumped) > 0.01).any():
         return None
     low = (1 << evidence.bits) - 1
-    ours, theirs = (x.astype(np.int64) & low for x in (np.rint(evidence.computed), whole))
-    return ours, theirs
+    computed, dumped = (x.astype(np.int64) & low for x in (np.rint(evidence.computed), whole))
+    return computed, dumped
 
 
 def word_order(evidence: Evidence) -> LikelyCause | None:

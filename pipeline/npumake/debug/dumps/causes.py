@@ -91,14 +91,14 @@ SURE_SCORE = 0.98  # of a cause of VALUES, where the program does not run again
 def causes(evidence: Evidence) -> tuple[LikelyCause, ...]:
     """The causes with at least MIN_SCORE, likeliest first."""
     with np.errstate(all="ignore"):
-        found = _found(VALUES, evidence)
-        if not any(cause.score >= SURE_SCORE for cause in found):
-            found += _found(RERUNS, evidence)
-        if not found:
-            found = _found((unknown_part,), evidence)
-    return tuple(sorted(found, key=lambda cause: -round(cause.score, SCORE_DIGITS)))
+        likely = _scored(VALUES, evidence)
+        if not any(cause.score >= SURE_SCORE for cause in likely):
+            likely += _scored(RERUNS, evidence)
+        if not likely:
+            likely = _scored((unknown_part,), evidence)
+    return tuple(sorted(likely, key=lambda cause: -round(cause.score, SCORE_DIGITS)))
 
 
-def _found(table: tuple[Cause, ...], evidence: Evidence) -> list[LikelyCause]:
+def _scored(table: tuple[Cause, ...], evidence: Evidence) -> list[LikelyCause]:
     candidates = (cause(evidence) for cause in table)
     return [cause for cause in candidates if cause is not None and cause.score >= MIN_SCORE]

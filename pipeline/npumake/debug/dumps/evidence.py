@@ -25,6 +25,7 @@ EXACT, LOOSE = 0.5, 1.0  # codes
 LOOSENESS = 0.97  # factor on scores with the loose tolerance
 CLAMPED = 0.98  # factor on scores without clamped elements
 REAL_CODES = 1e-3  # codes; closer float values are equal
+MIN_FLOOR_SHARE = 0.05  # of the elements at a clamp
 MAX_COLORS = 4  # channels of a picture whose last axis has them
 
 
@@ -127,6 +128,12 @@ class Evidence:
         order = self.reading.order
         return self.computed.transpose(order).ravel(), self.dumped.transpose(order).ravel()
 
+    @cached_property
+    def floor(self) -> float:
+        """Our lowest value, if so many have it that it is a clamp, such as a Relu's."""
+        lowest = float(self.computed.min(initial=np.inf))
+        return lowest if (self.computed == lowest).mean() >= MIN_FLOOR_SHARE else -np.inf
+
     def clipped(self, predicted: np.ndarray) -> np.ndarray:
         return np.clip(predicted, *self.limits)
 
@@ -141,8 +148,11 @@ class Evidence:
             float(attributes.get("low", self.limits[0])),
             float(attributes.get("high", self.limits[1])),
         )
-        freed = np.where(self.computed <= low, np.minimum(predicted, self.dumped), predicted)
-        freed = np.where(self.computed >= high, np.maximum(freed, self.dumped), freed)
+        low = max(low, self.floor)
+        below = self.dumped <= np.maximum(predicted, self.computed)
+        freed = np.where((self.computed <= low) & below, self.dumped, predicted)
+        above = self.dumped >= np.minimum(predicted, self.computed)
+        freed = np.where((self.computed >= high) & above, self.dumped, freed)
         strict = self.score(predicted, tolerance)
         return max(strict, CLAMPED * self.score(freed, tolerance))
 

@@ -13,7 +13,13 @@ from itertools import permutations
 import numpy as np
 
 from npumake.bundle.program import Instruction, Program, Tensor
-from npumake.debug.dumps.window_changes import average_or_maximum, nearest, padded, windows
+from npumake.debug.dumps.window_changes import (
+    average_or_maximum,
+    nearest,
+    padded,
+    replaced,
+    windows,
+)
 from npumake.digest import Json
 
 ADDITIONS = frozenset({"add", "add_twice"})
@@ -41,18 +47,17 @@ def node_changes(step: Instruction, program: Program) -> Iterator[NodeChange]:
 
 
 def _with(program: Program, step: Instruction, other: Instruction) -> Program:
-    steps = tuple(other if one is step else one for one in program.instructions)
-    return replace(program, instructions=steps)
+    return replace(program, instructions=replaced(program, step, (other,)))
 
 
 Change = tuple[str, str, Instruction | Program, dict[str, Json]]
 
 
 def _constants(step: Instruction, **changed: np.ndarray) -> Instruction:
-    same = {
+    arrays = {
         role: np.ascontiguousarray(x, step.constants[role].dtype) for role, x in changed.items()
     }
-    return replace(step, constants={**step.constants, **same})
+    return replace(step, constants={**step.constants, **arrays})
 
 
 def _attributes(step: Instruction, **changed: Json) -> Instruction:
@@ -111,20 +116,20 @@ def _factors(step: Instruction, program: Program) -> Iterator[Change]:
     mantissa, shift = step.constants.get("mantissa"), step.constants.get("shift")
     if mantissa is None or shift is None or "weight" not in step.constants or mantissa.ndim != 1:
         return
-    each = mantissa * 2.0 ** -shift.astype(np.float64)
-    places = {"largest": int(each.argmax()), "first": 0, "smallest": int(each.argmin())}
+    scales = mantissa * 2.0 ** -shift.astype(np.float64)
+    places = {"largest": int(scales.argmax()), "first": 0, "smallest": int(scales.argmin())}
     for name, at in places.items():
         other = {
             "mantissa": np.full_like(mantissa, mantissa[at]),
             "shift": np.full_like(shift, shift[at]),
         }
-        words = f"has one factor for all channels, the {name}, {each[at]:.5g}"
-        if np.ptp(each) > 0.0:
-            yield "scale", words, _constants(step, **other), {"factor": float(each[at])}
+        words = f"has one factor for all channels, the {name}, {scales[at]:.5g}"
+        if np.ptp(scales) > 0.0:
+            yield "scale", words, _constants(step, **other), {"factor": float(scales[at])}
 
 
 def _input_zero_points(step: Instruction, program: Program) -> Iterator[Change]:
-    computed = {name for one in program.instructions for name in one.outputs}
+    computed = {name for other_step in program.instructions for name in other_step.outputs}
     for name in dict.fromkeys(step.inputs):
         grid = program.tensors[name]
         if name in computed or grid.scale is None or np.dtype(grid.dtype).kind == "f":
@@ -132,7 +137,8 @@ def _input_zero_points(step: Instruction, program: Program) -> Iterator[Change]:
         zero = grid.zero_point
         half = 1 << (8 * np.dtype(grid.dtype).itemsize - 1)
         for other in dict.fromkeys((0, zero + 1, zero - 1, zero + half, zero - half)):
-            if other == zero:
+            limits = np.iinfo(grid.dtype)
+            if other == zero or not limits.min <= other <= limits.max:
                 continue
             tensors = {**program.tensors, name: replace(grid, zero_point=other)}
             words = f"reads `{name}` with the zero point {other}, not {zero}"
@@ -186,8 +192,8 @@ def _operands(step: Instruction, program: Program) -> Iterator[Change]:
                 {"input": name},
             )
         order = [1, 0, *range(2, len(mantissa))]
-        each = {r: step.constants[r] for r in ("mantissa", "shift") if step.constants[r].ndim}
-        swapped = _constants(step, **{role: values[order] for role, values in each.items()})
+        scales = {r: step.constants[r] for r in ("mantissa", "shift") if step.constants[r].ndim}
+        swapped = _constants(step, **{role: values[order] for role, values in scales.items()})
         yield "operands", "has the scales of its operands exchanged", swapped, {}
         yield "operands", "subtracts", _subtracted(step), {}
     elif step.op == "concat" and 1 < len(step.inputs) <= MAX_OPERANDS:
@@ -207,18 +213,25 @@ def _subtracted(step: Instruction) -> Instruction:
 def _joined(step: Instruction) -> Iterator[Change]:
     count = len(step.inputs)
     for order in list(permutations(range(count)))[1:]:
-        each = {r: x[list(order)] for r, x in step.constants.items() if x.ndim and len(x) == count}
+        scales = {
+            r: x[list(order)] for r, x in step.constants.items() if x.ndim and len(x) == count
+        }
         inputs = tuple(step.inputs[at] for at in order)
         words = f"joins its operands in the order {', '.join(map(str, order))}"
         yield (
             "operands",
             words,
-            replace(_constants(step, **each), inputs=inputs),
+            replace(_constants(step, **scales), inputs=inputs),
             {"order": [*order]},
         )
-        kept = _constants(step, **each)
-        if any(not np.array_equal(kept.constants[r], step.constants[r]) for r in each):
-            yield "operands", "has the scales of its operands exchanged", kept, {"order": [*order]}
+        rescaled = _constants(step, **scales)
+        if any(not np.array_equal(rescaled.constants[r], step.constants[r]) for r in scales):
+            yield (
+                "operands",
+                "has the scales of its operands exchanged",
+                rescaled,
+                {"order": [*order]},
+            )
 
 
 def _tables(step: Instruction, program: Program) -> Iterator[Change]:
@@ -230,10 +243,10 @@ def _tables(step: Instruction, program: Program) -> Iterator[Change]:
     half = len(table) // 2
     ends = np.iinfo(table.dtype)
     if len(codes) == len(table):
-        given, own = (program.tensors[name] for name in (step.inputs[0], step.outputs[0]))
+        input_grid, own = (program.tensors[name] for name in (step.inputs[0], step.outputs[0]))
         yield "activation", "passes its input's codes on", _constants(step, table=codes), {}
-        ratio = (given.scale or 1.0) / (own.scale or 1.0)
-        plain = np.rint((codes - given.zero_point) * ratio) + own.zero_point
+        ratio = (input_grid.scale or 1.0) / (own.scale or 1.0)
+        plain = np.rint((codes - input_grid.zero_point) * ratio) + own.zero_point
         plain = np.clip(plain, ends.min, ends.max)
         yield "activation", "passes its input's values on", _constants(step, table=plain), {}
     signs = "reads its table with unsigned codes as signed ones"
@@ -264,12 +277,8 @@ def _flattened(step: Instruction, program: Program) -> Iterator[Change]:
             **program.tensors,
             moved: Tensor(tuple(shape[a] for a in perm), grid.dtype, grid.scale, grid.zero_point),
         }
-        steps = [
-            each
-            for one in program.instructions
-            for each in ((turn, replace(one, inputs=(moved,))) if one is step else (one,))
-        ]
-        other = replace(program, instructions=tuple(steps), tensors=tensors)
+        steps = replaced(program, step, (turn, replace(step, inputs=(moved,))))
+        other = replace(program, instructions=steps, tensors=tensors)
         yield "layout", f"flattens {words}", other, {"order": [*perm]}
 
 

@@ -73,7 +73,8 @@ def stride(evidence: Evidence) -> LikelyCause | None:
     dims = [evidence.computed.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
     for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
-        for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
+        lengths = {-(-(row + more) // a) * a for a in ALIGNMENTS for more in (0, 1)}
+        for length in lengths - {row}:
             places = (np.arange(computed.size) // row) * length + np.arange(computed.size) % row
             inside = places < computed.size
             if row >= MIN_ELEMENTS and inside.sum() >= max(MIN_ROW_ELEMENTS, 2 * row):

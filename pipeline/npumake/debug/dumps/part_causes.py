@@ -18,7 +18,7 @@ MIN_FILLED = 0.3  # of a part must differ
 
 
 @dataclass(frozen=True)
-class Part:
+class TensorPart:
     """A mask in our shape and the words for it. `axis`, `begin` and `end` are those of a slice of
     our shape; the axis of a stretch of memory is None."""
 
@@ -47,11 +47,11 @@ def repeated_part(evidence: Evidence) -> LikelyCause | None:
         if part.axis is None:
             continue
         length = part.end - part.begin
-        ours = np.moveaxis(evidence.computed, part.axis, 0)
-        theirs = np.moveaxis(evidence.dumped, part.axis, 0)[part.begin : part.end]
-        for begin in range(len(ours) - length + 1):
+        computed = np.moveaxis(evidence.computed, part.axis, 0)
+        dumped = np.moveaxis(evidence.dumped, part.axis, 0)[part.begin : part.end]
+        for begin in range(len(computed) - length + 1):
             score = 0.98 * explained(
-                ours[part.begin : part.end], theirs, ours[begin : begin + length]
+                computed[part.begin : part.end], dumped, computed[begin : begin + length]
             )
             if begin != part.begin and score > max(SURE_SCORE, best.score if best else 0.0):
                 words = f"partial: {part.words} repeat those from {begin} on, the rest is ours"
@@ -66,8 +66,8 @@ def stale_part(evidence: Evidence) -> LikelyCause | None:
         for name, x in [*evidence.samples(), *predictions]:
             if x.size != evidence.computed.size:
                 continue
-            there = x.reshape(evidence.computed.shape)
-            score = evidence.score(np.where(part.mask, there, evidence.computed))
+            reshaped = x.reshape(evidence.computed.shape)
+            score = evidence.score(np.where(part.mask, reshaped, evidence.computed))
             if score >= SURE_SCORE:
                 words = f"stale: {part.words} hold the values of {name}, the rest is ours"
                 return LikelyCause("stale", 0.98 * score, words, _figures(part) | {"source": name})
@@ -83,16 +83,16 @@ def unknown_part(evidence: Evidence) -> LikelyCause | None:
     return None
 
 
-def _figures(part: Part) -> dict[str, int | str]:
+def _figures(part: TensorPart) -> dict[str, int | str]:
     return {"part": part.words, "begin": part.begin, "end": part.end}
 
 
-def _parts(evidence: Evidence) -> Iterator[Part]:
+def _parts(evidence: Evidence) -> Iterator[TensorPart]:
     """The parts outside of which nothing differs, the smallest first."""
     off = evidence.off
     if np.count_nonzero(off) < MIN_ELEMENTS:
         return
-    found = [part for axis in range(off.ndim) if (part := _slice(evidence, axis)) is not None]
+    parts = [part for axis in range(off.ndim) if (part := _slice(evidence, axis)) is not None]
     order = evidence.reading.order
     places = np.flatnonzero(off.transpose(order).ravel())
     begin, end = int(places[0]), int(places[-1]) + 1
@@ -100,14 +100,19 @@ def _parts(evidence: Evidence) -> Iterator[Part]:
     flat[begin:end] = True
     shape = [off.shape[axis] for axis in order]
     mask = flat.reshape(shape).transpose(np.argsort(order))
-    found.append(Part(mask, f"elements {begin} to {end - 1} of {off.size}", None, begin, end))
-    for part in sorted(found, key=lambda part: int(part.mask.sum())):
+    parts.append(TensorPart(mask, f"elements {begin} to {end - 1} of {off.size}", None, begin, end))
+    for part in sorted(parts, key=_complexity):
         inside = int(part.mask.sum())
         if inside <= MAX_PART * off.size and np.count_nonzero(off) >= MIN_FILLED * inside:
             yield part
 
 
-def _slice(evidence: Evidence, axis: int) -> Part | None:
+def _complexity(part: TensorPart) -> float:
+    """The size of a part; a stretch of memory is not quite as simple as rows or channels."""
+    return float(part.mask.sum()) * (1.0 if part.axis is not None else 1.1)
+
+
+def _slice(evidence: Evidence, axis: int) -> TensorPart | None:
     off = evidence.off
     places = np.flatnonzero(np.moveaxis(off, axis, 0).reshape(off.shape[axis], -1).any(axis=1))
     begin, end = int(places[0]), int(places[-1]) + 1
@@ -116,7 +121,7 @@ def _slice(evidence: Evidence, axis: int) -> Part | None:
     mask = np.zeros(off.shape, bool)
     np.moveaxis(mask, axis, 0)[begin:end] = True
     name = _name(evidence, axis)
-    return Part(mask, f"{name} {begin} to {end - 1} of {off.shape[axis]}", axis, begin, end)
+    return TensorPart(mask, f"{name} {begin} to {end - 1} of {off.shape[axis]}", axis, begin, end)
 
 
 def _name(evidence: Evidence, axis: int) -> str:

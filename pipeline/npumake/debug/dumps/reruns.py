@@ -21,17 +21,19 @@ MAX_OTHERS = 12  # tensors that are tried as an operand
 Values = Mapping[str, np.ndarray]
 
 
-def chain(program: Program, tensor: str, known: Set[str]) -> Program:
+def chain(program: Program, tensor: str, known_tensors: Set[str]) -> Program:
     """The part of the program that computes the tensor from known ones."""
     names, steps = {tensor}, list[Instruction]()
     for step in reversed(program.instructions):
-        if any(name in names and (name == tensor or name not in known) for name in step.outputs):
+        if any(
+            name in names and (name == tensor or name not in known_tensors) for name in step.outputs
+        ):
             names.update(step.inputs)
             steps.append(step)
-    made = {name for step in steps for name in step.outputs}
+    computed = {name for step in steps for name in step.outputs}
     used = [name for step in steps for name in step.inputs]
-    inputs = tuple(dict.fromkeys(name for name in (*used, tensor) if name not in made))
-    tensors = {name: program.tensors[name] for name in (*inputs, *used, *made)}
+    inputs = tuple(dict.fromkeys(name for name in (*used, tensor) if name not in computed))
+    tensors = {name: program.tensors[name] for name in (*inputs, *used, *computed)}
     return Program(inputs, (tensor,), tensors, tuple(steps[::-1]))
 
 
@@ -42,8 +44,8 @@ def reruns(part: Program, values: Values, operators: Operators) -> Iterator[Reru
             result = _result(change.program, values, operators)
             if result is not None:
                 yield Rerun(change.kind, change.sentence, change.figures, result)
-    for change, fed in _other_operands(part, values):
-        result = _result(change.program, fed, operators)
+    for change, feeds in _other_operands(part, values):
+        result = _result(change.program, feeds, operators)
         if result is not None:
             yield Rerun(change.kind, change.sentence, change.figures, result)
 

@@ -55,8 +55,8 @@ class Sources:
 
     def samples(self) -> Named:
         """This tensor for other samples, where the tensors before it are of ours."""
-        fed = numbered(self.feeding.samples) if not self.is_first else ()
-        yield from self._runs(pair for pair in fed if pair[0] != self.feeding.name)
+        samples = numbered(self.feeding.samples) if not self.is_first else ()
+        yield from self._runs(pair for pair in samples if pair[0] != self.feeding.name)
 
     def _runs(self, ways: Iterable[tuple[str, Feeds]]) -> Named:
         session = ExactSession(self.needed, self.operators)
@@ -65,10 +65,10 @@ class Sources:
 
     def reruns(self) -> Iterator[Rerun]:
         """This tensor from the board's, after changes of the nodes in between."""
-        known = {*self.walk.program.inputs, *self.walk.dump} - {self.tensor}
-        part = chain(self.walk.program, self.tensor, known)
-        for one in reruns(part, self.walk.board_values, self.operators):
-            yield one._replace(values=one.values / self.size)
+        known_tensors = {*self.walk.program.inputs, *self.walk.dump} - {self.tensor}
+        part = chain(self.walk.program, self.tensor, known_tensors)
+        for rerun in reruns(part, self.walk.board_values, self.operators):
+            yield rerun._replace(values=rerun.values / self.size)
 
 
 def evidence_of(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:

@@ -13,7 +13,7 @@ MAX_CHANNELS = 16  # that find a shift; those with the largest variance
 PEAKS = 6  # of the correlation that are tried
 MIN_OVERLAP = 0.2  # of the elements
 MIN_SCORE = 0.6
-NEAR = 2  # pixels that padding on the other side shifts by
+NEAR_PIXELS = 2  # pixels that padding on the other side shifts by
 ZOOMS = (1 / 4, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9)
 FACTORS = (*ZOOMS, *(1 / factor for factor in reversed(ZOOMS)), 1.2, 5 / 6)
 WINDOW = 0.97  # factor on scores of a part that leaves out the border
@@ -57,11 +57,12 @@ def shifted(evidence: Evidence) -> LikelyCause | None:
         before = _overlap(a, move, -1)
         if right.size >= MIN_OVERLAP * b.size:
             whole = max(explained(a, b, x) for x in _filled(a, move, evidence.zero))
-            best = max(best, (max(whole, WINDOW * explained(before, right, left)), move))
+            score = max(whole, WINDOW * explained(before, right, left))
+            best = max(best, (score, move), key=lambda pair: (pair[0], -sum(map(abs, pair[1]))))
     score, (dy, dx) = best
     if score < MIN_SCORE:
         return None
-    is_near = max(abs(dy), abs(dx)) <= NEAR
+    is_near = max(abs(dy), abs(dx)) <= NEAR_PIXELS
     reason = ", as with padding on the other side" if is_near else ""
     words = f"the picture is shifted by {dy:+d} rows and {dx:+d} columns{reason}"
     kind = "padding" if is_near else "shift"
@@ -105,9 +106,9 @@ def zoomed(evidence: Evidence) -> LikelyCause | None:
     for factor, about in product(FACTORS, ("middle", "corner")):
         for is_linear in (False, True):
             predicted, rows, columns = _resampled(a, factor, about, is_linear)
-            ours, theirs = (x[:, rows][:, :, columns] for x in (a, b))
-            squares = APPROXIMATE * explained_squares(ours, theirs, predicted)
-            score = max(0.98 * explained(ours, theirs, predicted), squares)
+            computed, dumped = (x[:, rows][:, :, columns] for x in (a, b))
+            squares = APPROXIMATE * explained_squares(computed, dumped, predicted)
+            score = max(0.98 * explained(computed, dumped, predicted), squares)
             best = max(best, (score, factor, about))
     score, factor, about = best
     words = f"zoom: the picture is {factor:.3g} times as large, about its {about}"

@@ -36,14 +36,15 @@ def narrow(evidence: Evidence) -> LikelyCause | None:
     if evidence.is_float or bits < 8:
         return None
     step = _lattice(evidence, bits)
-    x, y = evidence.computed[evidence.free], evidence.dumped[evidence.free] / step
+    ends = float(evidence.dumped.min()), float(evidence.dumped.max())
+    inside = evidence.free & (evidence.dumped > ends[0]) & (evidence.dumped < ends[1])
+    x, y = evidence.computed[inside], evidence.dumped[inside] / step
     if step <= 0 or x.size < MIN_FITTED or np.ptp(x) < 1 << bits // 2:
         return None
     factor, offset = _fitted(x, y)
     if not 0.0 < factor < 4.0 / (1 << bits):
         return None
-    low, high = float(evidence.dumped.min()) / step, float(evidence.dumped.max()) / step
-    predicted = np.clip(factor * evidence.computed + offset, low, high)
+    predicted = np.clip(factor * evidence.computed + offset, ends[0] / step, ends[1] / step)
     left = np.abs(evidence.dumped / step - predicted)
     share = float((left <= MAX_NARROW_CODES).mean())
     varied = float(np.var(left) / max(np.var(evidence.dumped / step), 1e-9))

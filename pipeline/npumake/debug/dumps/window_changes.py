@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,14 @@ from npumake.digest import Json
 
 CONVOLUTIONS = frozenset({"conv"})
 Change = tuple[str, str, Instruction | Program, dict[str, Json]]
+
+
+def replaced(
+    program: Program, step: Instruction, others: Sequence[Instruction]
+) -> tuple[Instruction, ...]:
+    """The instructions with others in the step's place."""
+    at = next(at for at, instruction in enumerate(program.instructions) if instruction is step)
+    return (*program.instructions[:at], *others, *program.instructions[at + 1 :])
 
 
 def padded(step: Instruction, program: Program) -> Iterator[Change]:
@@ -35,10 +43,10 @@ def padded(step: Instruction, program: Program) -> Iterator[Change]:
         attributes={**step.attributes, "pads": [0] * len(pads)},
     )
     shape = tuple(n + sum(ends) for n, ends in zip(grid.shape, around, strict=True))
-    steps = [x for one in program.instructions for x in ((pad, bare) if one is step else (one,))]
     tensors = {**program.tensors, inner: replace(grid, shape=shape)}
     words = f"pads with the code 0, not with the zero point {grid.zero_point}"
-    other = replace(program, instructions=tuple(steps), tensors=tensors)
+    steps = replaced(program, step, (pad, bare))
+    other = replace(program, instructions=steps, tensors=tensors)
     yield "padding", words, other, {"fill": 0, "zero_point": grid.zero_point}
 
 
@@ -53,9 +61,9 @@ def windows(step: Instruction, program: Program) -> Iterator[Change]:
     for by in (1, -1):
         moved += [[*(p - by for p in begin), *(p + by for p in end)]]
         for at in range(half) if half > 1 else ():
-            one = list(pads)
-            one[at], one[half + at] = one[at] - by, one[half + at] + by
-            moved.append(one)
+            other_step = list(pads)
+            other_step[at], other_step[half + at] = other_step[at] - by, other_step[half + at] + by
+            moved.append(other_step)
     for other in moved:
         if min(other) >= 0:
             changed = replace(step, attributes={**step.attributes, "pads": other})
@@ -84,8 +92,11 @@ def average_or_maximum(step: Instruction, program: Program) -> Iterator[Change]:
     """A maximum for an average."""
     if step.op not in ("average_pool", "average_twice"):
         return
-    given, own = (program.tensors[name] for name in (step.inputs[0], step.outputs[0]))
-    if given.dtype != own.dtype or (given.scale, given.zero_point) != (own.scale, own.zero_point):
+    input_size, own = (program.tensors[name] for name in (step.inputs[0], step.outputs[0]))
+    if input_size.dtype != own.dtype or (input_size.scale, input_size.zero_point) != (
+        own.scale,
+        own.zero_point,
+    ):
         return
     identity = {"mantissa": np.array(1 << 30), "shift": np.array(30)}
     attributes = {**step.attributes, "rounding": "half_even"}
@@ -108,12 +119,12 @@ def nearest(step: Instruction, program: Program) -> Iterator[Change]:
         yield "resize", f"takes the nearest elements by another rule, {words}", changed, {}
 
 
-def _indices(words: str, given: int, count: int) -> np.ndarray:
+def _indices(words: str, input_size: int, count: int) -> np.ndarray:
     places = np.arange(count)
     if words.startswith("half"):
-        found = np.floor((places + 0.5) * given / count - 0.5 + 0.5)
+        places = np.floor((places + 0.5) * input_size / count - 0.5 + 0.5)
     elif words.startswith("aligned"):
-        found = np.rint(places * (given - 1) / max(count - 1, 1))
+        places = np.rint(places * (input_size - 1) / max(count - 1, 1))
     else:
-        found = np.floor(places * given / count)
-    return np.clip(found, 0, given - 1).astype(np.int64)
+        places = np.floor(places * input_size / count)
+    return np.clip(places, 0, input_size - 1).astype(np.int64)
