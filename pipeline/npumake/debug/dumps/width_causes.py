@@ -47,7 +47,7 @@ def narrow(evidence: Evidence) -> LikelyCause | None:
     predicted = np.clip(factor * evidence.computed + offset, ends[0] / step, ends[1] / step)
     left = np.abs(evidence.dumped / step - predicted)
     share = float((left <= MAX_NARROW_CODES).mean())
-    varied = float(np.var(left) / max(np.var(evidence.dumped / step), 1e-9))
+    varied = float(np.var(left)) / max(float(np.var(evidence.dumped / step)), 1e-9)
     words = f"width: {bits} bits of {evidence.bits} are left: one step is {1 / factor:.5g} of ours"
     words += f", zero point {offset:.4g}" if step == 1.0 else ""
     score = share if varied < MAX_UNEXPLAINED else 0.0
