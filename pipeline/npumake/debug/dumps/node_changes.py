@@ -13,6 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.debug.dumps.weight_changes import other_weights
 from npumake.debug.dumps.window_changes import (
     average_or_maximum,
     nearest,
@@ -24,7 +25,6 @@ from npumake.digest import Json
 
 ADDITIONS = frozenset({"add", "add_twice"})
 MAX_OPERANDS = 4  # whose order is tried
-ANY_ORDER = ((0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 2, 3), (0, 1, 3, 2))  # of a weight's memory
 
 
 @dataclass(frozen=True)
@@ -149,33 +149,9 @@ def _weights(step: Instruction, program: Program) -> Iterator[Change]:
     weight = step.constants.get("weight")
     if weight is None:
         return
-    for words, other in _other_weights(weight):
+    for words, other in other_weights(weight):
         if other.shape == weight.shape and not np.array_equal(other, weight):
             yield "weights", f"has its weights {words}", _constants(step, weight=other), {}
-
-
-def _other_weights(weight: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    if weight.ndim == 4:
-        yield (
-            "rotated by 180 degrees, as a convolution and a correlation differ",
-            weight[:, :, ::-1, ::-1],
-        )
-        yield "with height and width exchanged", weight.swapaxes(2, 3)
-        yield "mirrored left to right", weight[..., ::-1]
-        yield "mirrored top to bottom", weight[:, :, ::-1]
-    yield "with the input channels reversed", weight[:, ::-1]
-    yield "with the output channels reversed", weight[::-1]
-    for order in permutations(range(weight.ndim)) if weight.ndim < 4 else ANY_ORDER:
-        moved = np.ascontiguousarray(weight.transpose(order)).reshape(weight.shape)
-        yield f"read in the memory order {order}", moved
-    if weight.dtype.kind in "iu" and weight.dtype.itemsize == 1:
-        yield "read as unsigned, 128 away", (weight.astype(np.int16) ^ -128).astype(weight.dtype)
-        yield "in 4 bits, truncated", weight >> 4 << 4
-        yield "in 4 bits, rounded", np.clip(np.rint(weight / 16), -8, 7) * 16
-    yield (
-        "negated",
-        np.clip(-weight.astype(np.int64), -128, 127) if weight.itemsize == 1 else -weight,
-    )
 
 
 def _operands(step: Instruction, program: Program) -> Iterator[Change]:

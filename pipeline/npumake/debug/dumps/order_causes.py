@@ -73,7 +73,7 @@ def stride(evidence: Evidence) -> LikelyCause | None:
     dims = [evidence.computed.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
     for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
-        lengths = {-(-(row + more) // a) * a for a in ALIGNMENTS for more in (0, 1)}
+        lengths = {-(-(row + extra) // a) * a for a in ALIGNMENTS for extra in (0, 1)}
         for length in lengths - {row}:
             places = (np.arange(computed.size) // row) * length + np.arange(computed.size) % row
             inside = places < computed.size
