@@ -6,6 +6,8 @@ dump of the first sample.
 
 from __future__ import annotations
 
+import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +18,12 @@ import numpy as np
 from faults import feeds, float_graph
 
 from npumake.bundle.program import Program
+from npumake.cli.precision_target import bring_up, place_of
 from npumake.compilers.backends import built
 from npumake.compilers.tflite import tflite_file
 from npumake.data.samples import Samples
 from npumake.debug.layer_by_layer import _codes_of, litert_tensors
+from npumake.engine.exact import ExactSession
 from npumake.engine.lower import lowered
 from npumake.engine.reference import ReferenceSession
 from npumake.graph import Graph
@@ -40,6 +44,7 @@ MODELS = (
 )
 IREE_MODELS = MODELS[1:3]
 SAMPLES = 4
+ROOT = Path(__file__).parents[1]
 Arrays = dict[str, np.ndarray]
 
 
@@ -54,6 +59,8 @@ class Board:
     graph: Graph
     samples: Samples
     dump: Mapping[str, np.ndarray]
+    is_last: bool = True  # whether images are channels last in the dump
+    narrow: Mapping[str, np.ndarray] | None = None  # the dump of the same model in int8
 
 
 @cache
@@ -90,6 +97,67 @@ def by_litert(program: Program, graph: Graph, fed: Mapping[str, np.ndarray]) -> 
     ours = dict(zip(names, ReferenceSession(program).run(names, fed), strict=True))
     codes = {name: ours.get(_codes_of(program, name), fed[name]) for name in fed}
     return litert_tensors(tflite_file(program, graph), codes, fed)
+
+
+@cache
+def exact_board(model: str, types: str, chip: str = "tflite") -> Board:
+    """A board that computes as ours: a project of this repository, or a model of shared/data."""
+    if model in MODELS:
+        graph, program, samples = prepared(model, types)
+    else:
+        graph, program, samples = project(model, types, chip)
+    is_last = (len(model) + len(chip)) % 2 == 0
+    dump = _inner(program, samples, is_last)
+    narrow = None
+    if types == "int16":
+        other = exact_board(model, "int8", chip)
+        narrow = _inner(other.program, samples, is_last)
+        narrow = {name: x for name, x in narrow.items() if name in dump}
+    return Board(model, types, chip, program, graph, samples, dump, is_last, narrow)
+
+
+def _inner(program: Program, samples: Samples, is_last: bool) -> Arrays:
+    """The tensors of a sample that a board writes: those with a grid, and the inputs."""
+    tensors = program.tensors
+    return {
+        name: in_file(x, is_last)
+        for name, x in tensors_of(program, samples.read(0)).items()
+        if name in program.inputs or tensors[name].scale is not None
+    }
+
+
+def tensors_of(program: Program, fed: Mapping[str, np.ndarray]) -> Arrays:
+    """Every tensor of the program, in our shape."""
+    names = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
+    values = ExactSession(program, watched=names).run(names, fed)
+    return {**fed, **{n: np.asarray(x) for n, x in zip(names, values, strict=True)}}
+
+
+def in_file(x: np.ndarray, is_last: bool) -> np.ndarray:
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if is_last and x.ndim == 4 else x
+
+
+def project(path: str, types: str, chip: str) -> tuple[Graph, Program, Samples]:
+    """The quantized graph of a project, its integer program, and its samples."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "project")
+        shutil.copytree(ROOT / path, folder, ignore=shutil.ignore_patterns("out"))
+        file = folder / "project.yaml"
+        whole = "" if types == "int8" else 'quantization: {types: {"*": int16}}\n'
+        text = re.sub(
+            r"(?ms)^(targets|variants|report|quantization):.*?(?=^\w|\Z)", "", file.read_text()
+        )
+        file.write_text(f"{text}targets: [{chip}]\n{whole}")
+        place = place_of(f"{folder}:{chip}", None)
+        build, inputs = place.build, place.comparison.inputs
+        nodes = {key: build.plan.node(inputs[key]) for key in ("quantized", "samples")}
+        bring_up(build, {node.name for node in nodes.values()}, quiet=True)
+        graph = Graph.load(build.artifact(nodes["quantized"]))
+        stored = Samples.load(build.artifact(nodes["samples"])).subset(range(SAMPLES))
+        fed = [dict(each) for each in stored]
+        target = read_target(chip)
+        program = lowered(graph, target.rounding, target.runnable)
+        return graph, program, Samples(stored.names, fed.__getitem__)
 
 
 def by_iree(program: Program, graph: Graph, fed: Mapping[str, np.ndarray]) -> Arrays:

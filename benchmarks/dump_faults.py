@@ -2,6 +2,7 @@
 
     NPUMAKE_SHARED=../shared python benchmarks/dump_faults.py [--faults 3] [--seed 0]
         [--models TEXT] [--boards litert iree] [--keep 1.0]
+    NPUMAKE_SHARED=../shared python benchmarks/dump_faults.py --draws 60 [--seed 0] [--models TEXT]
 
 Dumps come from dump_boards.py, faults from dump_tampering.py; the seed draws the tensor. First each
 dump is compared without a fault: none of its tensors may diverge.
@@ -28,13 +29,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dump_boards import MODELS, Arrays, Board, boards
+from dump_boards import MODELS, Arrays, Board, boards, exact_board
+from dump_kinds import GOOD, NEW, Planted, good_dump, planted_kind
 from dump_tampering import FAULTS, JUDGED, KIND, REBUILT, planted
 from faults import SHARED
 
 from npumake.debug.dumps.compare import DumpComparison, compare_dump, read_dump
 from npumake.debug.dumps.inputs import feeding_of
 from npumake.debug.dumps.matching import names_of
+
+EXACT_BOARDS = (
+    ("projects/digits", "int8", "rdk-x5"),
+    ("projects/digits", "int8", "ara240"),
+    ("projects/digits", "int16", "ara240"),
+    ("examples/image-classifier", "int8", "ara240"),
+    ("examples/text-recognition", "int8", "rdk-x5"),
+    ("examples/super-resolution", "int16", "rdk-x5"),
+    (MODELS[1], "int8", "tflite"),
+    (MODELS[1], "int16", "tflite"),
+    (MODELS[2], "int8", "tflite"),
+    (MODELS[3], "int8", "tflite"),
+)  # model or project, width, target
+MAX_TRIES = 40  # of drawing a fault that shows
 
 
 def compared(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) -> DumpComparison:
@@ -134,6 +150,44 @@ def print_scores(results: list[Outcome]) -> None:
         print(f"{words:<22}{len(alike):>8}{named:>7.1f}%{explained:>7.1f}%")
 
 
+def drawn(seed: int, count: int, text: str) -> Iterator[tuple[str, Board, Planted]]:
+    """So many faults of the new kinds; every kind once before any comes twice."""
+    rng = np.random.default_rng(seed)
+    places = [place for place in EXACT_BOARDS if text in place[0]]
+    rounds = [rng.permutation(NEW) for _ in range(-(-count // len(NEW)))]
+    for kind in map(str, np.concatenate(rounds)[:count]):
+        for _ in range(MAX_TRIES):
+            at = exact_board(*places[int(rng.integers(len(places)))])
+            planted_fault = planted_kind(at, kind, rng)
+            if planted_fault is not None:
+                yield kind, at, planted_fault
+                break
+
+
+def print_draws(seed: int, count: int, text: str) -> None:
+    """Three figures: nodes named, causes first in the list, false alarms in right dumps."""
+    rng, named, explained, total = np.random.default_rng(seed), 0, 0, 0
+    for kind, at, fault in drawn(seed, count, text):
+        keep = 1.0 if rng.random() < 0.7 else 0.4
+        result = compared(at, thinned(fault.dump, fault.tensor, keep, rng), rng)
+        is_named = result.first is not None and result.first.tensor == fault.tensor
+        is_explained = is_named and any(c.kind in fault.causes for c in result.causes[:1])
+        named, explained, total = named + is_named, explained + is_explained, total + 1
+        if not is_explained:
+            print(miss(Outcome(kind, at, fault.tensor, result)), flush=True)
+    alarms, dumps = 0, 0
+    for place in (place for place in EXACT_BOARDS if text in place[0]):
+        for way in GOOD:
+            at = exact_board(*place)
+            result, dumps = compared(at, good_dump(at, way, rng), rng), dumps + 1
+            if result.first is not None:
+                alarms += 1
+                print(f"    FALSE ALARM: {way} in {place} at {result.first.node}", flush=True)
+    share = 100 / max(total, 1)
+    print(f"{total} faults of {len(NEW)} kinds: first node {share * named:.1f} %,", end=" ")
+    print(f"cause {share * explained:.1f} %, {alarms} false alarms in {dumps} right dumps")
+
+
 def main() -> None:
     form = argparse.RawTextHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
@@ -141,10 +195,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=float, default=1.0, help="share of the tensors dumped")
     parser.add_argument("--models", default="", help="only models with this in their name")
+    parser.add_argument("--draws", type=int, default=0, help="faults of more kinds, drawn")
     parser.add_argument("--boards", nargs="+", default=["litert", "iree"])
     arguments = parser.parse_args()
     if not SHARED.is_dir():
         sys.exit("shared/data is not here: set NPUMAKE_SHARED")
+    if arguments.draws:
+        print_draws(arguments.seed, arguments.draws, arguments.models)
+        return
     results: list[Outcome] = []
     for at in boards(
         tuple(model for model in MODELS if arguments.models in model), arguments.boards

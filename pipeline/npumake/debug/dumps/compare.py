@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,13 +12,14 @@ from npumake.bundle.program import Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.dumps.causes import causes
 from npumake.debug.dumps.conventions import conventions, entry
-from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, SLACK, unit
-from npumake.debug.dumps.evidence import Evidence, LikelyCause
+from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, SLACK
+from npumake.debug.dumps.evidence import LikelyCause
 from npumake.debug.dumps.files import BARE, array, dump_files
-from npumake.debug.dumps.inputs import DumpFeeds, ways_to_feed
+from npumake.debug.dumps.inputs import DumpFeeds
 from npumake.debug.dumps.manifest import manifest
 from npumake.debug.dumps.matching import Match, Names, matched
-from npumake.debug.dumps.reading import CODES, SHIFTED, DumpReading, Readings
+from npumake.debug.dumps.reading import DumpReading, Readings
+from npumake.debug.dumps.row_evidence import evidence_of
 from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
@@ -132,73 +133,15 @@ def _explained(
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
     candidates = [
-        (match_row, causes(_evidence(match_row, walk, feeding, operators))) for match_row in rows
+        (match_row, causes(evidence_of(match_row, walk, feeding, operators))) for match_row in rows
     ]
     return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
-
-
-def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:
-    program, tensors = walk.program, walk.program.tensors
-    step = next((s for s in program.instructions if row.tensor in s.outputs), None)
-    near = [*(step.inputs if step else ()), *_reading(program, row.tensor), *tensors]
-    scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
-    needed = _needed(program, row.tensor)
-    is_first = not any(n in walk.dump for n in needed.tensors if n != row.tensor)
-    computed, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
-    size = unit(computed, grid)
-    if grid.scale is None:
-        grid = replace(grid, scale=size)
-
-    def buffers() -> Iterator[tuple[str, np.ndarray]]:
-        for name, values in walk.computed.items():
-            if name != row.tensor and values.size == computed.size and values.dtype.kind in "iuf":
-                yield name, values.astype(np.float64) / size
-
-    def inputs() -> Iterator[tuple[str, np.ndarray]]:
-        session = ExactSession(needed, operators)
-        for name, feeds in ways_to_feed(feeding) if is_first else ():
-            yield name, session.run([row.tensor], feeds)[0].astype(np.float64) / size
-
-    reading = replace(row.reading, codes=row.reading.codes / size)
-    unlike = _unlike(row, walk)
-    return Evidence(computed / size, reading, grid, step, unlike, scales, buffers, inputs)
-
-
-def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
-    """A kind and a sentence, if a tensor with our values has another form than the rest of the
-    dump."""
-    if not row.difference.within(MAX_CODE_DIFFERENCE):
-        return None
-    if not walk.conventions.has_order(row.tensor, row.reading):
-        layout, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
-        return "layout", f"layout: the file is {layout}, the rest of the dump {rest}"
-    if not walk.conventions.has_form(row.tensor, row.reading):
-        words = f"the file has {row.reading.form}, unlike the rest of the dump"
-        return "zero_point" if row.reading.form in (CODES, SHIFTED) else "scale", words
-    return None
-
-
-def _needed(program: Program, tensor: str) -> Program:
-    """The part of the program that computes the tensor."""
-    names, steps = {tensor}, []
-    for step in reversed(program.instructions):
-        if names & set(step.outputs):
-            names.update(step.inputs)
-            steps.append(step)
-    used = {*names, *(name for step in steps for name in step.outputs)}
-    tensors = {name: grid for name, grid in program.tensors.items() if name in used}
-    inputs = tuple(name for name in program.inputs if name in names)
-    return Program(inputs, (tensor,), tensors, tuple(steps[::-1]))
-
-
-def _reading(program: Program, tensor: str) -> Iterable[str]:
-    return (n for step in program.instructions if tensor in step.inputs for n in step.outputs)
 
 
 def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> bool:
     """Whether the dump has the tensor's readers and they agree with ours: then the board computed
     with the right values and dumped others."""
-    readers = set(_reading(program, first.tensor))
+    readers = {n for s in program.instructions if first.tensor in s.inputs for n in s.outputs}
     reader_rows = [row for row in rows if row.tensor in readers]
     return bool(reader_rows) and all(row.status in ("equal", "within") for row in reader_rows)
 

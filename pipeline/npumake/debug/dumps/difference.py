@@ -1,7 +1,8 @@
 """The difference of a board's tensor from ours in quantized steps ("codes"), and its bound.
 
 A difference of one code is another engine's rounding, unless a quarter of the elements differ, or
-nearly all in one direction: that is another rounding mode or zero point.
+nearly all in one direction: that is another rounding mode or zero point. Of nearly all, elements at
+our lowest value are left out: behind a Relu they are clamped in both.
 """
 
 from __future__ import annotations
@@ -48,12 +49,22 @@ def difference(computed: np.ndarray, dumped: np.ndarray, grid: Tensor) -> CodeDi
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
     one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
     is_shifted = (count >= MIN_OFF_ELEMENTS and share > MAX_OFF_SHARE) or (
-        count >= MIN_ONE_WAY_ELEMENTS and share >= ONE_WAY_SHARE and one_way
+        one_way
+        and (
+            (count >= MIN_ONE_WAY_ELEMENTS and share >= ONE_WAY_SHARE)
+            or _free_share(off, computed) >= ONE_WAY_SHARE
+        )
     )
     zero = grid.zero_point if grid.scale is not None else 0
     cosine = agreement(computed - zero, dumped - zero).cosine
     worst = float(np.abs(apart).max(initial=0.0))
     return CodeDifference(worst, share, cosine, is_shifted)
+
+
+def _free_share(off: np.ndarray, computed: np.ndarray) -> float:
+    """The share that differs, of the elements above our lowest value; 0 for too few."""
+    free = computed > np.min(computed, initial=np.inf)
+    return float(off[free].mean()) if np.count_nonzero(off & free) >= MIN_OFF_ELEMENTS else 0.0
 
 
 def unit(computed: np.ndarray, grid: Tensor) -> float:

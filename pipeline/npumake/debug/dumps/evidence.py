@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,8 @@ EXACT, LOOSE = 0.5, 1.0  # codes
 LOOSENESS = 0.97  # factor on scores with the loose tolerance
 CLAMPED = 0.98  # factor on scores without clamped elements
 REAL_CODES = 1e-3  # codes; closer float values are equal
+MIN_FLOOR_SHARE = 0.05  # of the elements at a clamp
+MAX_COLORS = 4  # channels of a picture whose last axis has them
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,22 @@ class LikelyCause:
     figures: Mapping[str, Json] = field(default_factory=dict)
 
 
+class Rerun(NamedTuple):
+    """Our values after one change of a node: the kind of cause, a sentence, figures, and values."""
+
+    kind: str
+    sentence: str
+    figures: Mapping[str, Json]
+    values: np.ndarray
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Both tensors in our shape, as float64 values in codes; a float tensor has a grid whose scale
     is the size of one code. `unlike` is a kind and a sentence on a form unlike the rest of the
     dump. `scales` are those of the program's tensors, neighbors first. `buffers` yields our other
-    tensors, `inputs` ours for other inputs, as (name, values)."""
+    tensors, `samples` this one of other samples, `inputs` ours for changed inputs, as (name,
+    values); `reruns` yields ours of changed nodes."""
 
     computed: np.ndarray
     reading: DumpReading
@@ -51,6 +64,8 @@ class Evidence:
     scales: Mapping[str, float] = field(default_factory=dict)
     buffers: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
     inputs: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
+    samples: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
+    reruns: Callable[[], Iterable[Rerun]] = tuple
 
     @property
     def dumped(self) -> np.ndarray:
@@ -87,6 +102,21 @@ class Evidence:
         inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in values]
         return inside[0] & inside[1] & np.isfinite(self.dumped)
 
+    @cached_property
+    def off(self) -> np.ndarray:
+        """Mask of the elements that differ."""
+        return ~(np.abs(self.dumped - self.computed) <= EXACT)
+
+    @property
+    def picture_axes(self) -> tuple[int, int] | None:
+        """Height and width; None without both."""
+        shape = self.computed.shape
+        if len(shape) < 3:
+            return None
+        is_last = len(shape) == 4 and shape[3] <= MAX_COLORS < min(shape[1:3])
+        axes = (1, 2) if is_last else (len(shape) - 2, len(shape) - 1)
+        return axes if min(shape[axis] for axis in axes) > 1 else None
+
     @property
     def channel_axis(self) -> int:
         """The channel axis of our shape: the second, or the only one."""
@@ -97,6 +127,12 @@ class Evidence:
         """Ours and theirs, flat, in the file's order."""
         order = self.reading.order
         return self.computed.transpose(order).ravel(), self.dumped.transpose(order).ravel()
+
+    @cached_property
+    def floor(self) -> float:
+        """Our lowest value, if so many have it that it is a clamp, such as a Relu's."""
+        lowest = float(self.computed.min(initial=np.inf))
+        return lowest if (self.computed == lowest).mean() >= MIN_FLOOR_SHARE else -np.inf
 
     def clipped(self, predicted: np.ndarray) -> np.ndarray:
         return np.clip(predicted, *self.limits)
@@ -112,8 +148,11 @@ class Evidence:
             float(attributes.get("low", self.limits[0])),
             float(attributes.get("high", self.limits[1])),
         )
-        freed = np.where(self.computed <= low, np.minimum(predicted, self.dumped), predicted)
-        freed = np.where(self.computed >= high, np.maximum(freed, self.dumped), freed)
+        low = max(low, self.floor)
+        below = self.dumped <= np.maximum(predicted, self.computed)
+        freed = np.where((self.computed <= low) & below, self.dumped, predicted)
+        above = self.dumped >= np.minimum(predicted, self.computed)
+        freed = np.where((self.computed >= high) & above, self.dumped, freed)
         strict = self.score(predicted, tolerance)
         return max(strict, CLAMPED * self.score(freed, tolerance))
 
@@ -132,4 +171,12 @@ def _gain(
 ) -> float:
     apart = int((~(np.abs(dumped - computed) <= tolerance)).sum())
     left = int((~(np.abs(dumped - predicted) <= tolerance)).sum())
+    return 1.0 - left / apart if apart else 0.0
+
+
+def explained_squares(computed: np.ndarray, dumped: np.ndarray, predicted: np.ndarray) -> float:
+    """The share of the squared difference that a prediction explains, for changes that interpolate
+    or clamp and so are not known to a code."""
+    apart = float(((dumped - computed) ** 2).sum())
+    left = float(((dumped - predicted) ** 2).sum())
     return 1.0 - left / apart if apart else 0.0

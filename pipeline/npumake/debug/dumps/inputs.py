@@ -1,5 +1,4 @@
-"""Our input for a dump: a sample of the project, a file, or the dump's own input; and other inputs
-that the board may have had instead."""
+"""Our input for a dump: a sample of the project, a file, or the dump's own input."""
 
 from __future__ import annotations
 
@@ -94,55 +93,6 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
             raise ProjectError(f"{message} {grid.dtype}{list(grid.shape)}", str(path))
         feeds[name] = values.reshape(grid.shape).astype(grid.dtype)
     return feeds
-
-
-def ways_to_feed(feeding: DumpFeeds) -> Iterator[tuple[str, Feeds]]:
-    """`KIND:sentence` and feeds: the same sample preprocessed differently, then other samples."""
-    for kind, words, way in INPUT_CHANGES:
-        turned = {name: way(x) for name, x in feeding.feeds.items()}
-        fits = all(x.shape == feeding.feeds[name].shape for name, x in turned.items())
-        if fits and any(not np.array_equal(x, feeding.feeds[n]) for n, x in turned.items()):
-            cast = {n: np.ascontiguousarray(x, feeding.feeds[n].dtype) for n, x in turned.items()}
-            yield f"{kind}:{words}", cast
-    for name, feeds in numbered(feeding.samples):
-        if name != feeding.name:
-            yield f"other_input:other input: the board was fed {name}, ours {feeding.name}", feeds
-
-
-def _reversed_channels(x: np.ndarray) -> np.ndarray:
-    axes = [axis for axis in range(1, x.ndim) if x.shape[axis] == 3]
-    return np.flip(x, axes[0]) if axes else x
-
-
-def _exchanged(x: np.ndarray) -> np.ndarray:
-    """Height and width exchanged, in either layout."""
-    if x.ndim != 4:
-        return x
-    first = 2 if x.shape[1] <= x.shape[3] else 1
-    return np.swapaxes(x, first, first + 1)
-
-
-def _reinterpreted(x: np.ndarray) -> np.ndarray:
-    """The memory of channels last read as channels first, or vice versa."""
-    if x.ndim != 4:
-        return x
-    order = (0, 2, 3, 1) if x.shape[1] <= x.shape[3] else (0, 3, 1, 2)
-    return np.ascontiguousarray(x.transpose(order)).reshape(x.shape)
-
-
-INPUT_CHANGES = (
-    (
-        "channel_order",
-        "channel order: the board was fed with the channels reversed (RGB and BGR)",
-        _reversed_channels,
-    ),
-    ("layout", "layout: the board was fed height and width exchanged", _exchanged),
-    ("layout", "layout: the board was fed the other memory layout (NCHW and NHWC)", _reinterpreted),
-    ("scale", "scale: the board was fed the sample divided by 255", lambda x: x / 255.0),
-    ("scale", "scale: the board was fed the sample times 255", lambda x: x * 255.0),
-    ("zero_point", "zero point: the board was fed the sample plus 128", lambda x: x + 128.0),
-    ("zero_point", "zero point: the board was fed the sample minus 128", lambda x: x - 128.0),
-)
 
 
 def numbered(samples: Samples) -> Iterator[tuple[str, Feeds]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 
@@ -37,21 +37,6 @@ def layout(evidence: Evidence) -> LikelyCause | None:
     )
 
 
-def turned(evidence: Evidence) -> LikelyCause | None:
-    """Upside down, or left to right."""
-    rank = evidence.computed.ndim
-    if rank < 3:
-        return None
-    axes = {"top to bottom": rank - 2, "left to right": rank - 1}
-    scores = {
-        words: evidence.score(np.flip(evidence.computed, axis)) for words, axis in axes.items()
-    }
-    words = max(scores, key=scores.__getitem__)
-    return LikelyCause(
-        "layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words}
-    )
-
-
 def channel_order(evidence: Evidence) -> LikelyCause | None:
     """The channels are in another order, such as BGR for RGB."""
     axis = evidence.channel_axis
@@ -82,35 +67,14 @@ def channel_order(evidence: Evidence) -> LikelyCause | None:
     )
 
 
-def shifted(evidence: Evidence) -> LikelyCause | None:
-    """The picture is shifted by a pixel or two, as with padding on the other side."""
-    if evidence.computed.ndim != 4 or min(evidence.computed.shape[2:]) < 4:
-        return None
-    best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
-    for dy, dx in product(range(-2, 3), repeat=2):
-        if dy or dx:
-            a, b = (
-                _window(x, dy * way, dx * way)
-                for x, way in ((evidence.computed, 1), (evidence.dumped, -1))
-            )
-            best = max(best, (float((np.abs(a - b) <= 1.0).mean()), (dy, dx)))
-    share, (dy, dx) = best
-    if np.abs(evidence.computed - evidence.dumped <= 1.0).mean() > share - 0.2 and share < 0.99:
-        return None
-    place = f"{dy:+d} rows and {dx:+d} columns"
-    words = f"padding: the picture is shifted by {place}, as with padding on the other side"
-    return LikelyCause(
-        "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
-    )
-
-
 def stride(evidence: Evidence) -> LikelyCause | None:
     """Rows are padded in the board's memory, but were dumped as if they were not."""
     computed, dumped = evidence.in_file
     dims = [evidence.computed.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
     for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
-        for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
+        lengths = {-(-(row + extra) // a) * a for a in ALIGNMENTS for extra in (0, 1)}
+        for length in lengths - {row}:
             places = (np.arange(computed.size) // row) * length + np.arange(computed.size) % row
             inside = places < computed.size
             if row >= MIN_ELEMENTS and inside.sum() >= max(MIN_ROW_ELEMENTS, 2 * row):
@@ -157,10 +121,3 @@ def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
     candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(dumped)]
     order = np.array([axes.pop(0) if len(axes) > 1 else axes[0] for axes in candidates])
     return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
-
-
-def _window(x: np.ndarray, dy: int, dx: int) -> np.ndarray:
-    """The picture without the rows and columns that are shifted out."""
-    rows = slice(max(dy, 0), x.shape[2] + min(dy, 0))
-    columns = slice(max(dx, 0), x.shape[3] + min(dx, 0))
-    return x[:, :, rows, columns]

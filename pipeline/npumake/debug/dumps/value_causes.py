@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from npumake.debug.dumps.evidence import REAL_CODES, Evidence, LikelyCause
+from npumake.debug.dumps.evidence import EXACT, REAL_CODES, Evidence, LikelyCause
 from npumake.debug.dumps.reading import CODES, GRID, SHIFTED
 
 MIN_CODES = 4  # closer to the zero point, a ratio of two values is unreliable
@@ -94,7 +94,7 @@ def scale(evidence: Evidence) -> LikelyCause | None:
     if factor is None or abs(factor - 1.0) * _reach(evidence) < 1.0:
         return None
     predicted = evidence.clipped(evidence.zero + factor * (evidence.computed - evidence.zero))
-    tolerance = min(0.5 + 0.5 * abs(factor), MIN_CODES)  # our rounding error, scaled
+    tolerance = _tolerance(factor, evidence)
     words = f"scale: every value is {factor:.5g} times ours{_named(factor, evidence)}"
     return LikelyCause(
         "scale", evidence.score_of_grid(predicted, tolerance), words, {"factor": factor}
@@ -115,7 +115,7 @@ def other_grid(evidence: Evidence) -> LikelyCause | None:
     if abs(factor - 1.0) * _reach(evidence) < 1.0:
         return None
     predicted = evidence.clipped(factor * evidence.computed + offset)
-    score = 0.98 * evidence.score_of_grid(predicted, min(0.5 + 0.5 * abs(factor), MIN_CODES))
+    score = 0.98 * evidence.score_of_grid(predicted, _tolerance(factor, evidence))
     moved = offset - evidence.zero * (1.0 - factor)
     words = (
         f"scale: every value is {factor:.5g} times ours and {moved:+.4g} codes away: another grid"
@@ -214,8 +214,8 @@ def rounding(evidence: Evidence) -> LikelyCause | None:
     share = float((np.abs(apart) > 0.5).mean())
     way = "down" if (apart <= 0.5).all() else "up" if (apart >= -0.5).all() else "another way"
     words = f"rounding: {share:.1%} are one code away, rounded {way}"
-    score = 1.0 if share < NEARLY_ALL else 0.94  # if nearly all differ, a zero point is likelier
-    return LikelyCause("rounding", score, words, {"share": share})
+    # Any difference of a code could be rounding, so that an exact explanation is likelier.
+    return LikelyCause("rounding", 0.955 if share < NEARLY_ALL else 0.94, words, {"share": share})
 
 
 def some_channels(evidence: Evidence) -> LikelyCause | None:
@@ -245,6 +245,13 @@ def _ratio(x: np.ndarray, y: np.ndarray, free: np.ndarray) -> float | None:
     near = far & (np.abs(y - first * x) <= 2.0 + 0.02 * np.abs(first * x))
     weight = float(x[near] @ x[near])
     return float(x[near] @ y[near]) / weight if weight else first
+
+
+def _tolerance(factor: float, evidence: Evidence) -> float:
+    """Our rounding error, scaled, and theirs; of differences of a code it would explain all."""
+    if (np.abs(evidence.dumped - evidence.computed) <= 1.0 + REAL_CODES).all():
+        return EXACT
+    return min(EXACT + 0.5 * abs(factor), MIN_CODES)
 
 
 def _reach(evidence: Evidence) -> float:

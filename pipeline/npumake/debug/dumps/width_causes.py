@@ -11,6 +11,9 @@ from npumake.debug.dumps.reading import CODES, REAL
 
 MIN_BITS_OF_EVIDENCE = 20.0  # a chance of one in a million
 MIN_SHARE = 0.999  # of the elements must lie on the coarse grid
+MIN_FITTED = 8  # elements of a line
+MAX_NARROW_CODES = 2.0  # a narrow board rounds each of its layers so
+MAX_UNEXPLAINED = 0.1  # of the variance
 
 
 def width(evidence: Evidence) -> LikelyCause | None:
@@ -25,6 +28,58 @@ def width(evidence: Evidence) -> LikelyCause | None:
                 words = f"width: all values are multiples of {step:.6g} codes: {left}"
                 return LikelyCause("width", share, words, {"step": step, "bits": bits})
     return None
+
+
+def narrow(evidence: Evidence) -> LikelyCause | None:
+    """A grid of fewer bits, with its own scale and zero point: 8 bits under a plan of 16."""
+    bits = evidence.bits // 2
+    if evidence.is_float or bits < 8:
+        return None
+    step = _lattice(evidence, bits)
+    ends = float(evidence.dumped.min()), float(evidence.dumped.max())
+    inside = evidence.free & (evidence.dumped > ends[0]) & (evidence.dumped < ends[1])
+    x, y = evidence.computed[inside], evidence.dumped[inside] / step
+    if step <= 0 or x.size < MIN_FITTED or np.ptp(x) < 1 << bits // 2:
+        return None
+    factor, offset = _fitted(x, y)
+    if not 0.0 < factor < 4.0 / (1 << bits):
+        return None
+    predicted = np.clip(factor * evidence.computed + offset, ends[0] / step, ends[1] / step)
+    left = np.abs(evidence.dumped / step - predicted)
+    share = float((left <= MAX_NARROW_CODES).mean())
+    varied = float(np.var(left)) / max(float(np.var(evidence.dumped / step)), 1e-9)
+    words = f"width: {bits} bits of {evidence.bits} are left: one step is {1 / factor:.5g} of ours"
+    words += f", zero point {offset:.4g}" if step == 1.0 else ""
+    score = share if varied < MAX_UNEXPLAINED else 0.0
+    return LikelyCause("width", score, words, {"step": 1 / factor, "bits": bits})
+
+
+def _lattice(evidence: Evidence, bits: int) -> float:
+    """The distance of their values: 1 for codes of the narrow type, else that of a coarse grid; 0
+    without one."""
+    raw = np.asarray(evidence.reading.raw)
+    if raw.dtype.kind in "iu":
+        is_narrow = 8 * raw.dtype.itemsize <= bits or np.ptp(evidence.dumped) < 1 << bits
+        return 1.0 if is_narrow else 0.0
+    values = np.unique(np.rint(64 * evidence.dumped) / 64)
+    if not 2 < values.size <= 1 << bits:
+        return 0.0
+    gaps = np.diff(values)
+    step = float(np.median(gaps[gaps < 1.5 * gaps.min()]))
+    apart = np.abs(gaps / step - np.rint(gaps / step))
+    return step if step >= 4.0 and (apart < 0.1).all() else 0.0
+
+
+def _fitted(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """A line through most of the points."""
+    for _ in range(3):
+        factor, offset = (float(v) for v in np.polyfit(x, y, 1))
+        left = np.abs(y - factor * x - offset)
+        near = left <= max(1.0, 3.0 * float(np.median(left)))
+        if near.all() or np.ptp(x[near]) == 0.0:
+            break
+        x, y = x[near], y[near]
+    return factor, offset
 
 
 def high_byte(evidence: Evidence) -> LikelyCause | None:
@@ -120,7 +175,7 @@ def _steps(bits: int) -> Iterator[tuple[float, int]]:
     full, part = 1 << bits, 1 << half
     for step in ((full / 2 - 1) / (part / 2 - 1), (full - 1) / (part - 1), full / part):
         yield step, half
-    for left in range(2 if bits == 8 else half - 2, bits - 2):
+    for left in range(2 if bits == 8 else half - 2, bits):
         yield float(1 << (bits - left)), left
 
 
