@@ -36,7 +36,7 @@ from npumake.kernels import affine
 
 HALF = 0.5 + 1e-6  # of a code, where a real number lies on a tie
 ROUNDOFF = 2.0**-24  # of float32
-EXACT, ONE_CODE = "exact", "one_code"
+EXACT, FLOAT, ONE_CODE = "exact", "float", "one_code"
 QUANTIZE, DEQUANTIZE, CONSTANT = "quantize", "dequantize", "constant"
 
 
@@ -136,10 +136,13 @@ class _Walk:
         return Expected(center, HALF + 2 * error + (rounding == ONE_CODE))
 
     def _rounding(self, step: Instruction) -> str:
-        """How the file's kernel of the step rounds."""
+        """How the file's kernel of the step rounds. Of a real number on a tie ONNX makes the even
+        code, LiteRT the one away from zero."""
+        if step.op in (CPU, QUANTIZE):
+            return FLOAT
         node = self._judge.nodes.get(step.name)
         kind = step.op if node is None else node.op_type
-        return "float" if step.op == CPU else self._judge.part.target.kernel(kind)
+        return self._judge.part.target.kernel(kind)
 
     def _is_uncertain(self, step: Instruction) -> bool:
         return any(self._error(name) is not None for name in step.inputs)
