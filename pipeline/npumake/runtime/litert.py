@@ -70,10 +70,10 @@ class LiteRtSession:
         ]
 
     def every_tensor(self) -> dict[str, np.ndarray]:
-        """The numeric tensors of the last run, by their index in the file."""
+        """The numeric tensors of the last run, by name; of several with one name the first."""
         return {
-            str(tensor["index"]): self._interpreter.get_tensor(tensor["index"])
-            for tensor in self._interpreter.get_tensor_details()
+            tensor["name"]: self._interpreter.get_tensor(tensor["index"])
+            for tensor in reversed(self._interpreter.get_tensor_details())
             if tensor["name"] and tensor["dtype"] is not np.object_
         }
 

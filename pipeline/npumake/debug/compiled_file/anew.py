@@ -7,7 +7,6 @@ ends in a buffer of its own, so floats may be fused less; integers are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from npumake.bundle.archive import zipped
 from npumake.compilers.backends import SPELLINGS, model_for
@@ -33,15 +32,11 @@ def shown_anew(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[tuple[Arr
 
 
 def _exposed(network: TFLiteNetwork) -> FlatModel:
-    """The network with every computed tensor as an output, called by its index."""
+    """The network with every computed tensor of the program as an output."""
     draft = network.draft
     computed = {index for operator in draft.operators for index in operator.outputs}
-    tensors = [
-        replace(tensor, name=str(index)) if index in computed else tensor
-        for index, tensor in enumerate(draft.tensors)
-    ]
     inner = [index for index in sorted(draft.file_orders()) if index in computed]
-    return FlatModel(tensors, draft.operators, [index for index, _ in network.inputs], inner)
+    return FlatModel(draft.tensors, draft.operators, [i for i, _ in network.inputs], inner)
 
 
 def _is_compiled_so(part: CompiledPart) -> bool:

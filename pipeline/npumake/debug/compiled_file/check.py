@@ -176,22 +176,16 @@ class _Check:
             (aligned,) = alignments(floats[name], [real_numbers(run.outputs[name], grid)])
             dtype = str(run.outputs[name].dtype)
             self._sums[name] = self._sums[name].plus(aligned, agreement, dtype)
-        taps = self._taps(sample, exact, run)
+        inner, fuses = run.inner, self._runtime.fuses
+        if not inner and not all(_equal(exact[name], x) for name, x in run.outputs.items()):
+            ((inner, fuses),) = anew.shown_anew(self._part, [sample.feed])
+        # Outputs of fused nodes have no place beside the tensors of the nodes as they are written.
+        taps = inner if fuses else {**run.outputs, **inner}
         self._hidden |= dict.fromkeys(hidden_nodes(self._part.program, taps))
         fault = next(self._judge.run(exact, taps), None)
         if fault is not None:
             raise self._faulty(fault, sample)
-
-    def _taps(self, sample: NamedSample, exact: Arrays, run: FileRun) -> Arrays:
-        """The tensors that the nodes are judged by: those inside, and the outputs."""
-        if run.inner:
-            self._hold_outputs(sample, run, self._runtime.fuses)
-            return {**run.outputs, **run.inner}
-        if all(_equal(exact[name], x) for name, x in run.outputs.items()):
-            return run.outputs
-        ((inner, is_same_code),) = anew.shown_anew(self._part, [sample.feed])
-        self._hold_outputs(sample, FileRun(run.outputs, inner), is_same_code)
-        return inner
+        self._hold_outputs(sample, FileRun(run.outputs, inner), fuses)
 
     def _hold_outputs(self, sample: NamedSample, run: FileRun, fuses: bool) -> None:
         """Hold the outputs of the file alone to those that it has beside its inner tensors. A

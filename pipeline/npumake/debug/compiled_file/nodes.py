@@ -133,7 +133,8 @@ class _Walk:
             return Expected(own.astype(np.float64), np.where(error > 0, np.ceil(error), 0.0))
         if own.dtype.kind == "f":
             return Expected(center, 2 * error)
-        return Expected(center, HALF + 2 * error + (rounding == ONE_CODE))
+        slack = 4 * ROUNDOFF * _codes_of(self._program.tensors[name])
+        return Expected(center, HALF + slack + 2 * error + (rounding == ONE_CODE))
 
     def _rounding(self, step: Instruction) -> str:
         """How the file's kernel of the step rounds. Of a real number on a tie ONNX makes the even
@@ -171,8 +172,8 @@ class _Walk:
             return self._dequantized(step, own, rounds)
         if step.op == QUANTIZE:
             x, error = self._values[step.inputs[0]], self._error(step.inputs[0])
-            bound = np.zeros(x.shape) if error is None else error
-            return _on_grid(x, bound + rounds * 4 * ROUNDOFF * np.abs(x), grid, step)
+            slack = rounds * 4 * ROUNDOFF * (np.abs(x) + (grid.scale or 0.0) * _codes_of(grid))
+            return _on_grid(x, slack if error is None else error + slack, grid, step)
         meaning = self._judge.meaning(step)
         read = [_real_values(self._values[n], program.tensors[n]) for n in meaning.read]
         errors = [_real_error(self._error(n), program.tensors[n]) for n in meaning.read]
@@ -186,8 +187,8 @@ class _Walk:
         """A real number is scale * (code - zero point), or low + scale * (code - lowest code)."""
         grid = self._program.tensors[step.inputs[0]]
         scale = float(np.max(step.constants.get("scale", grid.scale or 1.0)))
-        limits, error = np.iinfo(grid.dtype), self._error(step.inputs[0])
-        slack = rounds * 4 * ROUNDOFF * scale * float(limits.max - limits.min)
+        error = self._error(step.inputs[0])
+        slack = rounds * 4 * ROUNDOFF * scale * _codes_of(grid)
         inherited = np.zeros(own.shape) if error is None else error * scale
         return Expected(own.astype(np.float64), inherited + slack)
 
@@ -203,6 +204,14 @@ def _on_grid(real: np.ndarray, error: np.ndarray, grid: Tensor, step: Instructio
     )
     codes = np.clip(real.astype(np.float64) / scale + grid.zero_point, low, high)
     return Expected(codes, np.broadcast_to(error / scale, codes.shape))
+
+
+def _codes_of(grid: Tensor) -> float:
+    """How many codes a grid has: a real number may be computed from its lowest one."""
+    if np.dtype(grid.dtype).kind == "f":
+        return 0.0
+    limits = np.iinfo(grid.dtype)
+    return float(limits.max) - float(limits.min)
 
 
 def _real_values(values: np.ndarray, grid: Tensor) -> np.ndarray:

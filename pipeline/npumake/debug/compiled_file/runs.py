@@ -215,14 +215,14 @@ def laid_inside(part: CompiledPart) -> Callable[[Arrays], Arrays]:
         return lambda inner: inner
     draft = drawing(part.program, part.graph).draft
     places = [
-        (str(index), name, order)
+        (draft.tensors[index].name, name, order)
         for index, (name, order) in sorted(draft.file_orders().items())
         if name in tensors
     ]
     return lambda inner: {
-        name: _ordered(_codes(inner[index], tensors[name]), tensors[name].shape, order)
-        for index, name, order in reversed(places)  # of two tensors with a name, the first
-        if index in inner
+        name: _ordered(_codes(inner[label], tensors[name]), tensors[name].shape, order)
+        for label, name, order in reversed(places)  # of two tensors with a name, the first
+        if label in inner
     }
 
 
