@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from npumake.bundle.archive import Bundle
 from npumake.bundle.program import Program
 from npumake.compilers.backends import built
-from npumake.compilers.read_back import types_of
-from npumake.compilers.widths import hold_widths
+from npumake.compilers.flatfile import written
+from npumake.compilers.read_back import grids_of, types_of
+from npumake.compilers.tflite import tflite_model
+from npumake.compilers.widths import hold_grids, hold_widths
 from npumake.engine.lower import lowered
 from npumake.engine.subgraphs import joined
 from npumake.errors import StageError
@@ -23,6 +26,7 @@ from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target, target_names
 from npumake.targets.target import Target
+from stages.compiled_files import Built, built_cube, program_of
 from workspaces import few
 
 RNG = np.random.default_rng(0)
@@ -125,3 +129,22 @@ def test_a_bundle_of_another_type_fails_the_build_by_its_name(graph):
     hold_widths(types, program)
     with pytest.raises(StageError, match="`c_quantized` is int16, planned is int8"):
         hold_widths(types | {"c_quantized": "int16"}, program)
+
+
+def test_a_zero_point_of_an_output_is_read_back() -> None:
+    """A device reads it from the file, so another one is another number."""
+    pytest.importorskip("ai_edge_litert")
+    made = built_cube("tflite")
+    model = tflite_model(program_of(made), made.quantized)
+    assert hold(written(*model), made) is None
+    index = model.outputs[0]
+    tensor = model.tensors[index]
+    for change in ({"zero_point": tensor.zero_point + 1}, {"scale": (2 * tensor.scale[0],)}):
+        tensors = [*model.tensors]
+        tensors[index] = replace(tensor, **change)
+        with pytest.raises(StageError, match=f"the grid of a tensor: `{tensor.name}` is "):
+            hold(written(*model._replace(tensors=tensors)), made)
+
+
+def hold(data: bytes, made: Built) -> None:
+    hold_grids(grids_of(data, "tflite"), program_of(made))

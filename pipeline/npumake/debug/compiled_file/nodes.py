@@ -208,7 +208,7 @@ def _on_grid(real: np.ndarray, error: np.ndarray, grid: Tensor, step: Instructio
 
 def _codes_of(grid: Tensor) -> float:
     """How many codes a grid has: a real number may be computed from its lowest one."""
-    if np.dtype(grid.dtype).kind == "f":
+    if grid.scale is None:
         return 0.0
     limits = np.iinfo(grid.dtype)
     return float(limits.max) - float(limits.min)
