@@ -11,6 +11,8 @@ from npumake import digest
 from npumake.digest import Json
 from npumake.errors import CacheError
 
+MAX_NAMES = 8  # of nodes in a line
+
 
 @dataclass(frozen=True)
 class CheckedOutput:
@@ -50,7 +52,7 @@ class CompiledCheck:
     @property
     def facts(self) -> dict[str, Json]:
         run = {"run in": self.runtime, "samples": self.samples} if self.runtime else {}
-        together = {"judged together": list(self.together)} if self.together else {}
+        together = {"judged together": _listed(self.together)} if self.together else {}
         notes = {"notes": self.lines} if self.lines else {}
         return {"target": self.target, **run, **together, **notes}
 
@@ -76,3 +78,8 @@ class CompiledCheck:
             return cls(**{**document, **lists})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CacheError(f"not a check of a compiled file: {error}", str(path)) from error
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    rest = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")

@@ -6,8 +6,6 @@ ends in a buffer of its own, so floats may be fused less; integers are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from npumake.bundle.archive import zipped
 from npumake.compilers.backends import SPELLINGS, model_for
 from npumake.compilers.flatfile import FlatModel, written
@@ -18,17 +16,18 @@ from npumake.engine.ort import Feeds
 from npumake.runtime.isolated import Isolated
 
 
-def shown_anew(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[tuple[Arrays, bool]]:
-    """The tensors of each run, by the program's names, and whether the file of `part` is what the
-    compiler makes of its model. Raises RunError, StageError."""
-    network = drawing(part.program, part.graph)
-    model = SPELLINGS["iree"](_exposed(network))
+def tapped_file(part: CompiledPart) -> bytes:
+    """The model of `part`, compiled with its tensors as outputs. Raises StageError."""
+    model = SPELLINGS["iree"](_exposed(drawing(part.program, part.graph)))
     code, members = with_iree(written(*model), part.target)
-    anew = part._replace(data=code + zipped(members))
-    lay, is_same = laid_inside(part), _is_compiled_so(part)
-    with Isolated(job_of(anew, feeds)) as process:
-        for outputs, _ in process.runs():
-            yield lay(outputs), is_same
+    return code + zipped(members)
+
+
+def tensors_of(part: CompiledPart, tapped: bytes, feed: Feeds) -> Arrays:
+    """The tensors of a run of such a file, by the program's names. Raises RunError."""
+    with Isolated(job_of(part._replace(data=tapped), [feed])) as process:
+        ((outputs, _),) = process.runs()
+    return laid_inside(part)(outputs)
 
 
 def _exposed(network: TFLiteNetwork) -> FlatModel:
@@ -39,8 +38,9 @@ def _exposed(network: TFLiteNetwork) -> FlatModel:
     return FlatModel(draft.tensors, draft.operators, [i for i, _ in network.inputs], inner)
 
 
-def _is_compiled_so(part: CompiledPart) -> bool:
-    """Compilation is deterministic, so an unchanged file begins with the code of another one."""
+def code_anew(part: CompiledPart) -> bytes:
+    """The code of the model, without what is appended to it. Compilation is deterministic, so an
+    unchanged file begins with it."""
     model = model_for(part.target.backend, part.program, part.graph)
     code, _ = with_iree(written(*model), part.target)
-    return part.data.startswith(code)
+    return code

@@ -9,16 +9,16 @@ wrong node, or a weight that is not in the file, is an error that names the node
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from npumake.bundle.program import Program, Tensor
+from npumake.bundle.program import Program
 from npumake.custom.operators import NO_OPERATORS, Operators
-from npumake.debug.compared import DIGITS, rounded
 from npumake.debug.compared_models import real_numbers
-from npumake.debug.compiled_check import CheckedOutput, CompiledCheck
+from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.compiled_file.fault import (
     Fault,
     fault_of,
@@ -26,6 +26,7 @@ from npumake.debug.compiled_file.fault import (
     hidden_nodes,
     maker_of,
 )
+from npumake.debug.compiled_file.figures import OutputFigures, checked_output
 from npumake.debug.compiled_file.nodes import NodeJudge
 from npumake.debug.compiled_file.runs import RUNTIMES, Arrays, CompiledPart, runs_of
 from npumake.debug.tensor_agreement import TensorAgreement, output_grid, tensor_agreement
@@ -36,7 +37,7 @@ from npumake.engine.parallel import NUMPY, side_by_side
 from npumake.engine.subgraphs import CPU
 from npumake.errors import StageError
 from npumake.graph import Graph
-from npumake.kernels.measure import Alignment, alignments
+from npumake.kernels.measure import alignments
 from npumake.late import when_used
 from npumake.progress import track
 from npumake.runtime.isolated import FileRun, RunError
@@ -48,6 +49,7 @@ with when_used(  # they compile; only a fault needs them
 ):
     from npumake.debug.compiled_file import anew, constants, cutting
 
+IREE = "iree"  # shows no inner tensors
 MAX_SAMPLES_PER_PROCESS = 64  # bounds the files in the process's folder
 MAX_BYTES_PER_PROCESS = 1 << 28  # of tensors in that folder
 
@@ -57,20 +59,6 @@ class NamedSample(NamedTuple):
 
     name: str
     feed: Feeds
-
-
-class _Output(NamedTuple):
-    """The figures of one output so far."""
-
-    aligned: Alignment = Alignment()
-    codes: int = 0
-    relative: float = 0.0
-    dtype: str = ""
-
-    def plus(self, aligned: Alignment, agreement: TensorAgreement, dtype: str) -> _Output:
-        codes = max(self.codes, agreement.codes or 0)
-        relative = max(self.relative, agreement.relative or 0.0)
-        return _Output(self.aligned + aligned, codes, relative, dtype)
 
 
 def check_file(
@@ -103,14 +91,14 @@ class _Check:
         self._real, self._part, self._operators = real, part, operators
         self._judge = NodeJudge(part, operators)
         self._runtime = RUNTIMES[part.target.backend]
-        self._sums = dict.fromkeys(part.program.outputs, _Output())
+        self._sums = dict.fromkeys(part.program.outputs, OutputFigures())
         self._hidden: dict[str, None] = {}
         self._elsewhere: dict[str, TensorAgreement] = {}  # outputs that differ from those shown
 
     def result(self, samples: int) -> CompiledCheck:
         program = self._part.program
         outputs = tuple(
-            _checked_output(name, self._sums[name], output_grid(program, name))
+            checked_output(name, self._sums[name], output_grid(program, name))
             for name in program.outputs
         )
         return CompiledCheck(
@@ -176,30 +164,51 @@ class _Check:
             (aligned,) = alignments(floats[name], [real_numbers(run.outputs[name], grid)])
             dtype = str(run.outputs[name].dtype)
             self._sums[name] = self._sums[name].plus(aligned, agreement, dtype)
-        inner, fuses = run.inner, self._runtime.fuses
+        inner = run.inner
         if not inner and not all(_equal(exact[name], x) for name, x in run.outputs.items()):
-            ((inner, fuses),) = anew.shown_anew(self._part, [sample.feed])
+            inner = anew.tensors_of(self._part, self._tapped_file, sample.feed)
         # Outputs of fused nodes have no place beside the tensors of the nodes as they are written.
-        taps = inner if fuses else {**run.outputs, **inner}
+        is_apart = bool(inner) and (self._runtime.fuses or not run.inner)
+        taps = inner if is_apart else {**run.outputs, **inner}
         self._hidden |= dict.fromkeys(hidden_nodes(self._part.program, taps))
         fault = next(self._judge.run(exact, taps), None)
         if fault is not None:
             raise self._faulty(fault, sample)
-        self._hold_outputs(sample, FileRun(run.outputs, inner), fuses)
+        self._hold_outputs(sample, FileRun(run.outputs, inner))
 
-    def _hold_outputs(self, sample: NamedSample, run: FileRun, fuses: bool) -> None:
-        """Hold the outputs of the file alone to those that it has beside its inner tensors. A
-        runtime that fuses what nobody watches may round otherwise; that is noted."""
+    @cached_property
+    def _tapped_file(self) -> bytes:
+        return anew.tapped_file(self._part)
+
+    @cached_property
+    def _code(self) -> bytes:
+        return anew.code_anew(self._part)
+
+    def _hold_outputs(self, sample: NamedSample, run: FileRun) -> None:
+        """Hold the outputs of the file alone to those that it has beside its inner tensors. What
+        nobody watches may be fused and round otherwise; that is noted."""
         for name, output in run.outputs.items():
             other = self._tapped_output(name, run.inner)
             if other is None or _equal(output, other):
                 continue
             agreement = tensor_agreement(other, output, output_grid(self._part.program, name))
-            if not fuses:
+            if not self._may_fuse():
                 error = f"the file alone gives another output than its inner tensors: {agreement}"
-                raise self._faulty(self._maker(name, error), sample)
+                fault = self._lost_constant() or self._maker(name, error)
+                raise self._faulty(fault, sample)
             worst = self._elsewhere.get(name, agreement)
             self._elsewhere[name] = max(worst, agreement, key=_size)
+
+    def _may_fuse(self) -> bool:
+        """Whether a difference is the runtime's or the compiler's fusion: of an IREE file, if its
+        code is what the compiler makes of the model."""
+        is_iree = self._part.target.backend == IREE
+        return self._runtime.fuses or (is_iree and self._part.data.startswith(self._code))
+
+    def _lost_constant(self) -> Fault | None:
+        if self._part.target.backend != IREE:
+            return None
+        return constants.lost_constant(self._part, self._code)
 
     def _tapped_output(self, name: str, inner: Arrays) -> np.ndarray | None:
         """The output by the inner tensors: itself, or its codes dequantized."""
@@ -262,18 +271,6 @@ class _Check:
         log = "".join(f"\n  {line}" for line in error.lines)
         message = f"the compiled file in {self._runtime.name}: {error.what}, {during}; {first}"
         return StageError(message + log, None, self._hint(fault))
-
-
-def _checked_output(name: str, output: _Output, grid: Tensor) -> CheckedOutput:
-    is_on_grid = grid.scale is not None or np.dtype(grid.dtype).kind != "f"
-    return CheckedOutput(
-        name,
-        round(output.aligned.cosine, DIGITS),
-        output.codes if is_on_grid else None,
-        None if is_on_grid else rounded(output.relative),
-        output.dtype,
-        grid.shape,
-    )
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:

@@ -22,6 +22,9 @@ ROLES = ("weight", "bias")
 PIECES = 4  # of a constant; one of them is unchanged where a few bytes are others
 MIN_BYTES = 64  # a shorter piece of one occurs anywhere
 ALIKE = 0.75  # least share of equal bytes of a changed constant
+# Constants by role, with their types in native code.
+FACTORS = {"weight": np.int8, "bias": np.int32, "mantissa": np.int32, "shift": np.int8}
+MIN_FACTOR_BYTES = 16
 SEARCHED = ("iree", "onnx", "openvino", "tflite")  # Vela compresses weights
 
 
@@ -38,6 +41,20 @@ def changed_constant(part: CompiledPart) -> Fault | None:
         if count:
             error = f"{count} of {values.nbytes} bytes of its {role} are others in the file"
             return fault_of(step, part.graph, error)
+    return None
+
+
+def lost_constant(part: CompiledPart, anew: bytes) -> Fault | None:
+    """The first node with a constant that is in the file as it is compiled `anew`, but not in that
+    of `part`: weights, biases, or the factors of its rounding."""
+    for step in part.program.instructions:
+        for role, dtype in FACTORS.items():
+            values = step.constants.get(role)
+            if values is None or values.size * np.dtype(dtype).itemsize < MIN_FACTOR_BYTES:
+                continue
+            layouts = [*_layouts(values.astype(dtype))]
+            if any(x in anew for x in layouts) and not any(x in part.data for x in layouts):
+                return fault_of(step, part.graph, f"its {role} in the file is another")
     return None
 
 
