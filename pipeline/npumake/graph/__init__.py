@@ -9,6 +9,7 @@ from npumake.graph.branches import inline
 from npumake.graph.build import Building, TensorSpec
 from npumake.graph.downgrade import downgraded
 from npumake.graph.graph import Graph, Node, Value
+from npumake.graph.inner_names import name_after
 from npumake.graph.marks import (
     OPERATORS,
     annotate,
@@ -109,6 +110,7 @@ __all__ = [
     "mark_float16",
     "mark_wide_bias",
     "may_have_int16",
+    "name_after",
     "needed",
     "noted",
     "number_operators",
