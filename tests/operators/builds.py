@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 
 from npumake.bundle.program import Instruction, Program
-from npumake.compilers.tflite import tflite_file
+from npumake.compilers.tflite import drawing, tflite_file
+from npumake.compilers.tflite_builder import Order
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.engine.port import Port
@@ -49,6 +50,15 @@ class Built:
     @cached_property
     def tflite(self) -> bytes:
         return tflite_file(self.program, self.graph)
+
+    @cached_property
+    def orders(self) -> Mapping[str, Order]:
+        """By input and output, the order of the model's axes in a `.tflite`: at 64x64x64 no shape
+        tells it."""
+        network, program = drawing(self.program, self.graph), self.program
+        names = (*program.inputs, *program.outputs)
+        borders = zip(names, (*network.inputs, *network.outputs), strict=True)
+        return {name: order for name, (_, order) in borders}
 
     def check_tflite(self) -> None:
         """Raises GraphError where TensorFlow Lite cannot hold it."""
@@ -230,8 +240,3 @@ def united(parts: Mapping[str, Built]) -> Built:
 
 def _age(opset: onnx.OperatorSetIdProto) -> int:
     return opset.version
-
-
-def laid(x: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-    """An image NCHW as NHWC where the file takes or gives that."""
-    return x if list(x.shape) == list(wanted) else np.array(np.moveaxis(x, 1, -1), order="C")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from operators.case import Case, Mode, cases
 from operators.functions import FUNCTIONS
+from operators.large import enlarged
 from operators.moves import MOVES
 from operators.onnx_cases import onnx_cases
 from operators.resizes import RESIZES
@@ -18,7 +19,7 @@ MODES: Mapping[str, Mapping[str, Mode]] = {
 CASES: Mapping[str, Case] = {
     case.name: case
     for operator, modes in sorted(MODES.items())
-    for name, how in modes.items()
+    for name, how in enlarged(operator, modes).items()
     for case in cases(operator, name, how)
 }
 

@@ -16,7 +16,7 @@ from npumake.engine.port import Port
 from npumake.engine.reference import ReferenceSession
 from npumake.engine.subgraphs import joined
 from npumake.runtime.litert import LiteRtSession
-from operators.builds import Built, Model, laid
+from operators.builds import Built, Model
 
 EXACTLY = "half_even"  # the rounding with which the exact engine runs: it takes long to make ready
 
@@ -36,8 +36,8 @@ def run_hybrid(built: Built, model: Model) -> np.ndarray:
 
 def run_tflite(built: Built, model: Model) -> np.ndarray:
     session = LiteRtSession(built.tflite, "model.tflite")
-    (found,) = session.run(None, as_fed(session, model))
-    return as_meant(found, model)
+    (found,) = session.run(None, as_fed(session, model, built))
+    return as_meant(found, built)
 
 
 def run_onnx(built: Built, model: Model) -> np.ndarray:
@@ -53,20 +53,20 @@ RUNS: Mapping[str, Callable[[Built, Model], np.ndarray]] = {
 }
 
 
-def as_fed(session: Ports, model: Model, prefix: str = "") -> dict[str, np.ndarray]:
+def as_fed(session: Ports, model: Model, built: Built, prefix: str = "") -> dict[str, np.ndarray]:
     """The feeds as the file lays them; it has their names behind the `prefix`."""
-    sizes = {port.name: port.shape for port in session.inputs if port.name.startswith(prefix)}
-    given = {name: model.feeds[0][name.removeprefix(prefix)] for name in sizes}
-    return {name: laid(x, sizes[name]) for name, x in given.items()}
+    names = [port.name for port in session.inputs if port.name.startswith(prefix)]
+    plain = {name: name.removeprefix(prefix) for name in names}
+    return {
+        name: np.array(model.feeds[0][own].transpose(built.orders[own]), order="C")
+        for name, own in plain.items()
+    }
 
 
-def as_meant(found: np.ndarray, model: Model) -> np.ndarray:
+def as_meant(found: np.ndarray, built: Built) -> np.ndarray:
     """What a file gives NHWC as NCHW."""
-    shape = model.meant.shape
-    if found.shape == shape or found.ndim != 4:
-        return found
-    turned = np.moveaxis(found, -1, 1)
-    return turned if turned.shape == shape else found
+    (output,) = built.program.outputs
+    return found.transpose(np.argsort(built.orders[output]))
 
 
 def is_in_float(built: Built) -> bool:

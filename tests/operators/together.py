@@ -22,6 +22,7 @@ from npumake.compilers.flatfile import written
 from npumake.compilers.vela import ESTIMATE
 from npumake.errors import PipelineError
 from npumake.runtime.iree import IreeSession
+from npumake.runtime.openvino import EXACT
 from operators.builds import Built, Model, united
 from operators.runs import as_fed, as_meant
 from operators.truth import WRONG, Column, Measured, placement, refusal, traceback
@@ -59,7 +60,9 @@ class Several:
         for prefix, name in self.prefixes.items():
             model, built = self.models[name], self.builds[name]
             (output,) = built.program.outputs
-            made = as_meant(given[f"{prefix}{output}"], model)
+            made = given[f"{prefix}{output}"]
+            if self.column.target().backend == "iree":
+                made = as_meant(made, built)
             wrong = Measured(model, built, self.column).wrong(made)
             found[name, self.column.name] = f"{WRONG}: {wrong}" if wrong else placement(built)
         return found
@@ -101,7 +104,7 @@ def _by_iree(several: Several) -> dict[Cell, str]:
         session = IreeSession(file)
         fed: dict[str, np.ndarray] = {}
         for prefix, name in several.prefixes.items():
-            fed |= as_fed(session, several.models[name], prefix)
+            fed |= as_fed(session, several.models[name], several.builds[name], prefix)
         given = dict(zip(session.output_names, session.run(None, fed), strict=True))
     return several.judged(given)
 
@@ -116,7 +119,7 @@ def _by_openvino(several: Several) -> dict[Cell, str]:
     }
     with TemporaryDirectory() as folder:
         zipfile.ZipFile(io.BytesIO(several.file())).extractall(folder)
-        run = openvino.Core().compile_model(f"{folder}/model.xml", "CPU")
+        run = openvino.Core().compile_model(f"{folder}/model.xml", "CPU", EXACT)
         given = {name: np.array(x) for made, x in run(fed).items() for name in made.get_names()}
     return several.judged(given)
 

@@ -21,6 +21,7 @@ from operators.truth import (
     WRONG,
     Column,
     Measured,
+    columns_of,
     placement,
     refusal,
     traceback,
@@ -45,7 +46,7 @@ def verdicts(
     found: dict[Cell, str] = {}
     for name, model in models.items():
         for column in map(COLUMNS.__getitem__, columns):
-            if (name, column.name) not in aborting:
+            if (name, column.name) not in aborting and column.name in columns_of(model.case):
                 telling([(name, column.name)])
                 found[name, column.name] = _verdict(model, column)
     for column in map(COLUMNS.__getitem__, columns):
