@@ -24,6 +24,10 @@ def drawn(*shape: int) -> str:
     return "{" + ",".join(f"{number:.3f}" for number in RNG.uniform(0.5, 2.0, shape).ravel()) + "}"
 
 
+def grid(*shape: int) -> str:
+    return "{" + ",".join(f"{number:.2f}" for number in RNG.uniform(-1.9, 1.9, shape).ravel()) + "}"
+
+
 HELD = (
     f"float[4] s4 = {drawn(4)}, float[4] b4 = {drawn(4)}, float[2] s2 = {drawn(2)}, "
     f"float[2] b2 = {drawn(2)}, float[7] g = {drawn(7)}, float[7] h = {drawn(7)}, "
@@ -32,6 +36,10 @@ HELD = (
     "int64[1] two = {2}, int64[2] hw = {2,3}, int64[1] depth = {5}, float[2] ends = {0.0,1.0}, "
     "float[4] up = {1.0,1.0,2.0,1.2}, float[4] channels = {1.0,1.5,1.0,1.0}, "
     "int64[4] line = {1,4,5,1}, float[8] crop = {0.0,0.0,0.2,-0.3,1.0,1.0,0.7,1.4}, "
+    f"float[1,2,3,2] places = {grid(1, 2, 3, 2)}, int64[4] pairs = {{1,7,10,2}}, "
+    f"int64[5] volume = {{1,5,7,2,2}}, float[1,1,2,3,3] threes = {grid(1, 1, 2, 3, 3)}, "
+    "float five = {5.0}, int64[3] sevens = {5,7,4}, "
+    "int64[2] threefold = {70,2}, int64[3] batches = {4,35,1}, int64[4] fours = {4,5,1,7}, "
     "int64[2] most = {9,9}, float[4] half = {1.0,1.0,0.5,0.6}, "
     "int64[8] far = {0,1,6,2,0,2,0,9}, float fill = {0.7}, int64[8] deep = {0,0,3,2,0,0,2,1}"
 )
@@ -103,6 +111,34 @@ NODES = {
     "(x, , , most)",
     "cubic": CUBIC.format("", ", up"),
     "cubic that leaves out": CUBIC.format(", exclude_outside = 1, cubic_coeff_a = -0.5", ", half"),
+    **{
+        f"GridSample, {mode}, {pad}, {corners}": f'y = GridSample <mode = "{mode}", '
+        f'padding_mode = "{pad}", align_corners = {corners}>(x, places)'
+        for mode, pad, corners in (
+            *(("linear", "zeros", 0), ("linear", "border", 1), ("linear", "reflection", 0)),
+            *(("nearest", "border", 0), ("nearest", "reflection", 1), ("cubic", "zeros", 1)),
+        )
+    },
+    **{
+        f"GridSample at a computed grid, {mode}, {pad}, {corners}": "p = Reshape(x, pairs) "
+        f'y = GridSample <mode = "{mode}", padding_mode = "{pad}", align_corners = {corners}>(z, p)'
+        for mode, pad, corners in (
+            *(("linear", "zeros", 1), ("linear", "border", 0), ("linear", "reflection", 1)),
+            *(("nearest", "zeros", 0), ("nearest", "reflection", 0), ("cubic", "zeros", 0)),
+        )
+    },
+    "GridSample of a volume": "v = Reshape(x, volume) y = GridSample(v, threes)",
+    **{
+        f"GatherElements at computed indices, axis {axis}": "i = Cast <to = 7>(f) "
+        f"y = GatherElements <axis = {axis}>(x, i)"
+        for axis in (2, -2)
+    },
+    "GatherElements from the end": "m = Sub(f, five) i = Cast <to = 6>(m) "
+    "y = GatherElements <axis = 3>(x, i)",
+    "GatherND at computed indices": "c = Cast <to = 7>(f) i = Reshape(c, threefold) "
+    "r = Reshape(x, sevens) y = GatherND(r, i)",
+    "GatherND from the end, in batches": "m = Sub(f, five) c = Cast <to = 7>(m) "
+    "i = Reshape(c, batches) r = Reshape(x, fours) y = GatherND <batch_dims = 1>(r, i)",
     "nearest of channels": "y = Resize(x, , channels)",
     "nearest where no flag reads": 'y = Resize <coordinate_transformation_mode = "asymmetric", '
     'nearest_mode = "round_prefer_ceil">(x, , up)',
@@ -130,7 +166,14 @@ def alike(made: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return made if made.shape == wanted.shape else np.moveaxis(made, -1, 1)
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # A cubic GridSample is some hundred nodes.
+        pytest.param(name, marks=pytest.mark.slow) if "cubic, zeros" in name else name
+        for name in NODES
+    ],
+)
 def test_a_node_that_is_written_out_is_the_one_of_onnxruntime(name):
     pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT is not installed")
     graph, fed = graph_of(name)

@@ -71,6 +71,10 @@ class Case:
         return made
 
 
+class Integers(list[int]):
+    """Values as int32: lengths of sequences."""
+
+
 def mode(body: str, *shapes: Shape, opset: int = 20, kind: str = "float", **given: object) -> Mode:
     """x2, x3 ... among `given` are inputs, the rest are constants."""
     fed = {name: value for name, value in given.items() if name[0] == "x"}
@@ -126,8 +130,9 @@ def _constant(name: str, value: object, rng: np.random.Generator) -> str:
         spread = 1 / math.sqrt(max(math.prod(value[1:]), 1)) if len(value) > 1 else 0.5
         values = rng.normal(0, spread, value).round(4)
     else:
-        values = np.array(value)
+        values = np.array(value, np.int32 if isinstance(value, Integers) else None)
     type = {"f": "float", "i": "int64", "b": "bool"}[values.dtype.kind]
+    type = "int32" if values.dtype == np.int32 else type
     numbers = ",".join(
         map(str, (values.astype(int) if type == "bool" else values).ravel().tolist())
     )

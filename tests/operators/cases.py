@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from operators.case import Case, Mode, cases
 from operators.functions import FUNCTIONS
+from operators.large import enlarged
 from operators.moves import MOVES
 from operators.resizes import RESIZES
 from operators.sums import SUMS
@@ -17,6 +18,6 @@ MODES: Mapping[str, Mapping[str, Mode]] = {
 CASES: Mapping[str, Case] = {
     case.name: case
     for operator, modes in sorted(MODES.items())
-    for name, how in modes.items()
+    for name, how in enlarged(operator, modes).items()
     for case in cases(operator, name, how)
 }

@@ -140,7 +140,12 @@ FUNCTIONS: dict[str, dict[str, Mode]] = {
         "spelled out by Sigmoid": mode("s = Sigmoid(x) y = Mul(x, s)"),
     },
     "Cast": {"to float16 and back": mode("h = Cast<to=10>(x) y = Cast<to=1>(h)"),
-             "to int32 and back": mode("h = Cast<to=6>(x) y = Cast<to=1>(h)")},
+             "to int32 and back": mode("h = Cast<to=6>(x) y = Cast<to=1>(h)"),
+             "to int64 and back": mode("h = Cast<to=7>(x) y = Cast<to=1>(h)"),
+             "to int8 and back": mode("h = Cast<to=3>(x) y = Cast<to=1>(h)"),
+             "to int16 and back": mode("h = Cast<to=5>(x) y = Cast<to=1>(h)"),
+             "to int32": mode("y = Cast<to=6>(x)", kind="int32"),
+             "to int64": mode("y = Cast<to=7>(x)", kind="int64")},
     "Identity": {"": mode("y = Identity(x)")},
     "Dropout": {"": mode("y = Dropout(x)")},
 }  # fmt: skip

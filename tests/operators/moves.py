@@ -50,6 +50,33 @@ SLICES = {
     "reversed, in part": _slice([4], [1], [3], [-1]),
     "of rows, reversed": _slice([-1], [-FAR], [1], [-1], *ROWS),
     "of a sequence": _slice([1], [3], [1], None, *SEQUENCES),
+    "axes in reversed order": _slice([1, 2], [5, 6], [3, 2]),
+    "negative axes, backwards": _slice([-1, -2], [-FAR, 0], [-1, -2], [-2, -1]),
+}
+
+
+# Computed indices; x2 tells them apart.
+PLACES = "v, p = TopK<axis=-1>(x2, k)"
+THREE: dict[str, object] = {"x2": lambda s: s, "k": [3]}
+
+
+def _sampled(options: str, **grid: object) -> Mode:
+    (name,) = grid
+    return mode(f"y = GridSample<{options}>(x, {name})", **grid)
+
+
+GRIDS = {
+    f"{kind}, {padding}, {how}": _sampled(
+        f'mode="{kind}", padding_mode="{padding}", align_corners={corners}', **grid
+    )
+    for kind, padding, corners in (
+        *(("linear", "zeros", 0), ("linear", "border", 1), ("linear", "reflection", 0)),
+        *(("nearest", "zeros", 1), ("nearest", "border", 0), ("cubic", "zeros", 0)),
+    )
+    for how, grid in (
+        ("constant", {"g": lambda s: (s[0], s[2], s[3], 2)}),
+        ("computed", {"x2": lambda s: (s[0], s[2], s[3], 2)}),
+    )
 }
 
 
@@ -73,6 +100,10 @@ MOVES: dict[str, dict[str, Mode]] = {
         "one": _gather(2, 2),
         "a table of places": _gather(2, [[0, 1], [-2, 4]]),
         "of rows": _gather(0, [1, 0, 1], *ROWS),
+        "at computed indices": mode(f"{PLACES} y = Gather<axis=1>(x, p)", *ROWS, **THREE),
+        "at the place of the largest": mode(
+            "p = ArgMax<axis=1, keepdims=0>(x2) y = Gather<axis=1>(x, p)", *SEQUENCES,
+            x2=lambda s: (2, s[1])),
     },
     "Embedding": {
         "of a table": mode("n = Cast<to=7>(x2) c = Clip(n, low, high) g = Gather(table, c) "
@@ -80,9 +111,27 @@ MOVES: dict[str, dict[str, Mode]] = {
                            (1, 4, 8), (1, 3, 5), x2=lambda s: (1, s[1]), low=0, high=9,
                            table=lambda s: (10, s[2])),
     },
-    "GatherElements": {"": mode("y = GatherElements<axis=1>(x, i)", *ROWS,
-                                i=lambda s: [[1, 0, 2]] * s[0])},
-    "GatherND": {"": mode("y = GatherND(x, i)", *ROWS, i=[[0, 1], [1, 2]])},
+    "GatherElements": {
+        "": mode("y = GatherElements<axis=1>(x, i)", *ROWS, i=lambda s: [[1, 0, 2]] * s[0]),
+        "from the end": mode("y = GatherElements<axis=-1>(x, i)", *ROWS,
+                             i=lambda s: [[-1, 0, -2]] * s[0]),
+        "at computed indices": mode(f"{PLACES} y = GatherElements<axis=-1>(x, p)", *ROWS, **THREE),
+        "of channels at computed indices": mode(
+            "v, p = TopK<axis=1>(x2, k) y = GatherElements<axis=1>(x, p)", *SEQUENCES,
+            x2=lambda s: s, k=[2]),
+        "at cast indices, negative": mode(
+            "l = Clip(x2, low, high) p = Cast<to=6>(l) y = GatherElements<axis=1>(x, p)", *ROWS,
+            x2=lambda s: s, low=-2.0, high=1.0),
+    },
+    "GatherND": {
+        "": mode("y = GatherND(x, i)", *ROWS, i=[[0, 1], [1, 2]]),
+        "at computed indices": mode(
+            "l = Clip(x2, low, high) p = Cast<to=7>(l) y = GatherND(x, p)", *ROWS,
+            x2=(6, 2), low=-2.0, high=1.0),
+        "rows at computed indices": mode(
+            "p = ArgMax<axis=-1>(x2) y = GatherND<batch_dims=1>(x, p)", *SEQUENCES,
+            x2=lambda s: (s[0], 4, s[1])),
+    },
     "ScatterND": {"": mode("y = ScatterND(x, i, u)", *ROWS, i=[[0, 1], [1, 2]], u=(2,))},
     "DepthToSpace": {
         "DCR": mode('y = DepthToSpace<blocksize=2, mode="DCR">(x)', (1, 8, 4, 6), (1, 12, 5, 3)),
@@ -102,6 +151,7 @@ MOVES: dict[str, dict[str, Mode]] = {
         "a constant": mode("y = Concat<axis=1>(c, x)", c=lambda s: (1, 2, *s[2:])),
         "of rows": mode("y = Concat<axis=0>(x, x2)", *ROWS, x2=lambda s: s),
         "of itself": mode("y = Concat<axis=1>(x, x)"),
+        "a negative axis": mode("y = Concat<axis=-3>(x, x2)", x2=lambda s: s),
     },
     "Reshape": {
         "to rows": mode("y = Reshape(x, to)", to=[1, -1]),
@@ -114,14 +164,23 @@ MOVES: dict[str, dict[str, Mode]] = {
             to=[1, 2, 2, 8, 6], back=[1, 4, 8, 6]),
     },
     "Flatten": {"axis 1": mode("y = Flatten(x)"), "axis 2": mode("y = Flatten<axis=2>(x)")},
-    "Squeeze": {"": mode("y = Squeeze(x, a)", (1, 4, 1, 6), (1, 3, 1, 5), a=[2])},
-    "Unsqueeze": {"": mode("y = Unsqueeze(x, a)", *SEQUENCES, a=[1])},
+    "Squeeze": {
+        "": mode("y = Squeeze(x, a)", (1, 4, 1, 6), (1, 3, 1, 5), a=[2]),
+        "axes in reversed order": mode(
+            "y = Squeeze(x, a)", (1, 4, 1, 6), (1, 3, 1, 5), a=[-2, 0]),
+    },
+    "Unsqueeze": {
+        "": mode("y = Unsqueeze(x, a)", *SEQUENCES, a=[1]),
+        "axes in reversed order": mode("y = Unsqueeze(x, a)", *ROWS, a=[-1, 0]),
+    },
     "Transpose": {
         "to NHWC": mode("y = Transpose<perm=[0,2,3,1]>(x)"),
         "height and width": mode("y = Transpose<perm=[0,1,3,2]>(x)"),
         "of rows": mode("y = Transpose<perm=[1,0]>(x)", *ROWS),
         "of a sequence": mode("y = Transpose<perm=[0,2,1]>(x)", *SEQUENCES),
         "of a volume": mode("y = Transpose<perm=[0,2,1,4,3]>(x)", (1, 2, 3, 4, 6)),
+        "all axes reversed": mode("y = Transpose(x)"),
+        "all axes of a sequence reversed": mode("y = Transpose(x)", *SEQUENCES),
     },
     "Tile": {
         "height and width": mode("y = Tile(x, n)", n=[1, 1, 2, 3]),
@@ -137,6 +196,6 @@ MOVES: dict[str, dict[str, Mode]] = {
     "Trilu": {"": mode("y = Trilu(x)")},
     "Einsum": {"": mode('y = Einsum<equation="bij,bjk->bik">(x, x2)', (1, 4, 8), (2, 3, 5),
                         x2=lambda s: (s[0], s[2], 6))},
-    "GridSample": {"": mode("y = GridSample(x, g)", g=lambda s: (1, 3, 3, 2))},
+    "GridSample": {"": mode("y = GridSample(x, g)", g=lambda s: (1, 3, 3, 2)), **GRIDS},
     "ConstantOfShape": {"": mode("c = ConstantOfShape(n) y = Add(x, c)", n=lambda s: list(s))},
 }  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from operators.large import LARGE, small_mode
 from operators.truth import REFUSED, WRONG
 from operators.verdicts import UNMEASURED, Cell, cells, load, modes
 
@@ -39,8 +40,9 @@ TOP = """\
 This page lists where each operator runs. `python docs/table.py` generates it from the measurements
 of [tests/operators](../tests/operators); do not edit it. Two small models measure each mode, one
 of even and one of uneven sizes. In one the operator is behind a Conv or a MatMul, in the other
-between two LeakyRelu. Every model is built, run, and compared with the float model and with the
-integer engine.
+between two LeakyRelu. A third one has the size of a real network: 64 channels of 64x64, or 196
+tokens of 192. Every model is built, run, and compared with the float model and with the integer
+engine.
 
 | cell | meaning |
 |---|---|
@@ -48,6 +50,7 @@ integer engine.
 | int8 on CPU | in integers, but not on the NPU |
 | float | computed in float32: on the CPU, or between a DEQUANTIZE and a QUANTIZE of the file |
 | partly float | some of its nodes are |
+| not measured | `python docs/table.py --missing` measures it |
 | refused | the build ends with one error that names the node; the number is the reason below |
 
 `hybrid` is a chip that runs every operator with an integer kernel. Its roundings are half to even,
@@ -57,7 +60,8 @@ half up and half away from zero. A chip that rounds like TensorFlow Lite has the
 `ethos-u` is ethos-u55-128: its file ran before Vela, and Vela placed it. `onnx` is int8 if
 onnxruntime has an integer kernel in the file. OpenVINO decides itself what it computes in integers;
 its column shows what it gets. A mode without a row of its own is in the row of its operator without
-a mode, or in that of `other modes`.
+a mode, or in that of `other modes`. `large` marks modes whose large size differs; a large size
+that is not measured yet is taken for the small ones.
 """
 
 
@@ -73,6 +77,8 @@ def page() -> str:
             rows[_row(operator, mode, found, reasons)].append(mode)
         lines += [f"| {_label(operator, rows, row)} | {' | '.join(row)} |" for row in _sorted(rows)]
     lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
+    if missing := sum(verdict == UNMEASURED for verdict in found.values()):
+        lines += [f"{missing} of {len(found)} cells are not measured yet.", ""]
     tools = ", ".join(f"{name} {version}" for name, version in load()[0].items())
     return "\n".join([*lines, f"Measured with {tools}.", ""])
 
@@ -87,15 +93,19 @@ def _by_operator() -> dict[str, list[str]]:
 def _row(
     operator: str, mode: str, found: Mapping[Cell, str], reasons: dict[str, int]
 ) -> tuple[str, ...]:
-    names = [case.name for case in modes()[operator, mode]]
     return tuple(
-        _cell([_worst(found, names, narrow), _worst(found, names, wide)], operator, reasons)
-        for narrow, wide in HEADS.values()
+        _cell([_worst(found, operator, mode, columns) for columns in pair], operator, reasons)
+        for pair in HEADS.values()
     )
 
 
-def _worst(found: Mapping[Cell, str], names: Iterable[str], columns: Collection[str]) -> str:
-    verdicts = [found[name, column] for name in names for column in columns]
+def _worst(found: Mapping[Cell, str], operator: str, mode: str, columns: Collection[str]) -> str:
+    """A large size that is not measured is taken for the small ones."""
+    names = [case.name for case in modes()[operator, mode]]
+    cells = [(name, column) for name in names for column in columns]
+    verdicts = [found[cell] for cell in cells if cell in found]
+    if mode.endswith(LARGE) and UNMEASURED in verdicts:
+        return _worst(found, operator, small_mode(mode), columns)
     return min(verdicts, key=lambda v: (WORST.index(v.partition(":")[0]), v), default="")
 
 
@@ -124,14 +134,21 @@ def _sorted(rows: Mapping[tuple[str, ...], list[str]]) -> list[tuple[str, ...]]:
 
 
 def _label(operator: str, rows: Mapping[tuple[str, ...], list[str]], row: tuple[str, ...]) -> str:
-    names = [operator] if operator else []
     if len(rows) == 1:
         return operator
     if row == _sorted(rows)[0] and len(rows[row]) > 2:
         return f"{operator}, other modes"
     others = [mode for key, modes in rows.items() if key != row for mode in modes]
-    short = [name or "plain" for name in _shortened(rows[row], others)]
-    return f"{names[0]}: {'; '.join(short)}"
+    small = [name for name in rows[row] if not name.endswith(LARGE)]
+    large = [small_mode(name) for name in rows[row] if name.endswith(LARGE)]
+    apart = [name for name in large if name not in small]
+    parts = [_listed(small, others)] if small else []
+    parts += [f"large: {_listed(apart, [*small, *others])}"] if apart else []
+    return f"{operator}: {'; '.join(parts)}"
+
+
+def _listed(names: Sequence[str], others: Sequence[str]) -> str:
+    return "; ".join(name or "plain" for name in _shortened(names, others))
 
 
 def _shortened(names: Sequence[str], others: Sequence[str]) -> list[str]:

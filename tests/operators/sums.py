@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from operators.case import EVEN, ROWS, SEQUENCES, UNEVEN, Mode, Shape, mode
+from dataclasses import replace
+
+from operators.case import EVEN, ROWS, SEQUENCES, UNEVEN, Integers, Mode, Shape, mode
 
 IMAGE_AND_ROWS = (EVEN, UNEVEN)
 
@@ -21,6 +23,10 @@ def _reduction(op: str) -> dict[str, Mode]:
         "height and width": reduced(keep, [2, 3]),
         "channels": reduced(keep, [1]),
         "the last axis, not kept": reduced("keepdims=0", [-1]),
+    }
+    few |= {
+        "negative axes, reversed": reduced(keep, [-1, -2]),
+        "axes in reversed order, not kept": reduced("keepdims=0", [3, 1]),
     }
     if op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
         return few
@@ -41,6 +47,9 @@ def _place(op: str) -> dict[str, Mode]:
     def found(options: str, *shapes: Shape) -> Mode:
         return mode(f"y = {op}<{options}>(x)", *shapes, kind="int64")
 
+    def cast(options: str, number: int, kind: str) -> Mode:
+        return mode(f"i = {op}<{options}>(x) y = Cast<to={number}>(i)", kind=kind)
+
     return {
         "channels": found("axis=1"),
         "channels, not kept": found("axis=1, keepdims=0"),
@@ -48,6 +57,14 @@ def _place(op: str) -> dict[str, Mode]:
         "height": found("axis=2"),
         "of a row": found("axis=1, keepdims=0", *ROWS),
         "the last of equal ones": found("axis=1, select_last_index=1"),
+        "a negative axis": found("axis=-3"),
+        "cast to int64": cast("axis=1", 7, "int64"),
+        "cast to int32": cast("axis=1, keepdims=0", 6, "int32"),
+        "cast to uint8": cast("axis=1, keepdims=0", 2, "uint8"),
+        "cast to float": cast("axis=-1", 1, "float"),
+        "of a function in float": mode(
+            f"r = Round(x) i = {op}<axis=1>(r) y = Cast<to=7>(i)", kind="int64"
+        ),
     }
 
 
@@ -61,6 +78,7 @@ def _softmax(op: str) -> dict[str, Mode]:
         "of a sequence": mode(f"y = {op}<axis=1>(x)", *SEQUENCES),
         "sharp": mode(f"s = Mul(x, c) y = {op}(s)", *ROWS, c=12.0),
         "opset 11": mode(f"y = {op}<axis=1>(x)", *ROWS, opset=11),
+        "a negative axis": mode(f"y = {op}<axis=-3>(x)"),
     }
 
 
@@ -88,6 +106,7 @@ NORMS: dict[str, dict[str, Mode]] = {
     "LayerNormalization": {
         "the last axis": mode("y = LayerNormalization(x, g, b)", **LAST),
         "of a sequence": mode("y = LayerNormalization(x, g, b)", *SEQUENCES, **LAST),
+        "of three axes": mode("y = LayerNormalization<axis=-3>(x, g)", g=lambda s: s[1:]),
         "no bias": mode("y = LayerNormalization(x, g)", *SEQUENCES, g=LAST["g"]),
         "of two axes": mode(
             "y = LayerNormalization<axis=2>(x, g)", g=lambda s: (s[2], s[3])),
@@ -111,13 +130,17 @@ NORMS: dict[str, dict[str, Mode]] = {
     "LpNormalization": {
         "p=2": mode("y = LpNormalization<axis=1>(x)"),
         "p=1": mode("y = LpNormalization<axis=-1, p=1>(x)"),
+        "a negative axis": mode("y = LpNormalization<axis=-3>(x)"),
     },
     "BatchNormalization": {
         "": mode("y = BatchNormalization(x, g, b, m, v)", **BATCH),
         "behind a function": mode(
             "t = Tanh(x) y = BatchNormalization(t, g, b, m, v)", **BATCH),
     },
-    "MeanVarianceNormalization": {"": mode("y = MeanVarianceNormalization<axes=[2,3]>(x)")},
+    "MeanVarianceNormalization": {
+        "": mode("y = MeanVarianceNormalization<axes=[2,3]>(x)"),
+        "negative axes, reversed": mode("y = MeanVarianceNormalization<axes=[-1,-3]>(x)"),
+    },
     "LRN": {"": mode("y = LRN<size=3>(x)")},
 }  # fmt: skip
 HEADS = "q = Transpose<perm=[0,2,1,3]>(x) "
@@ -148,7 +171,41 @@ def _recurrent(op: str, n: int) -> dict[str, Mode]:
         "reverse": mode(f'{run}, direction="reverse">(x, w, r, b)', *SEQUENCES, **_gates(n)),
         "bidirectional": mode(f'{run}, direction="bidirectional">(x, w, r, b)', *SEQUENCES, **both),
         "the last state": mode(f"{last}>(x, w, r)", *SEQUENCES, w=_gates(n)["w"], r=_gates(n)["r"]),
+        "the last state in reverse": mode(
+            f'{last}, direction="reverse">(x, w, r, b)', *SEQUENCES, **_gates(n)
+        ),
+        "a clip": mode(f"{run}, clip=0.3>(x, w, r, b)", *SEQUENCES, **_gates(n)),
+        "of 48 steps": replace(mode(f"{run}>(x, w, r, b)", (48, 1, 64), **_gates(n)), alone=True),
+        "lengths": mode(
+            f"{run}>(x, w, r, b, n)", *SEQUENCES, **_gates(n), n=lambda s: Integers([1] * s[1])
+        ),
+        "an initial state": mode(
+            f"{run}>(x, w, r, b, , h0)", *SEQUENCES, **_gates(n), h0=lambda s: (1, s[1], 3)
+        ),
     }
+
+
+LSTM = {
+    "peepholes": mode(
+        "y, h, c = LSTM<hidden_size=3>(x, w, r, b, , , , p)", *SEQUENCES, **_gates(4), p=(1, 9)
+    ),
+    "peepholes in reverse": mode(
+        'y, h, c = LSTM<hidden_size=3, direction="reverse">(x, w, r, b, , , , p)',
+        *SEQUENCES,
+        **_gates(4),
+        p=(1, 9),
+    ),
+    "peepholes and a clip": mode(
+        "y, h, c = LSTM<hidden_size=3, clip=0.4>(x, w, r, b, , , , p)",
+        *SEQUENCES,
+        **_gates(4),
+        p=(1, 9),
+    ),
+    "input_forget": mode(
+        "y, h, c = LSTM<hidden_size=3, input_forget=1>(x, w, r, b)", *SEQUENCES, **_gates(4)
+    ),
+    "the last cell": mode("h, l, y = LSTM<hidden_size=3>(x, w, r, b)", *SEQUENCES, **_gates(4)),
+}
 
 
 GRU_BEHIND = mode(
@@ -159,13 +216,26 @@ SUMS: dict[str, dict[str, Mode]] = {
     **{f"Reduce{name}": _reduction(f"Reduce{name}") for name in REDUCTIONS},
     "ArgMax": _place("ArgMax"),
     "ArgMin": _place("ArgMin"),
-    "TopK": {"channels": _topk(2, 1), "the last axis": _topk(3, -1)},
+    "TopK": {
+        "channels": _topk(2, 1),
+        "the last axis": _topk(3, -1),
+        "a negative axis": _topk(2, -2),
+        "the least": mode("y, place = TopK<axis=1, largest=0>(x, k)", k=[2]),
+        "the places": mode("v, y = TopK<axis=-1>(x, k)", kind="int64", k=[1]),
+        "the places as int32": mode(
+            "v, p = TopK<axis=-1>(x, k) y = Cast<to=6>(p)", kind="int32", k=[1]
+        ),
+    },
     "Softmax": _softmax("Softmax"),
     "LogSoftmax": _softmax("LogSoftmax"),
-    "CumSum": {"": mode("y = CumSum(x, a)", a=2)},
+    "CumSum": {
+        "": mode("y = CumSum(x, a)", a=2),
+        "reverse": mode("y = CumSum<reverse=1>(x, a)", a=2),
+        "exclusive, a negative axis": mode("y = CumSum<exclusive=1>(x, a)", a=-1),
+    },
     **NORMS,
     "Attention": ATTENTION,
-    "LSTM": _recurrent("LSTM", 4),
+    "LSTM": {**_recurrent("LSTM", 4), **LSTM},
     "GRU": {**_recurrent("GRU", 3), "linear_before_reset": GRU_BEHIND},
     "RNN": _recurrent("RNN", 1),
 }

@@ -1,6 +1,7 @@
 """Sweep: every case for every column, in processes that may die of what they run.
 
 python -m operators.sweep            # from tests/: all of it into verdicts.json
+python -m operators.sweep --missing  # what is not measured yet, or is another case by now
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from operators.truth import WRONG
 from operators.worker import Cell, serve
 
 LONGEST = 300  # seconds without a word; a child that takes longer hangs
-AT_ONCE = 16  # cases of a request
+AT_ONCE, LARGE_AT_ONCE = 16, 4  # cases of a request
+MISSING = "--missing"
 CORES = 2
 
 
@@ -112,18 +114,29 @@ def swept(
             child.close()
 
 
-def main(operators: Collection[str] = ()) -> None:
-    """The whole table into VERDICTS, or what it has of these operators; and the page from it."""
+def main(operators: Collection[str] = (), *, missing: bool = False) -> None:
+    """The whole table into VERDICTS, what it has of these operators, or what is missing; and the
+    page from it. What is found is saved on the way."""
     from operators import page, verdicts
     from operators.cases import CASES
+    from operators.large import is_large
     from operators.truth import COLUMNS
 
     os.environ.setdefault("NPUMAKE_OPENVINO_PYTHON", sys.executable)
+    known = verdicts.cells() if operators or missing else {}
     names = [name for name, case in CASES.items() if not operators or case.operator in operators]
-    known = verdicts.cells() if operators else {}
-    verdicts.save({**known, **swept(names, list(COLUMNS))})
+    if missing:
+        names = [name for name in names if not verdicts.is_measured(CASES[name], known)]
+
+    def save(found: dict[Cell, str]) -> None:
+        known.update(found)
+        verdicts.save(known)
+
+    for large, at_once in ((False, AT_ONCE), (True, LARGE_AT_ONCE)):
+        sized = [name for name in names if is_large(CASES[name]) == large]
+        swept(sized, list(COLUMNS), at_once=at_once, progress=save)
     page.FILE.write_text(page.page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main([name for name in sys.argv[1:] if name != MISSING], missing=MISSING in sys.argv)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from operators.case import Case
 from operators.cases import CASES
-from operators.truth import COLUMNS
+from operators.truth import columns_of
 
 Cell = tuple[str, str]  # name of the case, name of the column
 FILE = Path(__file__).parent / "verdicts.json"
@@ -48,7 +48,7 @@ def document(cells: Mapping[Cell, str]) -> dict[str, object]:
     operators: dict[str, dict[str, object]] = defaultdict(dict)
     for (operator, mode), cases in modes().items():
         by_verdict: dict[str, list[str]] = defaultdict(list)
-        for column in COLUMNS:
+        for column in columns_of(cases[0]):
             found = {case.around: cells.get((case.name, column), UNMEASURED) for case in cases}
             if len(set(found.values())) == 1:
                 by_verdict[found[cases[0].around]].append(column)
@@ -75,10 +75,20 @@ def load() -> tuple[Mapping[str, str], Mapping[tuple[str, str], Mapping[str, obj
     return held["tools"], recorded
 
 
+def is_measured(case: Case, known: Mapping[Cell, str]) -> bool:
+    """Whether each of its cells is known."""
+    verdicts = (known.get((case.name, column), UNMEASURED) for column in columns_of(case))
+    return UNMEASURED not in verdicts
+
+
 def cells() -> dict[Cell, str]:
-    """Every recorded cell."""
+    """Every recorded cell of a case that is still the same."""
     _, recorded = load()
-    known = [(cases, recorded[key]) for key, cases in modes().items() if key in recorded]
+    known = [
+        (cases, recorded[key])
+        for key, cases in modes().items()
+        if key in recorded and recorded[key]["of"] == digest(cases)
+    ]
     return {cell: verdict for each in known for cell, verdict in _cells(*each)}
 
 

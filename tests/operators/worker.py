@@ -16,11 +16,13 @@ from operators.onnx_cases import is_computable
 from operators.runs import RUNS, is_in_float
 from operators.together import TOGETHER, Cell, Telling, together
 from operators.truth import (
+    COLUMNS,
     REFUSED,
     WRONG,
     Column,
     Measured,
     column_of,
+    columns_of,
     placement,
     refusal,
     traceback,
@@ -45,7 +47,8 @@ def verdicts(
     found: dict[Cell, str] = {}
     for name, model in models.items():
         for column in map(column_of, columns):
-            if (name, column.name) not in aborting:
+            is_due = column.name in columns_of(model.case) or column.name not in COLUMNS
+            if is_due and (name, column.name) not in aborting:
                 telling([(name, column.name)])
                 found[name, column.name] = _verdict(model, column)
     for column in map(column_of, columns):

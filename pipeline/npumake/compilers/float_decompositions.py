@@ -15,7 +15,7 @@ from npumake.engine.lower import lowered
 from npumake.engine.ort import OrtSession
 from npumake.engine.subgraphs import CPU
 from npumake.errors import GraphError
-from npumake.graph import Graph, Node, array, part
+from npumake.graph import Graph, Node, array, name_after, part
 from npumake.passes import optimized
 from npumake.passes.decompose import decomposed
 from npumake.passes.recurrent_steps import KINDS
@@ -31,18 +31,20 @@ def written_out(
     by name."""
     nodes = {str(node.name): node for node in graph.nodes()}
     tensors, steps = dict(program.tensors), list[Instruction]()
+    used = dict.fromkeys([*tensors, *nodes, *graph.values()], 1)
     for step in program.instructions:
         alone = _simpler(step, nodes.get(step.name), graph, supported)
         if alone is None:
             steps.append(step)
             continue
+        name_after(alone, nodes[step.name], used)
         nodes |= {str(node.name): node for node in alone.nodes()}
         simpler = lowered(alone, "twice")
         tensors |= {name: tensor for name, tensor in simpler.tensors.items() if name not in tensors}
         steps += simpler.instructions
     read = {name for step in steps for name in step.inputs}.union(program.outputs)
-    used = (step for step in steps if step.inputs or not read.isdisjoint(step.outputs))
-    return replace(program, tensors=tensors, instructions=tuple(used)), nodes
+    live = (step for step in steps if step.inputs or not read.isdisjoint(step.outputs))
+    return replace(program, tensors=tensors, instructions=tuple(live)), nodes
 
 
 def _simpler(

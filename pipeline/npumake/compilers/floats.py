@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from npumake.bundle.program import Instruction
-from npumake.compilers import float_functions, float_moves
+from npumake.compilers import computed_gathers, float_functions, float_moves
 from npumake.compilers.clamps import refused
 from npumake.compilers.flatfile import NUMBERS
 from npumake.compilers.float_decompositions import MAX_STEPS
@@ -62,8 +62,6 @@ LOWERED = (
     "ConvTranspose",
     "DepthToSpace",
     "Expand",
-    "GatherElements",
-    "GatherND",
     "Gemm",
     "GlobalAveragePool",
     "GlobalMaxPool",
@@ -226,6 +224,15 @@ def _lowered(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     IN_FLOAT[op](draft, replace(step, constants=constants, attributes=lowered.attributes))
 
 
+def _at_computed(drawing: Drawing) -> Drawing:
+    """Constant indices are those of the instruction."""
+
+    def draw(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
+        (drawing if not RULES[node.op_type].fits(node) else _lowered)(draft, step, node)
+
+    return draw
+
+
 def _not_written_out(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     raise refused(step, hindrance(node, MAX_STEPS) or "it has no decomposition")
 
@@ -242,6 +249,8 @@ FLOATS: Mapping[str, Drawing] = {
     "Clip": float_functions.clip,
     "Concat": _concat,
     "Gather": float_moves.gather,
+    "GatherElements": _at_computed(computed_gathers.gather_elements),
+    "GatherND": _at_computed(computed_gathers.gather_nd),
     "Gelu": _gelu,
     "HardSigmoid": float_functions.hard_sigmoid,
     "Identity": _identity,

@@ -38,6 +38,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "FLOOR": (1, 0),
     "FULLY_CONNECTED": (12, 8),
     "GATHER": (2, 23),
+    "GATHER_ND": (1, 83),
     "GELU": (1, 116),
     "GREATER": (1, 44),
     "GREATER_EQUAL": (1, 45),

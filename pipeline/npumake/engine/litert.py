@@ -137,7 +137,7 @@ def resizes(node: Node) -> bool:
 
 
 LIMITS: Mapping[str, Callable[[Node], bool]] = {
-    "ArgMax": lambda node: not attribute(node, "select_last_index", 0),
+    **dict.fromkeys(("ArgMax", "ArgMin"), lambda node: not attribute(node, "select_last_index", 0)),
     "AveragePool": _averages,
     "Conv": _slides,
     "ConvTranspose": _slides,

@@ -10,6 +10,7 @@ from npumake.graph.build import Building, TensorSpec
 from npumake.graph.downgrade import downgraded
 from npumake.graph.fused_parts import record_parts, recorded_parts
 from npumake.graph.graph import Graph, Node, Value
+from npumake.graph.inner_names import name_after
 from npumake.graph.marks import (
     OPERATORS,
     annotate,
@@ -110,6 +111,7 @@ __all__ = [
     "mark_float16",
     "mark_wide_bias",
     "may_have_int16",
+    "name_after",
     "needed",
     "noted",
     "number_operators",

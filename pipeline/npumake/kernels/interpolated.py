@@ -46,7 +46,7 @@ def softmax(q: Ints, scale: float, axis: int) -> Int64:
     """Codes of scale 2**-15, zero point 0, along `axis`, for codes `q` of this scale."""
     unit = EXP_REACH / (2 * CODES - 1)
     diff = q.astype(np.int64) - q.max(axis=axis, keepdims=True)
-    away = rescale(diff, fixed_point(np.float32(scale) / unit), "twice") + CODES - 1
+    away = rescale(diff, fixed_point(float(np.float32(scale)) / unit), "twice") + CODES - 1
     powers = _looked_up(np.clip(away, -CODES, CODES - 1), EXP)
     total = powers.sum(axis=axis, keepdims=True)
     headroom = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)

@@ -13,7 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 
 from npumake.graph import Graph, Node
 from npumake.graph.definitions import by_definition
-from npumake.passes import spelled_functions, spelled_norms, spelled_resize, spelled_windows
+from npumake.passes import (
+    spelled_functions,
+    spelled_grid_sample,
+    spelled_norms,
+    spelled_resize,
+    spelled_windows,
+)
 from npumake.passes.drop_identity import drop_identity
 from npumake.passes.drop_unused import drop_unused
 from npumake.passes.explicit_pads import explicit_pads
@@ -32,6 +38,7 @@ RECIPES: Mapping[str, Recipe] = {
     **spelled_norms.RECIPES,
     **spelled_windows.RECIPES,
     "Gemm": as_product,
+    "GridSample": spelled_grid_sample.grid_sample,
     "Mean": mean,
     "Resize": spelled_resize.resize,
 }
