@@ -22,7 +22,7 @@ from npumake.compilers.flatfile import written
 from npumake.compilers.vela import ESTIMATE
 from npumake.errors import PipelineError
 from npumake.runtime.iree import IreeSession
-from npumake.runtime.openvino import EXACT
+from npumake.runtime.openvino import AS_WRITTEN
 from operators.builds import Built, Model, united
 from operators.runs import as_fed, as_meant
 from operators.truth import WRONG, Column, Measured, placement, refusal, traceback
@@ -118,7 +118,7 @@ def _by_openvino(several: Several) -> dict[Cell, str]:
     }
     with TemporaryDirectory() as folder:
         zipfile.ZipFile(io.BytesIO(several.file())).extractall(folder)
-        run = openvino.Core().compile_model(f"{folder}/model.xml", "CPU", EXACT)
+        run = openvino.Core().compile_model(f"{folder}/model.xml", "CPU", AS_WRITTEN)
         given = {name: np.array(x) for made, x in run(fed).items() for name in made.get_names()}
     return several.judged(given)
 

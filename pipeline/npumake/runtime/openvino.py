@@ -19,6 +19,9 @@ from npumake.project.files import MAX_MODEL_BYTES
 
 MEMBERS = ("model.xml", "model.bin")
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 on processors that have it
+# Without OpenVINO's own rewriting into integers, whose products saturate at 16 bits on a processor
+# without VNNI.
+AS_WRITTEN = {**EXACT, "LP_TRANSFORMS_MODE": "NO"}
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError, ValueError)
 
 
