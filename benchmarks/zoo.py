@@ -33,7 +33,7 @@ def row(judged: Judged) -> str:
     pairs = [*zip(judged.quantized, judged.peer, strict=True)]
     ours, peer = max(pairs, key=lambda pair: pair[0] / pair[1], default=(float("nan"),) * 2)
     marks = ["float"] * bool(judged.float_errors()) + ["behind"] * bool(judged.outputs_behind())
-    verdict = "right" if judged.refusal is None else str(judged.refusal).partition("\n")[0]
+    verdict = "right" if judged.refusal is None else "; ".join(str(judged.refusal).split("\n"))
     return f"{worst_float:8.0e} {ours:8.4f} {peer:8.4f}  {' '.join([*marks, verdict])}"
 
 

@@ -6,7 +6,8 @@ A node reads what the file itself computed, so no difference adds up over nodes:
     float kernels    |code - (f(x) / scale + zero point)| <= 1/2 + E / scale
     float nodes      |y - f(x)| <= E
 
-How a kernel rounds is data of the target (`kernels`); a listed one may be one code off.
+How a kernel rounds is data of the target (`kernels`); a listed one may be one code off. Floats are
+quantized in float: kernels divide by the scale, or multiply by its reciprocal.
 
 f is the node's meaning in float, and E what float arithmetic allows for it, twice: ours rounds as
 well (npumake.debug.compiled_file.rounding_error). A code may thus differ only beside a tie.
@@ -36,7 +37,7 @@ from npumake.kernels import affine
 
 HALF = 0.5 + 1e-6  # of a code, where a real number lies on a tie
 ROUNDOFF = 2.0**-24  # of float32
-EXACT, ONE_CODE = "exact", "one_code"
+EXACT, FLOAT, ONE_CODE = "exact", "float", "one_code"
 QUANTIZE, DEQUANTIZE, CONSTANT = "quantize", "dequantize", "constant"
 
 
@@ -137,9 +138,14 @@ class _Walk:
 
     def _rounding(self, step: Instruction) -> str:
         """How the file's kernel of the step rounds."""
+        if step.op == CPU or (step.op == QUANTIZE and self._reads_floats(step)):
+            return FLOAT
         node = self._judge.nodes.get(step.name)
         kind = step.op if node is None else node.op_type
-        return "float" if step.op == CPU else self._judge.part.target.kernel(kind)
+        return self._judge.part.target.kernel(kind)
+
+    def _reads_floats(self, step: Instruction) -> bool:
+        return any(self._values[name].dtype.kind == "f" for name in step.inputs)
 
     def _is_uncertain(self, step: Instruction) -> bool:
         return any(self._error(name) is not None for name in step.inputs)
