@@ -43,10 +43,10 @@ class Judged:
         """Of the stages that are not the given model's computation."""
         return {name: error for name, error in self.floats.items() if not error <= FLOAT_ERROR}
 
-    def outputs_behind(self) -> dict[int, tuple[float, float]]:
+    def outputs_behind(self, slack: float = SLACK) -> dict[int, tuple[float, float]]:
         """Outputs that quantize_static keeps better, with both errors."""
         pairs = enumerate(zip(self.quantized, self.peer, strict=True))
-        return {at: (a, b) for at, (a, b) in pairs if not a <= max(SLACK * b, LEAST_ERROR)}
+        return {at: (a, b) for at, (a, b) in pairs if not a <= max(slack * b, LEAST_ERROR)}
 
 
 @dataclass(frozen=True)
