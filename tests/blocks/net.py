@@ -18,6 +18,7 @@ from npumake.engine.ort import Feeds
 CHANNEL_SPREAD = 0.3  # of the logarithm of channels' standard deviations
 OUTLIERS, OUTLIER_GAIN = 3, 8.0
 BRANCH = 0.4  # of a residual branch beside its stream
+Form = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
 
@@ -25,13 +26,15 @@ TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 class Block:
     """A model and its samples: the first ones to calibrate on, the rest to judge by.
 
-    `compared` brings outputs into a form whose elements belong together.
+    `compared` brings outputs into a form whose elements belong together; `compared_int8` does so
+    where codes decide another order, by default in the same way.
     """
 
     model: bytes
     calibration: Sequence[Feeds]
     held_out: Sequence[Feeds]
-    compared: Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]] = field(default=list)
+    compared: Form = field(default=list)
+    compared_int8: Form | None = None
 
 
 class Net:

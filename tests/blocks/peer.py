@@ -61,10 +61,8 @@ def errors(
     block: Block, found: Sequence[Sequence[np.ndarray]], meant: Sequence[Sequence[np.ndarray]]
 ) -> list[float]:
     """Of each compared output: ‖found - meant‖ / ‖meant - mean‖ over the held-out samples."""
-    pairs = [
-        list(zip(block.compared(a), block.compared(b), strict=True))
-        for a, b in zip(found, meant, strict=True)
-    ]
+    form = block.compared_int8 or block.compared
+    pairs = [list(zip(form(a), form(b), strict=True)) for a, b in zip(found, meant, strict=True)]
     return [_error(of_output) for of_output in zip(*pairs, strict=True)]
 
 

@@ -43,10 +43,10 @@ class Judged:
         """Of the stages that are not the given model's computation."""
         return {name: error for name, error in self.floats.items() if not error <= FLOAT_ERROR}
 
-    def outputs_behind(self) -> dict[int, tuple[float, float]]:
+    def outputs_behind(self, slack: float = SLACK) -> dict[int, tuple[float, float]]:
         """Outputs that quantize_static keeps better, with both errors."""
         pairs = enumerate(zip(self.quantized, self.peer, strict=True))
-        return {at: (a, b) for at, (a, b) in pairs if not a <= max(SLACK * b, LEAST_ERROR)}
+        return {at: (a, b) for at, (a, b) in pairs if not a <= max(slack * b, LEAST_ERROR)}
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,8 @@ class Project:
         if model is None:
             return Judged(floats, (), (), False, refusal)
         is_compiled = any(self.folder.glob(f"out/{self.folder.name}.{target}.*"))
-        is_symmetric = read_target(target).activations.symmetric
-        peer = quantized_static(self.block, is_symmetric)
-        return Judged(floats, self._errors(model), self._errors(peer), is_compiled, refusal)
+        peer = self._peer(read_target(target).activations.symmetric)
+        return Judged(floats, self._errors(model), peer, is_compiled, refusal)
 
     def _made(self, name: str) -> bytes | None:
         file = self.folder / "out" / name
@@ -99,6 +98,16 @@ class Project:
     def _meant(self) -> list[list[np.ndarray]]:
         """The outputs of the given model on each held-out sample."""
         return outputs(self.block.model, self.block.held_out)
+
+    def _peer(self, is_symmetric: bool) -> list[float]:
+        """The errors of quantize_static; targets share them."""
+        if is_symmetric not in self._peers:
+            self._peers[is_symmetric] = self._errors(quantized_static(self.block, is_symmetric))
+        return self._peers[is_symmetric]
+
+    @cached_property
+    def _peers(self) -> dict[bool, list[float]]:
+        return {}
 
     def _float_error(self, model: bytes) -> float:
         """max |found - meant| / max |meant|, the largest over outputs and samples."""
