@@ -233,7 +233,7 @@ def test_what_a_compiler_gets_wrong_is_found_by_compiling_anew(
         for s in program.instructions
     ]
     lossy = replace(program, instructions=tuple(steps))
-    monkeypatch.setattr(anew, "drawing", lambda _, graph: drawing(lossy, graph))
+    monkeypatch.setattr(anew, "network_of", lambda part: drawing(lossy, part.graph))
     said = refused(made, file_of(lossy, made.quantized, made.target, {}))
     assert "the first wrong node is `second` (Conv): its result is off by" in said
 

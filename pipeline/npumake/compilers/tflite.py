@@ -48,7 +48,15 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
 
     Raises GraphError for everything that TensorFlow Lite cannot express.
     """
-    network = drawing(program, graph)
+    return _flat(drawing(program, graph))
+
+
+def file_of(network: TFLiteNetwork) -> bytes:
+    """The file of a network that is drawn already."""
+    return written(*_flat(network))
+
+
+def _flat(network: TFLiteNetwork) -> FlatModel:
     inputs, outputs = (
         [index for index, _ in border] for border in (network.inputs, network.outputs)
     )

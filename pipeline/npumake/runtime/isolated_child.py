@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +36,8 @@ with when_used(
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], tuple[Arrays, Arrays]]  # feeds → outputs, inner tensors
 
+Taps = Collection[str]  # the names of inner tensors to return
+
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
 TAPPED = "tapped"  # the file with its inner tensors as outputs, without its suffix
 MISTAKE = 3  # the exit status if the file ERROR holds the reason
@@ -54,7 +56,9 @@ def main(name: str) -> int:
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     _limit(request)
     try:
-        run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
+        taps = frozenset(request["taps"])
+        file = folder / f"model{request['suffix']}"
+        run = OPENERS[request["suffix"]](file, request["every"], taps)
         (folder / OPENED).touch()
         for number in range(request["runs"]):
             with np.load(feed_file(folder, number), allow_pickle=False) as arrays:
@@ -98,7 +102,7 @@ def _outputs(session: _Session, feed: Arrays) -> Arrays:
     return dict(zip(session.output_names, session.run(None, feed), strict=True))
 
 
-def _litert(path: Path, every: bool) -> Run:
+def _litert(path: Path, every: bool, taps: Taps) -> Run:
     """The second interpreter keeps all tensors, which the first one lays over each other."""
     opened = litert.LiteRtSession(path.read_bytes(), path.name)
     keeping = litert.LiteRtSession(path.read_bytes(), path.name, every=True) if every else None
@@ -107,12 +111,12 @@ def _litert(path: Path, every: bool) -> Run:
         if keeping is None:
             return _outputs(opened, feed), {}
         keeping.run((), feed)
-        return _outputs(opened, feed), keeping.every_tensor()
+        return _outputs(opened, feed), keeping.tensors(taps)
 
     return run
 
 
-def _onnx(path: Path, every: bool) -> Run:
+def _onnx(path: Path, every: bool, taps: Taps) -> Run:
     opened = ort.OrtSession(path.read_bytes())
     tapped = ort.OrtSession(path.with_stem(TAPPED).read_bytes()) if every else None
 
@@ -122,13 +126,13 @@ def _onnx(path: Path, every: bool) -> Run:
     return run
 
 
-def _vmfb(path: Path, every: bool) -> Run:
+def _vmfb(path: Path, every: bool, taps: Taps) -> Run:
     """IREE shows no inner tensors."""
     opened = iree.IreeSession(path)
     return lambda feed: (_outputs(opened, feed), {})
 
 
-def _bundle(path: Path, every: bool) -> Run:
+def _bundle(path: Path, every: bool, taps: Taps) -> Run:
     """As a Session with allow_code opens it, but without the imports for secure files."""
     bundle = archive.Bundle.load(path)
     untrusted_limits.refuse_unbounded(bundle.program)
@@ -147,7 +151,7 @@ def _bundle(path: Path, every: bool) -> Run:
     return run
 
 
-OPENERS: Mapping[str, Callable[[Path, bool], Run]] = {
+OPENERS: Mapping[str, Callable[[Path, bool, Taps], Run]] = {
     ".hybrid": _bundle,
     ".onnx": _onnx,
     ".tflite": _litert,

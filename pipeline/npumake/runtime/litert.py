@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -69,12 +69,12 @@ class LiteRtSession:
             for name in names or self.output_names
         ]
 
-    def every_tensor(self) -> dict[str, np.ndarray]:
-        """The numeric tensors of the last run, by name; of several with one name the first."""
+    def tensors(self, names: Collection[str]) -> dict[str, np.ndarray]:
+        """Numeric tensors of the last run, by name; of several with one name the first."""
         return {
             tensor["name"]: self._interpreter.get_tensor(tensor["index"])
             for tensor in reversed(self._interpreter.get_tensor_details())
-            if tensor["name"] and tensor["dtype"] is not np.object_
+            if tensor["name"] in names and tensor["dtype"] is not np.object_
         }
 
 

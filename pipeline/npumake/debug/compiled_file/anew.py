@@ -10,15 +10,15 @@ from npumake.bundle.archive import zipped
 from npumake.compilers.backends import SPELLINGS, model_for
 from npumake.compilers.flatfile import FlatModel, written
 from npumake.compilers.iree import with_iree
-from npumake.compilers.tflite import TFLiteNetwork, drawing
-from npumake.debug.compiled_file.runs import Arrays, CompiledPart, job_of, laid_inside
+from npumake.compilers.tflite import TFLiteNetwork
+from npumake.debug.compiled_file.runs import Arrays, CompiledPart, job_of, laid_inside, network_of
 from npumake.engine.ort import Feeds
 from npumake.runtime.isolated import Isolated
 
 
 def tapped_file(part: CompiledPart) -> bytes:
     """The model of `part`, compiled with its tensors as outputs. Raises StageError."""
-    model = SPELLINGS["iree"](_exposed(drawing(part.program, part.graph)))
+    model = SPELLINGS["iree"](_exposed(network_of(part)))
     code, members = with_iree(written(*model), part.target)
     return code + zipped(members)
 

@@ -88,7 +88,7 @@ def _samples_per_process(program: Program) -> int:
 
 class _Check:
     def __init__(self, real: Graph, part: CompiledPart, operators: Operators) -> None:
-        self._real, self._part, self._operators = real, part, operators
+        self._real, self._part, self._operators = real, part.drawn_once(), operators
         self._judge = NodeJudge(part, operators)
         self._runtime = RUNTIMES[part.target.backend]
         self._sums = dict.fromkeys(part.program.outputs, OutputFigures())

@@ -25,7 +25,7 @@ from npumake.bundle.program import Program, Tensor
 from npumake.compilers.adapters.adapter import ADAPTERS, versions
 from npumake.compilers.adapters.assets import SCRIPTS
 from npumake.compilers.host import runs_here
-from npumake.compilers.tflite import drawing, tflite_file
+from npumake.compilers.tflite import TFLiteNetwork, drawing, file_of
 from npumake.engine.ort import Feeds
 from npumake.extras import install_line
 from npumake.graph import Graph, parse, producer
@@ -40,12 +40,22 @@ OFF_GRID = 1 / 64  # codes; float32 holds a 16-bit code times a scale to 1/128 o
 
 
 class CompiledPart(NamedTuple):
-    """A quantized graph, its program, and the compiled file as bytes."""
+    """A quantized graph, its program, and the compiled file as bytes. `network` is the program as
+    a .tflite draws it; of an unrolled LSTM that takes seconds, so it is drawn once."""
 
     graph: Graph
     program: Program
     target: Target
     data: bytes
+    network: TFLiteNetwork | None = None
+
+    def drawn_once(self) -> CompiledPart:
+        is_drawn = self.network is None and self.target.backend in OF_TFLITE
+        return self._replace(network=network_of(self)) if is_drawn else self
+
+
+def network_of(part: CompiledPart) -> TFLiteNetwork:
+    return part.network or drawing(part.program, part.graph)
 
 
 class Runtime(NamedTuple):
@@ -84,6 +94,7 @@ def job_of(part: CompiledPart, feeds: Sequence[Feeds], every: bool = False) -> J
 def runs_of(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[FileRun]:
     """The file run on each of the feeds in a process of its own, with its inner tensors, by the
     program's names and in its axis order. Raises RunError."""
+    part = part.drawn_once()
     is_batched = batch(part.graph) > 1 and part.target.backend == "hybrid"
     with Isolated(job_of(part, feeds, not is_batched)) as process:
         runs = process.runs()
@@ -143,11 +154,19 @@ def _exposed(part: CompiledPart) -> bytes:
 
 
 def _tflite(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
-    return Job(part.data, ".tflite", _ordered_feeds(part, feeds), every)
+    taps = _in_tflite(part) if every else ()
+    return Job(part.data, ".tflite", _ordered_feeds(part, feeds), every, taps=taps)
 
 
 def _before_vela(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
-    return Job(tflite_file(part.program, part.graph), ".tflite", _ordered_feeds(part, feeds), every)
+    return _tflite(part._replace(data=file_of(network_of(part))), feeds, every)
+
+
+def _in_tflite(part: CompiledPart) -> tuple[str, ...]:
+    """The names in the file of the program's tensors."""
+    draft, tensors = network_of(part).draft, part.program.tensors
+    orders = draft.file_orders().items()
+    return tuple(draft.tensors[index].name for index, (name, _) in orders if name in tensors)
 
 
 def _vmfb(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
@@ -183,7 +202,7 @@ def _in_openvino(part: CompiledPart) -> dict[str, str]:
 
 def _ordered_feeds(part: CompiledPart, feeds: Sequence[Feeds]) -> list[Arrays]:
     """The feeds in the file's axis order: images as NHWC if it takes them so."""
-    network = drawing(part.program, part.graph)
+    network = network_of(part)
     orders = {n: o for n, (_, o) in zip(part.program.inputs, network.inputs, strict=True)}
     return [
         {n: np.array(feed[n].transpose(o), order="C") for n, o in orders.items()} for feed in feeds
@@ -194,7 +213,7 @@ def _laid_back(part: CompiledPart, arrays: Arrays) -> Arrays:
     """Outputs in the model's axis order; one of an unexpected shape stays as it is."""
     if part.target.backend not in OF_TFLITE:
         return arrays
-    network, outputs = drawing(part.program, part.graph), dict[str, np.ndarray]()
+    network, outputs = network_of(part), dict[str, np.ndarray]()
     for name, (index, order) in zip(part.program.outputs, network.outputs, strict=True):
         array = arrays[name]
         is_laid = array.shape == network.draft.tensors[index].shape
@@ -213,7 +232,7 @@ def laid_inside(part: CompiledPart) -> Callable[[Arrays], Arrays]:
         }
     if part.target.backend not in OF_TFLITE:
         return lambda inner: inner
-    draft = drawing(part.program, part.graph).draft
+    draft = network_of(part).draft
     places = [
         (draft.tensors[index].name, name, order)
         for index, (name, order) in sorted(draft.file_orders().items())
