@@ -168,9 +168,11 @@ def test_without_a_record_of_the_locked_key_its_parts_are_named(locked: Workspac
     clean(locked)
     run = locked.npumake("build", "--frozen", check=False)
     assert run.returncode == 7
-    (line,) = (x for x in run.stdout.splitlines() if "the cache lacks the old key" in x)
-    assert re.search(r"YAML \(.*calibration", line)
-    assert "numpy " in line
+    lines = [x for x in run.stdout.splitlines() if "the cache lacks the old key" in x]
+    assert lines  # a target that fails does not stop the other one
+    for line in lines:
+        assert re.search(r"YAML \(.*calibration", line)
+        assert "numpy " in line
 
 
 def test_an_artifact_that_is_current_or_stored_fails_like_one_that_is_made(locked) -> None:
