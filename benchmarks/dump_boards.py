@@ -48,7 +48,7 @@ ROOT = Path(__file__).parents[1]
 Arrays = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Board:
     """A runtime's own tensors of one sample, by the names of its file."""
 

@@ -23,14 +23,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dump_boards import MODELS, Arrays, Board, boards, exact_board
-from dump_kinds import GOOD, NEW, Planted, good_dump, planted_kind
+from dump_good import GOOD, good_dump
+from dump_kinds import NEW, Planted, planted_kind
 from dump_tampering import FAULTS, JUDGED, KIND, REBUILT, planted
 from faults import SHARED
 
@@ -38,7 +39,8 @@ from npumake.debug.dumps.compare import DumpComparison, compare_dump, read_dump
 from npumake.debug.dumps.inputs import feeding_of
 from npumake.debug.dumps.matching import names_of
 
-EXACT_BOARDS = (
+Place = tuple[str, str, str]
+EXACT_BOARDS: tuple[Place, ...] = (
     ("projects/digits", "int8", "rdk-x5"),
     ("projects/digits", "int8", "ara240"),
     ("projects/digits", "int16", "ara240"),
@@ -51,6 +53,7 @@ EXACT_BOARDS = (
     (MODELS[3], "int8", "tflite"),
 )  # model or project, width, target
 MAX_TRIES = 40  # of drawing a fault that shows
+GOOD_DUMPS = 20
 
 
 def compared(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) -> DumpComparison:
@@ -150,18 +153,32 @@ def print_scores(results: list[Outcome]) -> None:
         print(f"{words:<22}{len(alike):>8}{named:>7.1f}%{explained:>7.1f}%")
 
 
+def places_of(text: str) -> list[Place]:
+    return [place for place in EXACT_BOARDS if text in place[0]]
+
+
 def drawn(seed: int, count: int, text: str) -> Iterator[tuple[str, Board, Planted]]:
     """So many faults of the new kinds; every kind once before any comes twice."""
-    rng = np.random.default_rng(seed)
-    places = [place for place in EXACT_BOARDS if text in place[0]]
-    rounds = [rng.permutation(NEW) for _ in range(-(-count // len(NEW)))]
-    for kind in map(str, np.concatenate(rounds)[:count]):
-        for _ in range(MAX_TRIES):
-            at = exact_board(*places[int(rng.integers(len(places)))])
-            planted_fault = planted_kind(at, kind, rng)
-            if planted_fault is not None:
-                yield kind, at, planted_fault
-                break
+    rng, done = np.random.default_rng(seed), 0
+    places = places_of(text)
+    while done < count:
+        for kind in map(str, rng.permutation(NEW)):
+            fault = drawn_fault(kind, places, rng) if done < count else None
+            if fault is not None:
+                done += 1
+                yield kind, *fault
+
+
+def drawn_fault(
+    kind: str, places: Sequence[Place], rng: np.random.Generator
+) -> tuple[Board, Planted] | None:
+    """None where no board can have the fault, such as one of a Concat."""
+    for _ in range(MAX_TRIES):
+        at = exact_board(*places[int(rng.integers(len(places)))])
+        fault = planted_kind(at, kind, rng)
+        if fault is not None:
+            return at, fault
+    return None
 
 
 def print_draws(seed: int, count: int, text: str) -> None:
@@ -175,17 +192,24 @@ def print_draws(seed: int, count: int, text: str) -> None:
         named, explained, total = named + is_named, explained + is_explained, total + 1
         if not is_explained:
             print(miss(Outcome(kind, at, fault.tensor, result)), flush=True)
-    alarms, dumps = 0, 0
-    for place in (place for place in EXACT_BOARDS if text in place[0]):
-        for way in GOOD:
-            at = exact_board(*place)
-            result, dumps = compared(at, good_dump(at, way, rng), rng), dumps + 1
-            if result.first is not None:
-                alarms += 1
-                print(f"    FALSE ALARM: {way} in {place} at {result.first.node}", flush=True)
+    alarms = print_alarms(places_of(text), rng)
     share = 100 / max(total, 1)
     print(f"{total} faults of {len(NEW)} kinds: first node {share * named:.1f} %,", end=" ")
-    print(f"cause {share * explained:.1f} %, {alarms} false alarms in {dumps} right dumps")
+    print(f"cause {share * explained:.1f} %, {alarms} false alarms in {GOOD_DUMPS} right dumps")
+
+
+def print_alarms(places: Sequence[Place], rng: np.random.Generator) -> int:
+    """The number of false alarms in right dumps, drawn of all boards and all ways to write one."""
+    pairs = [(place, way) for place in places for way in GOOD]
+    alarms = 0
+    for index in rng.choice(len(pairs), GOOD_DUMPS, replace=len(pairs) < GOOD_DUMPS):
+        place, way = pairs[int(index)]
+        at = exact_board(*place)
+        result = compared(at, good_dump(at, way, rng), rng)
+        if result.first is not None:
+            alarms += 1
+            print(f"    FALSE ALARM: {way} in {place} at {result.first.node}", flush=True)
+    return alarms
 
 
 def main() -> None:
