@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dump_blocks import BLOCKS
 from dump_boards import MODELS, Arrays, Board, boards, exact_board
 from dump_good import GOOD, good_dump
 from dump_kinds import NEW, Planted, planted_kind
@@ -51,6 +52,9 @@ EXACT_BOARDS: tuple[Place, ...] = (
     (MODELS[1], "int16", "tflite"),
     (MODELS[2], "int8", "tflite"),
     (MODELS[3], "int8", "tflite"),
+    (BLOCKS, "int8", "rdk-x5"),
+    (BLOCKS, "int8", "tflite"),
+    (BLOCKS, "int16", "ara240"),
 )  # model or project, width, target
 MAX_TRIES = 40  # of drawing a fault that shows
 GOOD_DUMPS = 20
@@ -157,12 +161,14 @@ def places_of(text: str) -> list[Place]:
     return [place for place in EXACT_BOARDS if text in place[0]]
 
 
-def drawn(seed: int, count: int, text: str) -> Iterator[tuple[str, Board, Planted]]:
+def drawn(
+    seed: int, count: int, text: str, kinds: Sequence[str] = NEW
+) -> Iterator[tuple[str, Board, Planted]]:
     """So many faults of the new kinds; every kind once before any comes twice."""
     rng, done = np.random.default_rng(seed), 0
     places = places_of(text)
     while done < count:
-        for kind in map(str, rng.permutation(NEW)):
+        for kind in map(str, rng.permutation(kinds)):
             fault = drawn_fault(kind, places, rng) if done < count else None
             if fault is not None:
                 done += 1

@@ -16,11 +16,13 @@ from dump_boards import Arrays, Board, tensors_of
 from dump_input_faults import INPUTS, InputFault, picture_axes
 from dump_node_faults import NODES, NodeFault
 from dump_tensors import continued, files_of, shows, values_of, with_attributes, with_constants
+from dump_unseen_faults import INPUT_FAULTS, NODE_FAULTS, VALUE_FAULTS
 from dump_value_faults import VALUES, Draw, ValueFault, codes_of
 
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.debug.dumps.conventions import entry
 from npumake.engine.reference import ReferenceSession
+from npumake.errors import GraphError
 
 FINE = 8  # bits below a code
 ROUNDED: Mapping[str, tuple[Callable[[np.ndarray, Tensor], np.ndarray], tuple[str, ...]]] = {
@@ -42,6 +44,10 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
     "int8 board": ("width",),
 }
 NEW = (*VALUES, *NODES, *ROUNDED, *INPUTS, *WHOLE)
+UNSEEN = (*VALUE_FAULTS, *NODE_FAULTS, *INPUT_FAULTS)
+OF_VALUES = {**VALUES, **VALUE_FAULTS}
+OF_NODES = {**NODES, **NODE_FAULTS}
+OF_INPUTS = {**INPUTS, **INPUT_FAULTS}
 
 
 class Planted(NamedTuple):
@@ -52,14 +58,14 @@ class Planted(NamedTuple):
 
 def planted_kind(at: Board, kind: str, rng: Draw) -> Planted | None:
     """A dump with a fault of the kind; None if the drawn place shows none."""
-    if kind in VALUES:
-        return _of_value(at, VALUES[kind], rng)
-    if kind in NODES:
-        return _of_node(at, NODES[kind], rng)
+    if kind in OF_VALUES:
+        return _of_value(at, OF_VALUES[kind], rng)
+    if kind in OF_NODES:
+        return _of_node(at, OF_NODES[kind], rng)
     if kind in ROUNDED:
         return _of_rounding(at, *ROUNDED[kind], rng)
-    if kind in INPUTS:
-        return _of_input(at, INPUTS[kind], rng)
+    if kind in OF_INPUTS:
+        return _of_input(at, OF_INPUTS[kind], rng)
     return _of_whole(at, kind, rng)
 
 
@@ -145,7 +151,10 @@ def _of_rounding(
         inputs=step.inputs,
         outputs=(name,),
     )
-    (codes,) = ReferenceSession(other).execute(fine, [right[n] for n in step.inputs])
+    try:
+        (codes,) = ReferenceSession(other).execute(fine, [right[n] for n in step.inputs])
+    except GraphError:  # a kernel without wide results
+        return None
     whole = rule(np.asarray(codes, np.float64) / (1 << FINE), grid) + grid.zero_point
     wrong = np.clip(whole, step.attributes["low"], step.attributes["high"]).astype(grid.dtype)
     if not shows(wrong, right[name]):

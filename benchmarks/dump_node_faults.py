@@ -20,7 +20,7 @@ class NodeFault(NamedTuple):
     causes: tuple[str, ...]
 
 
-def _bias(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction | None]:
+def bias_fault(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction | None]:
     def changed(step: Instruction, program: Program, rng: Draw) -> Instruction | None:
         bias = step.constants.get("bias")
         return (
@@ -32,10 +32,10 @@ def _bias(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instructi
     return changed
 
 
-def _weight(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction | None]:
+def weight_fault(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction | None]:
     def changed(step: Instruction, program: Program, rng: Draw) -> Instruction | None:
         weight = step.constants.get("weight")
-        if weight is None:
+        if weight is None or weight.size < 2:
             return None
         other = np.ascontiguousarray(change(weight))
         return with_constants(step, weight=other) if other.shape == weight.shape else None
@@ -135,7 +135,7 @@ def _concat_swapped(step: Instruction, program: Program, rng: Draw) -> Instructi
     )
 
 
-def _table(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction]:
+def table_fault(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Instruction]:
     def changed(step: Instruction, program: Program, rng: Draw) -> Instruction:
         return with_constants(step, table=np.asarray(change(step.constants["table"])))
 
@@ -150,18 +150,18 @@ def _identity(table: np.ndarray) -> np.ndarray:
 CONV, LAYERS = ("conv",), ("conv", "matmul", "fully_connected_twice", "conv_transpose")
 ADDS = ("add", "add_twice")
 NODES: Mapping[str, NodeFault] = {
-    "bias lost": NodeFault(LAYERS, _bias(np.zeros_like), ("bias",)),
-    "bias doubled": NodeFault(LAYERS, _bias(lambda b: 2 * b), ("bias",)),
-    "bias reversed": NodeFault(LAYERS, _bias(lambda b: b[::-1]), ("bias",)),
-    "bias negated": NodeFault(LAYERS, _bias(np.negative), ("bias",)),
-    "weights turned": NodeFault(CONV, _weight(lambda w: np.flip(w, (2, 3))), ("weights",)),
-    "weights transposed": NodeFault(CONV, _weight(lambda w: w.swapaxes(2, 3)), ("weights",)),
-    "weights reversed": NodeFault(CONV, _weight(lambda w: np.flip(w, 1)), ("weights",)),
-    "weights of 4 bits": NodeFault(LAYERS, _weight(lambda w: w >> 4 << 4), ("weights",)),
-    "weights unsigned": NodeFault(CONV, _weight(lambda w: w ^ np.int8(-128)), ("weights",)),
+    "bias lost": NodeFault(LAYERS, bias_fault(np.zeros_like), ("bias",)),
+    "bias doubled": NodeFault(LAYERS, bias_fault(lambda b: 2 * b), ("bias",)),
+    "bias reversed": NodeFault(LAYERS, bias_fault(lambda b: b[::-1]), ("bias",)),
+    "bias negated": NodeFault(LAYERS, bias_fault(np.negative), ("bias",)),
+    "weights turned": NodeFault(CONV, weight_fault(lambda w: np.flip(w, (2, 3))), ("weights",)),
+    "weights transposed": NodeFault(CONV, weight_fault(lambda w: w.swapaxes(2, 3)), ("weights",)),
+    "weights reversed": NodeFault(CONV, weight_fault(lambda w: np.flip(w, 1)), ("weights",)),
+    "weights of 4 bits": NodeFault(LAYERS, weight_fault(lambda w: w >> 4 << 4), ("weights",)),
+    "weights unsigned": NodeFault(CONV, weight_fault(lambda w: w ^ np.int8(-128)), ("weights",)),
     "a filter lost": NodeFault(
         CONV,
-        _weight(lambda w: np.concatenate([w[:-1], 0 * w[-1:]])),
+        weight_fault(lambda w: np.concatenate([w[:-1], 0 * w[-1:]])),
         ("weights", "uninitialized", "bias"),
     ),
     "one factor": NodeFault(CONV, _per_tensor, ("scale",)),
@@ -179,8 +179,10 @@ NODES: Mapping[str, NodeFault] = {
     ),
     "concat swapped": NodeFault(("concat",), _concat_swapped, ("operands", "channel_order")),
     "table by one": NodeFault(
-        ("lookup",), _table(lambda t: np.roll(t, 1)), ("table", "zero_point")
+        ("lookup",), table_fault(lambda t: np.roll(t, 1)), ("table", "zero_point")
     ),
-    "table signed": NodeFault(("lookup",), _table(lambda t: np.roll(t, len(t) // 2)), ("table",)),
-    "table lost": NodeFault(("lookup",), _table(_identity), ("activation", "table", "stale")),
+    "table signed": NodeFault(
+        ("lookup",), table_fault(lambda t: np.roll(t, len(t) // 2)), ("table",)
+    ),
+    "table lost": NodeFault(("lookup",), table_fault(_identity), ("activation", "table", "stale")),
 }

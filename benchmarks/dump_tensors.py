@@ -33,7 +33,9 @@ def continued(program: Program, values: Arrays, name: str) -> Arrays:
 
 
 def shows(wrong: np.ndarray, right: np.ndarray) -> bool:
-    """Whether a fault changes more than a rounding would."""
+    """Whether a fault changes more than a rounding would, and leaves values to tell it by."""
+    if np.ptp(wrong) == 0:
+        return False  # any fault could have made it
     apart = wrong.astype(np.float64) - right
     off, free = np.abs(apart) > 0, right != right.min()
     is_one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())

@@ -132,9 +132,8 @@ def _explained(
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
-    candidates = [
-        (match_row, causes(evidence_of(match_row, walk, feeding, operators))) for match_row in rows
-    ]
+    evidence = evidence_of(rows, walk, feeding, operators)
+    candidates = [(match_row, causes(data)) for match_row, data in zip(rows, evidence, strict=True)]
     return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 
