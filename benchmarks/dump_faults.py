@@ -32,7 +32,7 @@ import numpy as np
 from dump_blocks import BLOCKS
 from dump_boards import MODELS, Arrays, Board, boards, exact_board
 from dump_good import GOOD, good_dump
-from dump_kinds import NEW, Planted, planted_kind
+from dump_kinds import NEW, UNSEEN, Planted, planted_kind
 from dump_tampering import FAULTS, JUDGED, KIND, REBUILT, planted
 from faults import SHARED
 
@@ -162,7 +162,7 @@ def places_of(text: str) -> list[Place]:
 
 
 def drawn(
-    seed: int, count: int, text: str, kinds: Sequence[str] = NEW
+    seed: int, count: int, text: str, kinds: Sequence[str]
 ) -> Iterator[tuple[str, Board, Planted]]:
     """So many faults of the new kinds; every kind once before any comes twice."""
     rng, done = np.random.default_rng(seed), 0
@@ -187,10 +187,10 @@ def drawn_fault(
     return None
 
 
-def print_draws(seed: int, count: int, text: str) -> None:
+def print_draws(seed: int, count: int, text: str, kinds: Sequence[str]) -> None:
     """Three figures: nodes named, causes first in the list, false alarms in right dumps."""
     rng, named, explained, total = np.random.default_rng(seed), 0, 0, 0
-    for kind, at, fault in drawn(seed, count, text):
+    for kind, at, fault in drawn(seed, count, text, kinds):
         keep = 1.0 if rng.random() < 0.7 else 0.4
         result = compared(at, thinned(fault.dump, fault.tensor, keep, rng), rng)
         is_named = result.first is not None and result.first.tensor == fault.tensor
@@ -200,7 +200,7 @@ def print_draws(seed: int, count: int, text: str) -> None:
             print(miss(Outcome(kind, at, fault.tensor, result)), flush=True)
     alarms = print_alarms(places_of(text), rng)
     share = 100 / max(total, 1)
-    print(f"{total} faults of {len(NEW)} kinds: first node {share * named:.1f} %,", end=" ")
+    print(f"{total} faults of {len(kinds)} kinds: first node {share * named:.1f} %,", end=" ")
     print(f"cause {share * explained:.1f} %, {alarms} false alarms in {GOOD_DUMPS} right dumps")
 
 
@@ -226,12 +226,14 @@ def main() -> None:
     parser.add_argument("--keep", type=float, default=1.0, help="share of the tensors dumped")
     parser.add_argument("--models", default="", help="only models with this in their name")
     parser.add_argument("--draws", type=int, default=0, help="faults of more kinds, drawn")
+    parser.add_argument("--unseen", action="store_true", help="draw of dump_unseen_faults.py")
     parser.add_argument("--boards", nargs="+", default=["litert", "iree"])
     arguments = parser.parse_args()
     if not SHARED.is_dir():
         sys.exit("shared/data is not here: set NPUMAKE_SHARED")
     if arguments.draws:
-        print_draws(arguments.seed, arguments.draws, arguments.models)
+        drawn_kinds = UNSEEN if arguments.unseen else NEW
+        print_draws(arguments.seed, arguments.draws, arguments.models, drawn_kinds)
         return
     results: list[Outcome] = []
     for at in boards(

@@ -24,6 +24,7 @@ from npumake.debug.dumps.part_causes import (
     repeated_part,
     stale_part,
     unknown_part,
+    unwritten_lines,
     unwritten_part,
 )
 from npumake.debug.dumps.space_causes import offset, orientation, shifted, zoomed
@@ -85,6 +86,7 @@ VALUES: tuple[Cause, ...] = (
     absolute,
     other_grid,
     unwritten_part,
+    unwritten_lines,
     overflow,
     bias,
     channel_scales,

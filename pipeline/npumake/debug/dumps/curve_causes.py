@@ -51,7 +51,7 @@ def _monotone(evidence: Evidence) -> LikelyCause | None:
     """Larger values of ours are larger ones of theirs: a curve through all of them."""
     order = np.lexsort((evidence.dumped.ravel(), np.rint(evidence.computed).ravel()))
     computed, dumped = (x.ravel()[order] for x in (evidence.computed, evidence.dumped))
-    if np.unique(np.rint(computed)).size < MIN_STEPS or np.unique(dumped).size < MIN_STEPS:
+    if np.unique(np.rint(computed)).size < MIN_STEPS or np.unique(dumped).size < MIN_CODES:
         return None
     share = float((np.maximum.accumulate(dumped) - dumped <= 1.0).mean())
     words = "curve: theirs grow where ours grow, but neither by one factor nor by one offset"

@@ -12,8 +12,9 @@ from npumake.debug.dumps.evidence import Evidence, LikelyCause
 
 LENGTHS = (64, 16, 8, 4)  # elements of a run, the longest first
 MIN_RUNS = 8  # that were moved
-MIN_DISTINCT = 3  # values of a run that is distinctive
-MAX_CHANCE = 0.02  # of the runs of a shuffled tensor
+MIN_COVERED = 0.4  # of the elements that differ lie in distinctive runs
+MIN_DISTINCT = 2  # values of a run that is distinctive
+MAX_CHANCE = 0.4  # of the runs, when their elements are exchanged between them
 MAX_ELEMENTS = 1 << 20
 SCORE = 0.96
 MULTIPLIER = np.uint64(6364136223846793005)
@@ -44,14 +45,15 @@ def _sources(
     whole = dumped.size // length * length
     runs, own = dumped[:whole].reshape(-1, length), computed[:whole].reshape(-1, length)
     is_moved = (runs != own).any(axis=1) & _is_distinctive(runs)
-    if is_moved.sum() < MIN_RUNS:
+    total, inside = np.count_nonzero(computed != dumped), np.count_nonzero((runs != own)[is_moved])
+    if is_moved.sum() < MIN_RUNS or inside < MIN_COVERED * total:
         return None
     windows = np.lib.stride_tricks.sliding_window_view(computed, length)
     keys = _keys(windows)
     order = np.argsort(keys, kind="stable")
     moved = runs[is_moved]
     is_found, places = _lookup(keys, order, _keys(moved))
-    shuffled = np.random.default_rng(0).permutation(moved.ravel()).reshape(moved.shape)
+    shuffled = np.random.default_rng(0).permuted(moved, axis=0)  # each place has its own values
     by_chance, _ = _lookup(keys, order, _keys(shuffled))
     if by_chance.mean() > MAX_CHANCE:
         return None
@@ -105,7 +107,9 @@ def lines_moved(evidence: Evidence) -> LikelyCause | None:
     axes = evidence.picture_axes
     name = ("rows", "columns")[axes.index(axis)] if axes and axis in axes else "channels"
     is_order = len(set(order.tolist())) == len(order)
-    kind = "partial" if not is_order else "channel_order" if name == "channels" else "layout"
+    is_stretched = name != "channels" and not is_order and bool((np.diff(order) >= 0).all())
+    moved_kind = "channel_order" if name == "channels" else "layout"
+    kind = "zoom" if is_stretched else moved_kind if is_order else "partial"
     places = f"{', '.join(map(str, order[:8]))}{', ...' if len(order) > 8 else ''}"
     words = f"{kind.replace('_', ' ')}: the {name} are those of ours numbered {places}"
     figures = {"axis": name, "order": [int(at) for at in order[:64]]}

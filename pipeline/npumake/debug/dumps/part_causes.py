@@ -42,6 +42,26 @@ def unwritten_part(evidence: Evidence) -> LikelyCause | None:
     return None
 
 
+def unwritten_lines(evidence: Evidence) -> LikelyCause | None:
+    """One value fills rows, columns or channels that do not follow each other."""
+    if np.count_nonzero(evidence.off) < MIN_ELEMENTS:
+        return None
+    for axis in range(evidence.off.ndim):
+        off, computed, dumped = (
+            np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+            for x in (evidence.off, evidence.computed, evidence.dumped)
+        )
+        lines = np.flatnonzero(off.any(axis=1))
+        inside = dumped[lines]
+        if len(lines) <= len(off) // 2 and np.ptp(inside) == 0.0 and np.ptp(computed[lines]) > 0.0:
+            name, value = _name(evidence, axis), float(inside[0, 0])
+            numbers = f"{', '.join(map(str, lines[:8]))}{', ...' if len(lines) > 8 else ''}"
+            words = f"uninitialized: {name} {numbers} are {value:.6g}, the rest is ours"
+            figures = {"axis": axis, "lines": [int(at) for at in lines[:64]], "value": value}
+            return LikelyCause("uninitialized", 0.985, words, figures)
+    return None
+
+
 def repeated_part(evidence: Evidence) -> LikelyCause | None:
     """A part holds another part of ours: a tile was written twice, or parts were exchanged."""
     best: LikelyCause | None = None
