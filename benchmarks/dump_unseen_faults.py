@@ -202,7 +202,8 @@ def _requantized(step: Instruction, ratio: float) -> Instruction | None:
         return None
     shift = step.constants["shift"]
     other = np.rint(mantissa * ratio / 4).astype(mantissa.dtype)  # within 32 bits
-    return with_constants(step, mantissa=other, shift=shift - 2) if shift.min() > 2 else None
+    fits = shift.min() > 2 and np.abs(other).max() < 1 << 31
+    return with_constants(step, mantissa=other, shift=shift - 2) if fits else None
 
 
 def _tap(step: Instruction, program: Program, rng: Draw) -> Instruction | None:

@@ -10,6 +10,7 @@ import pytest
 from debug.test_dump_causes import IMAGE, IMAGES, evidence, first, fitted, tensor
 from npumake.bundle.program import Instruction, Program, Tensor
 from npumake.debug.dumps.causes import causes
+from npumake.debug.dumps.compare import _nearest
 from npumake.debug.dumps.evidence import Evidence
 from npumake.debug.dumps.last_node import LastNode
 from npumake.debug.dumps.reading import CODES, DumpReading
@@ -182,3 +183,16 @@ def test_a_border_that_differs_is_a_padding(case):
     theirs = fitted(ours + rng.normal(0, 20, ours.shape), case[1][0])
     theirs[:, :, 1:-1, 1:-1] = ours[:, :, 1:-1, 1:-1]
     assert first(evidence(ours, theirs, case)).kind == "padding"
+
+
+def test_a_reading_in_which_most_differs_is_no_reading():
+    """A cube of values can be read in every order of its axes."""
+    case = ((1, 16, 16, 16), ("int16", 0))
+    ours, rng = tensor(*case[:1], *case[1]), np.random.default_rng(0)
+    theirs = ours.copy()
+    theirs[:, 3] = rng.permutation(ours[:, 3].ravel()).reshape(ours[:, 3].shape)
+    right, other = (
+        DumpReading(x, (0, 1, 2, 3), CODES, x) for x in (theirs, theirs.transpose(0, 1, 3, 2))
+    )
+    assert _nearest([other, right], ours) == [right]
+    assert _nearest([other], ours) == [other]
