@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from dump_blocks import BLOCKS, blocks, pictures
 from faults import feeds, float_graph
 
 from npumake.bundle.program import Program
@@ -48,7 +49,7 @@ ROOT = Path(__file__).parents[1]
 Arrays = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Board:
     """A runtime's own tensors of one sample, by the names of its file."""
 
@@ -64,11 +65,11 @@ class Board:
 
 
 @cache
-def prepared(model: str, types: str) -> tuple[Graph, Program, Samples]:
+def prepared(model: str, types: str, chip: str = "tflite") -> tuple[Graph, Program, Samples]:
     """The quantized graph, its integer program, and its samples."""
-    target = read_target("tflite")
-    graph = float_graph(model)
-    samples = feeds(model, graph)[:SAMPLES]
+    target = read_target(chip)
+    graph = blocks() if model == BLOCKS else float_graph(model)
+    samples = pictures(SAMPLES) if model == BLOCKS else feeds(model, graph)[:SAMPLES]
     quantization = Quantization(types={"*": "int16"} if types == "int16" else {})
     if carries_grids(graph) and types == "int8":
         on_grids = with_own_grids(graph, target, quantization)
@@ -102,8 +103,8 @@ def by_litert(program: Program, graph: Graph, fed: Mapping[str, np.ndarray]) -> 
 @cache
 def exact_board(model: str, types: str, chip: str = "tflite") -> Board:
     """A board that computes as ours: a project of this repository, or a model of shared/data."""
-    if model in MODELS:
-        graph, program, samples = prepared(model, types)
+    if model in (BLOCKS, *MODELS):
+        graph, program, samples = prepared(model, types, chip)
     else:
         graph, program, samples = project(model, types, chip)
     is_last = (len(model) + len(chip)) % 2 == 0

@@ -13,16 +13,29 @@ import numpy as np
 
 from npumake.debug.dumps.bit_causes import absolute, overflow, stuck_bit, word_order
 from npumake.debug.dumps.context_causes import other_input, stale, unlike_the_rest
+from npumake.debug.dumps.curve_causes import curve
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
+from npumake.debug.dumps.fitted_causes import fitted_operands, fitted_weights
+from npumake.debug.dumps.moved_causes import lines_moved, moved_runs
 from npumake.debug.dumps.node_causes import changed_node, other_sample
 from npumake.debug.dumps.order_causes import channel_order, layout, stride
 from npumake.debug.dumps.part_causes import (
+    border,
     repeated_part,
     stale_part,
     unknown_part,
+    unwritten_lines,
     unwritten_part,
 )
 from npumake.debug.dumps.space_causes import offset, orientation, shifted, zoomed
+from npumake.debug.dumps.sum_causes import (
+    sum_grid,
+    sum_offset,
+    sum_overflow,
+    sum_rounding,
+    sum_scale,
+    sum_sign,
+)
 from npumake.debug.dumps.value_causes import (
     activation,
     bias,
@@ -73,15 +86,34 @@ VALUES: tuple[Cause, ...] = (
     absolute,
     other_grid,
     unwritten_part,
+    unwritten_lines,
     overflow,
     bias,
     channel_scales,
     shifted,
     offset,
     repeated_part,
+    sum_scale,
+    sum_rounding,
+    sum_sign,
+    sum_offset,
+    sum_overflow,
+    sum_grid,
+    lines_moved,
+    moved_runs,
+    curve,
     some_channels,
 )
-RERUNS: tuple[Cause, ...] = (other_input, other_sample, changed_node, zoomed, stale_part)
+RERUNS: tuple[Cause, ...] = (
+    other_input,
+    other_sample,
+    changed_node,
+    fitted_operands,
+    zoomed,
+    stale_part,
+    fitted_weights,
+    border,
+)
 CAUSES: tuple[Cause, ...] = (*VALUES, *RERUNS, unknown_part)
 MIN_SCORE = 0.6  # lower scores are not reported
 SCORE_DIGITS = 2  # scores are compared at this precision

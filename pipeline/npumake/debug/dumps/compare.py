@@ -24,6 +24,7 @@ from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
 
+MAX_MORE = 4.0  # times as many elements may differ as in another reading of the file
 SURE_SCORE = 0.95  # from here on, a difference that could be rounding counts as a divergence
 
 
@@ -131,11 +132,18 @@ def _explained(
     holds = walk.conventions.holds
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
-    rows = [replace(row, reading=way) for way in ways]
-    candidates = [
-        (match_row, causes(evidence_of(match_row, walk, feeding, operators))) for match_row in rows
-    ]
+    rows = [replace(row, reading=way) for way in _nearest(ways, walk.expected[row.tensor])]
+    evidence = evidence_of(rows, walk, feeding, operators)
+    candidates = [(match_row, causes(data)) for match_row, data in zip(rows, evidence, strict=True)]
     return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
+
+
+def _nearest(ways: Sequence[DumpReading], expected: np.ndarray) -> list[DumpReading]:
+    """The readings, without those in which far more differs: a fault in two channels stays one."""
+    shares = [float((~(np.abs(way.codes - expected) <= 0.5)).mean()) for way in ways]
+    return [
+        way for way, share in zip(ways, shares, strict=True) if share <= MAX_MORE * min(shares)
+    ] or list(ways)
 
 
 def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> bool:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npumake.bundle.program import Instruction, Tensor
+from npumake.debug.dumps.last_node import LastNode
 from npumake.debug.dumps.reading import DumpReading
 from npumake.digest import Json
 
@@ -54,7 +55,8 @@ class Evidence:
     is the size of one code. `unlike` is a kind and a sentence on a form unlike the rest of the
     dump. `scales` are those of the program's tensors, neighbors first. `buffers` yields our other
     tensors, `samples` this one of other samples, `inputs` ours for changed inputs, as (name,
-    values); `reruns` yields ours of changed nodes."""
+    values); `reruns` yields ours of changed nodes. `last_node` is the node alone, if it is known
+    what it reads."""
 
     computed: np.ndarray
     reading: DumpReading
@@ -66,10 +68,20 @@ class Evidence:
     inputs: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
     samples: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
     reruns: Callable[[], Iterable[Rerun]] = tuple
+    last_node: Callable[[], LastNode | None] = lambda: None
 
     @property
     def dumped(self) -> np.ndarray:
         return self.reading.codes
+
+    @cached_property
+    def node(self) -> LastNode | None:
+        return self.last_node()
+
+    @property
+    def unclamped(self) -> np.ndarray | None:
+        """Ours before the node's clamp, with more bits; None if there is no such value."""
+        return None if self.node is None else self.node.unclamped
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -113,14 +125,19 @@ class Evidence:
         shape = self.computed.shape
         if len(shape) < 3:
             return None
-        is_last = len(shape) == 4 and shape[3] <= MAX_COLORS < min(shape[1:3])
-        axes = (1, 2) if is_last else (len(shape) - 2, len(shape) - 1)
+        axes = (1, 2) if self.is_last else (len(shape) - 2, len(shape) - 1)
         return axes if min(shape[axis] for axis in axes) > 1 else None
 
     @property
     def channel_axis(self) -> int:
-        """The channel axis of our shape: the second, or the only one."""
-        return min(1, self.computed.ndim - 1)
+        """The channel axis of our shape: the second, the only one, or the last of a picture."""
+        return 3 if self.is_last else min(1, self.computed.ndim - 1)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether ours is a picture whose last axis is its colors."""
+        shape = self.computed.shape
+        return len(shape) == 4 and shape[3] <= MAX_COLORS < min(shape[1:3])
 
     @cached_property
     def in_file(self) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from npumake.engine.ort import Feeds
 MAX_SHIFT = 3  # pixels
 COLORS = (1, 3, 4)  # channels of a picture
 FACTORS = (0.5, 2.0, 0.25, 0.75, 1.5, 0.8, 1.25)  # of brightness
+GAMMAS = (1 / 2.2, 2.2, 1 / 1.8, 1.8, 1 / 2.4, 2.4)
 Way = Callable[[np.ndarray], np.ndarray]
 Change = tuple[str, str, Way]
 PictureWay = Callable[[np.ndarray, tuple[int, int]], np.ndarray]
@@ -26,6 +28,7 @@ def ways_to_feed(feeding: DumpFeeds) -> Iterator[tuple[str, Feeds]]:
             yield f"other_input:other input: the board was fed {name}, ours {feeding.name}", feeds
     yield from _changed(feeding, list(_brightness(feeding)))
     yield from _changed(feeding, list(_shifts()))
+    yield from _changed(feeding, list(_curves(feeding)))
 
 
 def _changed(feeding: DumpFeeds, changes: Sequence[Change]) -> Iterator[tuple[str, Feeds]]:
@@ -66,6 +69,11 @@ def _picture(way: PictureWay) -> Way:
 def _reversed_channels(x: np.ndarray) -> np.ndarray:
     axes = [axis for axis in range(1, x.ndim) if x.shape[axis] == 3]
     return np.flip(x, axes[0]) if axes else x
+
+
+def _permuted(order: tuple[int, ...], x: np.ndarray) -> np.ndarray:
+    axes = [axis for axis in range(1, x.ndim) if x.shape[axis] == 3]
+    return np.take(x, order, axes[0]) if axes else x
 
 
 def _exchanged(x: np.ndarray) -> np.ndarray:
@@ -111,6 +119,24 @@ def _brightness(feeding: DumpFeeds) -> Iterator[Change]:
     for share in (0.1, -0.1, 0.25, -0.25):
         words = f"brightness: the board was fed the picture {share:+.0%} of its range brighter"
         yield "brightness", words, _plus(share, every)
+
+
+def _curves(feeding: DumpFeeds) -> Iterator[Change]:
+    """Gammas, between the lowest and the highest value."""
+    every = [feeds for _name, feeds in numbered(feeding.samples)] or [feeding.feeds]
+    for power in GAMMAS:
+        for ends in (every, []):
+            words = f"gamma: the board was fed the picture with a gamma of {power:.3g}"
+            yield "gamma", words, _to_the(power, ends)
+
+
+def _to_the(power: float, every: Sequence[Feeds]) -> Way:
+    def changed(x: np.ndarray) -> np.ndarray:
+        low, high = _ends(x, every, False)
+        share = (x.astype(np.float64) - low) / np.maximum(high - low, 1e-12)
+        return np.asarray(low + np.clip(share, 0.0, 1.0) ** power * (high - low))
+
+    return changed
 
 
 def _times(factor: float, every: Sequence[Feeds], per_channel: bool) -> Way:
@@ -175,6 +201,14 @@ INPUT_CHANGES: tuple[Change, ...] = (
         for words, way in TURNS
     ),
     ("brightness", "brightness: the board was fed the picture inverted", _inverted),
+    *(
+        (
+            "channel_order",
+            f"channel order: the board was fed the channels in the order {', '.join(map(str, o))}",
+            partial(_permuted, o),
+        )
+        for o in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1))
+    ),
     ("gray", "gray: the board was fed the picture without its colors", _picture(_gray)),
     (
         "zoom",

@@ -13,12 +13,13 @@ from itertools import permutations
 import numpy as np
 
 from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.debug.dumps.resize_changes import linear, nearest
 from npumake.debug.dumps.weight_changes import other_weights
 from npumake.debug.dumps.window_changes import (
     average_or_maximum,
-    nearest,
     padded,
     replaced,
+    whole_window,
     windows,
 )
 from npumake.digest import Json
@@ -258,6 +259,18 @@ def _flattened(step: Instruction, program: Program) -> Iterator[Change]:
         yield "layout", f"flattens {words}", other, {"order": [*perm]}
 
 
+def _axes(step: Instruction, program: Program) -> Iterator[Change]:
+    """Another axis of a Softmax or ArgMax."""
+    axis = step.attributes.get("axis")
+    shape = program.tensors[step.inputs[0]].shape if step.inputs else ()
+    if axis is None or len(step.inputs) != 1:
+        return
+    for other in range(len(shape)):
+        if other != axis % len(shape) and shape[other] > 1:
+            words = f"runs over axis {other}, not over axis {axis}"
+            yield "axis", words, _attributes(step, axis=other), {"axis": other}
+
+
 def _identity() -> dict[str, np.ndarray]:
     return {"mantissa": np.array(1 << 30), "shift": np.array(30)}
 
@@ -269,7 +282,10 @@ CHANGES: tuple[Callable[[Instruction, Program], Iterator[Change]], ...] = (
     padded,
     windows,
     average_or_maximum,
+    whole_window,
     nearest,
+    linear,
+    _axes,
     _operands,
     _tables,
     _flattened,

@@ -120,4 +120,7 @@ def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
         channels.setdefault(row.tobytes(), []).append(index)
     candidates = [(channels.get(row.tobytes()) or [-1]) for row in np.rint(dumped)]
     order = np.array([axes.pop(0) if len(axes) > 1 else axes[0] for axes in candidates])
-    return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
+    is_order = np.array_equal(np.sort(order), np.arange(len(order)))
+    moved = dumped[order != np.arange(len(order))]
+    varies = (moved != moved[:, :1]).any(axis=1)  # a constant channel may stand for another one
+    return order if is_order and varies.size and varies.mean() >= 0.5 else None

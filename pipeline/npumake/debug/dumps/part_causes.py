@@ -14,6 +14,8 @@ MAX_PART = 0.9  # of the elements; a larger part is the whole tensor
 MIN_ELEMENTS = 8  # that differ
 SURE_SCORE = 0.95
 UNKNOWN_SCORE = 0.68  # of a part whose values are not explained
+MAX_BORDER = 3  # pixels
+BORDER_SCORE = 0.85
 MIN_FILLED = 0.3  # of a part must differ
 
 
@@ -37,6 +39,26 @@ def unwritten_part(evidence: Evidence) -> LikelyCause | None:
             value = float(inside[0])
             words = f"uninitialized: {part.words} are {value:.6g}, the rest is ours"
             return LikelyCause("uninitialized", 0.99, words, _figures(part) | {"value": value})
+    return None
+
+
+def unwritten_lines(evidence: Evidence) -> LikelyCause | None:
+    """One value fills rows, columns or channels that do not follow each other."""
+    if np.count_nonzero(evidence.off) < MIN_ELEMENTS:
+        return None
+    for axis in range(evidence.off.ndim):
+        off, computed, dumped = (
+            np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+            for x in (evidence.off, evidence.computed, evidence.dumped)
+        )
+        lines = np.flatnonzero(off.any(axis=1))
+        inside = dumped[lines]
+        if len(lines) <= len(off) // 2 and np.ptp(inside) == 0.0 and np.ptp(computed[lines]) > 0.0:
+            name, value = _name(evidence, axis), float(inside[0, 0])
+            numbers = f"{', '.join(map(str, lines[:8]))}{', ...' if len(lines) > 8 else ''}"
+            words = f"uninitialized: {name} {numbers} are {value:.6g}, the rest is ours"
+            figures = {"axis": axis, "lines": [int(at) for at in lines[:64]], "value": value}
+            return LikelyCause("uninitialized", 0.985, words, figures)
     return None
 
 
@@ -71,6 +93,24 @@ def stale_part(evidence: Evidence) -> LikelyCause | None:
             if score >= SURE_SCORE:
                 words = f"stale: {part.words} hold the values of {name}, the rest is ours"
                 return LikelyCause("stale", 0.98 * score, words, _figures(part) | {"source": name})
+    return None
+
+
+def border(evidence: Evidence) -> LikelyCause | None:
+    """Only the outermost pixels differ: a window pads them otherwise, or does not compute them."""
+    axes = evidence.picture_axes
+    if axes is None or np.count_nonzero(evidence.off) < MIN_ELEMENTS:
+        return None
+    rows, columns = (evidence.computed.shape[axis] for axis in axes)
+    planes = np.moveaxis(evidence.off, axes, (-2, -1)).reshape(-1, rows, columns)
+    off = np.logical_or.reduce(planes, axis=0)
+    for width in range(1, min(MAX_BORDER, min(rows, columns) // 4) + 1):
+        if not off[width : rows - width, width : columns - width].any():
+            words = f"padding: only the outermost {width} rows and columns differ"
+            inside = np.moveaxis(evidence.dumped, axes, (-2, -1))[..., off]
+            if np.ptp(inside) == 0.0:
+                words += f", they are {inside.ravel()[0]:.6g}"
+            return LikelyCause("padding", BORDER_SCORE, words, {"width": width})
     return None
 
 

@@ -38,9 +38,11 @@ def chain(program: Program, tensor: str, known_tensors: Set[str]) -> Program:
 
 
 def reruns(part: Program, values: Values, operators: Operators) -> Iterator[Rerun]:
-    """The last tensor of the chain after each change of its nodes, the last node first."""
+    """The last tensor of the chain after each change of its nodes, the last node first. What a
+    change leaves as it is is read from `values`."""
     for step in part.instructions[::-1][:MAX_STEPS]:
-        for change in node_changes(step, part):
+        rest = chain(part, part.outputs[0], {*values} - _behind(part, step))
+        for change in node_changes(step, rest):
             result = _result(change.program, values, operators)
             if result is not None:
                 yield Rerun(change.kind, change.sentence, change.figures, result)
@@ -48,6 +50,15 @@ def reruns(part: Program, values: Values, operators: Operators) -> Iterator[Reru
         result = _result(change.program, feeds, operators)
         if result is not None:
             yield Rerun(change.kind, change.sentence, change.figures, result)
+
+
+def _behind(part: Program, step: Instruction) -> set[str]:
+    """The outputs of the step, and the tensors computed from them."""
+    names = set(step.outputs)
+    for other in part.instructions:
+        if names.intersection(other.inputs):
+            names.update(other.outputs)
+    return names
 
 
 def _result(program: Program, values: Values, operators: Operators) -> np.ndarray | None:

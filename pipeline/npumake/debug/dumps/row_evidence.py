@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from npumake.debug.dumps.difference import MAX_CODE_DIFFERENCE, unit
 from npumake.debug.dumps.evidence import Evidence, Rerun
 from npumake.debug.dumps.input_changes import ways_to_feed
 from npumake.debug.dumps.inputs import DumpFeeds, numbered
+from npumake.debug.dumps.last_node import LastNode
 from npumake.debug.dumps.reading import CODES, SHIFTED
 from npumake.debug.dumps.reruns import chain, reruns
 from npumake.debug.dumps.walk import DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.ort import Feeds
 
+Item = TypeVar("Item")
 Named = Iterator[tuple[str, np.ndarray]]
 
 
@@ -63,6 +66,14 @@ class Sources:
         for name, feeds in ways:
             yield name, session.run([self.tensor], feeds)[0].astype(np.float64) / self.size
 
+    def last_node(self) -> LastNode | None:
+        """The node that computes this tensor, with what it read on the board."""
+        program, values = self.walk.program, self.walk.board_values
+        step = next((s for s in program.instructions if s.outputs == (self.tensor,)), None)
+        if step is None or step.op == "onnx" or any(n not in values for n in step.inputs):
+            return None
+        return LastNode(step, program, {name: values[name] for name in step.inputs})
+
     def reruns(self) -> Iterator[Rerun]:
         """This tensor from the board's, after changes of the nodes in between."""
         known_tensors = {*self.walk.program.inputs, *self.walk.dump} - {self.tensor}
@@ -71,29 +82,56 @@ class Sources:
             yield rerun._replace(values=rerun.values / self.size)
 
 
-def evidence_of(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:
-    """What the causes of a divergence are sought in."""
+class Replayed(Generic[Item]):
+    """An iterator that can be read again: readings of one tensor share what was computed."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items, self._items_read = items, list[Item]()
+
+    def __call__(self) -> Iterator[Item]:
+        at = 0
+        while True:
+            if at == len(self._items_read):
+                try:
+                    self._items_read.append(next(self._items))
+                except StopIteration:
+                    return
+            yield self._items_read[at]
+            at += 1
+
+
+def evidence_of(
+    rows: Sequence[DumpRow], walk: DumpWalk, feeding: DumpFeeds, operators: Operators
+) -> Iterator[Evidence]:
+    """What the causes of a divergence are sought in, for each reading of one tensor."""
+    computed = walk.expected[rows[0].tensor].astype(np.float64)
+    size = unit(computed, walk.program.tensors[rows[0].tensor])
+    sources = Sources(rows[0].tensor, size, walk, feeding, operators)
+    inputs, samples, reruns = (
+        Replayed(sources.inputs()),
+        Replayed(sources.samples()),
+        Replayed(sources.reruns()),
+    )
+    for row in rows:
+        yield replace(
+            _evidence(row, walk, size),
+            buffers=sources.buffers,
+            inputs=inputs,
+            samples=samples,
+            reruns=reruns,
+            last_node=sources.last_node,
+        )
+
+
+def _evidence(row: DumpRow, walk: DumpWalk, size: float) -> Evidence:
     program, tensors = walk.program, walk.program.tensors
     step = next((s for s in program.instructions if row.tensor in s.outputs), None)
     near = [*(step.inputs if step else ()), *_reading(program, row.tensor), *tensors]
     scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
     computed, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
-    size = unit(computed, grid)
     grid = replace(grid, scale=size) if grid.scale is None else grid
     reading = replace(row.reading, codes=row.reading.codes / size)
-    sources = Sources(row.tensor, size, walk, feeding, operators)
-    return Evidence(
-        computed / size,
-        reading,
-        grid,
-        step,
-        _unlike(row, walk),
-        scales,
-        sources.buffers,
-        sources.inputs,
-        sources.samples,
-        sources.reruns,
-    )
+    return Evidence(computed / size, reading, grid, step, _unlike(row, walk), scales)
 
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from npumake.debug.dumps.evidence import Evidence, LikelyCause, explained, expla
 MAX_CHANNELS = 16  # that find a shift; those with the largest variance
 PEAKS = 6  # of the correlation that are tried
 MIN_OVERLAP = 0.2  # of the elements
+MIN_WINDOW = 0.4  # of the elements, where the border is left out
 MIN_SCORE = 0.6
 NEAR_PIXELS = 2  # pixels that padding on the other side shifts by
 ZOOMS = (1 / 4, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9)
@@ -57,7 +58,8 @@ def shifted(evidence: Evidence) -> LikelyCause | None:
         before = _overlap(a, move, -1)
         if right.size >= MIN_OVERLAP * b.size:
             whole = max(explained(a, b, x) for x in _filled(a, move, evidence.zero))
-            score = max(whole, WINDOW * explained(before, right, left))
+            part = WINDOW * explained(before, right, left) if _is_most(right, b) else 0.0
+            score = max(whole, part)
             best = max(best, (score, move), key=lambda pair: (pair[0], -sum(map(abs, pair[1]))))
     score, (dy, dx) = best
     if score < MIN_SCORE:
@@ -68,6 +70,10 @@ def shifted(evidence: Evidence) -> LikelyCause | None:
     kind = "padding" if is_near else "shift"
     figures = {"rows": int(dy), "columns": int(dx)}
     return LikelyCause(kind, 0.98 * score, f"{kind}: {words}", figures)
+
+
+def _is_most(part: np.ndarray, whole: np.ndarray) -> bool:
+    return part.size >= MIN_WINDOW * whole.size
 
 
 def _filled(x: np.ndarray, move: tuple[int, ...], zero: int) -> Iterator[np.ndarray]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from npumake.debug.dumps.channels import by_channel, from_channels
 from npumake.debug.dumps.evidence import EXACT, REAL_CODES, Evidence, LikelyCause
 from npumake.debug.dumps.reading import CODES, GRID, SHIFTED
 
@@ -126,7 +127,7 @@ def other_grid(evidence: Evidence) -> LikelyCause | None:
 def channel_scales(evidence: Evidence) -> LikelyCause | None:
     """One factor per channel: weights are per-channel here and per-tensor there."""
     computed, dumped, free = (
-        _by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
+        by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
     )
     rows = zip(computed, dumped, free, strict=True)
     ratios = [_ratio(a - evidence.zero, b - evidence.zero, c) for a, b, c in rows]
@@ -136,7 +137,7 @@ def channel_scales(evidence: Evidence) -> LikelyCause | None:
     factors = np.array([1.0 if factor is None else factor for factor in ratios])
     predicted = evidence.zero + factors[:, None] * (computed - evidence.zero)
     tolerance = min(0.5 + 0.5 * max(map(abs, known_ratios)), MIN_CODES)
-    score = 0.95 * evidence.score(_back(evidence.clipped(predicted), evidence), tolerance)
+    score = 0.95 * evidence.score(from_channels(evidence.clipped(predicted), evidence), tolerance)
     span = f"{min(known_ratios):.4g} to {max(known_ratios):.4g}"
     words = f"scale: each channel has its own factor, {span}: per channel here, per tensor there"
     return LikelyCause(
@@ -147,7 +148,7 @@ def channel_scales(evidence: Evidence) -> LikelyCause | None:
 def bias(evidence: Evidence) -> LikelyCause | None:
     """One offset per channel."""
     computed, dumped, free = (
-        _by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
+        by_channel(x, evidence) for x in (evidence.computed, evidence.dumped, evidence.free)
     )
     if len(computed) < 2 or computed.shape[1] < MIN_ELEMENTS:
         return None
@@ -155,7 +156,7 @@ def bias(evidence: Evidence) -> LikelyCause | None:
     offsets = np.array([float(np.median(d[f] if f.sum() >= MIN_ELEMENTS else d)) for d, f in rows])
     if np.ptp(offsets) < 1.0:
         return None
-    predicted = _back(evidence.clipped(computed + offsets[:, None]), evidence)
+    predicted = from_channels(evidence.clipped(computed + offsets[:, None]), evidence)
     low, high = float(offsets.min()), float(offsets.max())
     words = f"bias: each channel is a constant away, {low:+.4g} to {high:+.4g} codes"
     return LikelyCause(
@@ -221,8 +222,8 @@ def rounding(evidence: Evidence) -> LikelyCause | None:
 def some_channels(evidence: Evidence) -> LikelyCause | None:
     """A few channels differ; the others agree."""
     computed, dumped = (
-        _by_channel(evidence.computed, evidence),
-        _by_channel(evidence.dumped, evidence),
+        by_channel(evidence.computed, evidence),
+        by_channel(evidence.dumped, evidence),
     )
     share = (~(np.abs(dumped - computed) <= 1.0)).mean(axis=1)
     wrong = np.flatnonzero(share > 0.0)
@@ -275,18 +276,3 @@ def _named(factor: float, evidence: Evidence) -> str:
 def _real(code: float, evidence: Evidence) -> str:
     real = (code - evidence.zero) * (evidence.grid.scale or 1.0)
     return f"{real:.6g}" if evidence.is_float else f"code {code:.6g} ({real:.4g})"
-
-
-def _by_channel(values: np.ndarray, evidence: Evidence) -> np.ndarray:
-    moved = np.moveaxis(np.atleast_1d(values), evidence.channel_axis, 0)
-    return moved.reshape(len(moved), -1)
-
-
-def _back(rows: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """The inverse of _by_channel."""
-    shape = evidence.computed.shape
-    moved = [
-        shape[evidence.channel_axis],
-        *(n for a, n in enumerate(shape) if a != evidence.channel_axis),
-    ]
-    return np.moveaxis(rows.reshape(moved), 0, evidence.channel_axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
@@ -22,12 +22,16 @@ def other_weights(weight: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         yield "mirrored top to bottom", weight[:, :, ::-1]
     yield "with the input channels reversed", weight[:, ::-1]
     yield "with the output channels reversed", weight[::-1]
+    for axis, by in product(range(weight.ndim), (1, -1)):
+        if weight.shape[axis] > 1:
+            yield f"{by:+d} places away along axis {axis}", np.roll(weight, by, axis)
     for order in permutations(range(weight.ndim)) if weight.ndim < 4 else ANY_ORDER:
         moved = np.ascontiguousarray(weight.transpose(order)).reshape(weight.shape)
         yield f"read in the memory order {order}", moved
     if weight.dtype.kind in "iu" and weight.dtype.itemsize == 1:
         yield "read as unsigned, 128 away", (weight.astype(np.int16) ^ -128).astype(weight.dtype)
-        yield "in 4 bits, truncated", weight >> 4 << 4
+        for bits in (4, 2, 3, 5, 6, 7):
+            yield f"in {bits} bits, truncated", weight >> (8 - bits) << (8 - bits)
         yield "in 4 bits, rounded", np.clip(np.rint(weight / 16), -8, 7) * 16
     yield (
         "negated",

@@ -152,8 +152,12 @@ def not_written(evidence: Evidence) -> LikelyCause | None:
         )
     computed, dumped = evidence.in_file
     if np.ptp(dumped) == 0.0 and np.ptp(computed) > 0.0:
-        words = f"uninitialized: every value is {dumped[0]:.6g}"
-        return LikelyCause("uninitialized", 1.0, words, {"value": float(dumped[0])})
+        value = float(dumped[0])
+        words = f"uninitialized: every value is {value:.6g}"
+        is_end = value in evidence.limits and value not in (0.0, evidence.zero)
+        if is_end:  # sums that saturate would show so, too
+            words += ", an end of the type: not written, or saturated"
+        return LikelyCause("uninitialized", 0.9 if is_end else 1.0, words, {"value": value})
     is_constant = dumped == dumped[-1]
     written = int(dumped.size - np.argmin(is_constant[::-1]))
     rest = computed[written:]

@@ -71,6 +71,23 @@ def windows(step: Instruction, program: Program) -> Iterator[Change]:
     yield from _undilated(step)
 
 
+def whole_window(step: Instruction, program: Program) -> Iterator[Change]:
+    """An average that counts the pads."""
+    if step.op not in ("average_pool", "average_twice") or not any(step.attributes["pads"]):
+        return
+    words = "divides the borders by the whole window, not by what lies inside"
+    if "count" in step.constants:
+        count = step.constants["count"]
+        other = {"count": np.full_like(count, count.max())}
+    else:
+        mantissa, shift = step.constants["mantissa"], step.constants["shift"]
+        factor = mantissa * 2.0 ** -shift.astype(np.float64)
+        at = np.unravel_index(int(factor.argmin()), factor.shape)
+        other = {"mantissa": np.full_like(mantissa, mantissa[at])}
+        other["shift"] = np.full_like(shift, shift[at] if shift.ndim else shift)
+    yield "padding", words, replace(step, constants={**step.constants, **other}), {}
+
+
 def _undilated(step: Instruction) -> Iterator[Change]:
     dilations, kernel = step.attributes.get("dilations"), step.attributes.get("kernel")
     pads = step.attributes["pads"]
@@ -102,29 +119,3 @@ def average_or_maximum(step: Instruction, program: Program) -> Iterator[Change]:
     attributes = {**step.attributes, "rounding": "half_even"}
     largest = replace(step, op="max_pool", constants=identity, attributes=attributes)
     yield "pooling", "takes the maximum, not the average", largest, {}
-
-
-def nearest(step: Instruction, program: Program) -> Iterator[Change]:
-    """The other rules by which a Resize takes the nearest element."""
-    axes = step.attributes.get("axes")
-    if step.op != "resize_nearest" or not axes:
-        return
-    shape = program.tensors[step.inputs[0]].shape
-    for words in ("asymmetric, rounded down", "half pixels, rounded", "aligned corners"):
-        indices = {}
-        for axis in axes:
-            role = f"index_{axis}"
-            indices[role] = _indices(words, shape[axis], len(step.constants[role]))
-        changed = replace(step, constants={**step.constants, **indices})
-        yield "resize", f"takes the nearest elements by another rule, {words}", changed, {}
-
-
-def _indices(words: str, input_size: int, count: int) -> np.ndarray:
-    places = np.arange(count)
-    if words.startswith("half"):
-        places = np.floor((places + 0.5) * input_size / count - 0.5 + 0.5)
-    elif words.startswith("aligned"):
-        places = np.rint(places * (input_size - 1) / max(count - 1, 1))
-    else:
-        places = np.floor(places * input_size / count)
-    return np.clip(places, 0, input_size - 1).astype(np.int64)
