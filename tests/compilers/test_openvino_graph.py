@@ -60,3 +60,19 @@ def test_a_nearest_resize_reads_what_onnx_says():
 def test_what_openvino_ignores_is_refused_by_name():
     with pytest.raises(GraphError, match="antialias of `y`"):
         for_openvino(resized("linear", ", antialias=1"))
+
+
+@pytest.mark.parametrize(
+    ("body", "ignored"),
+    [
+        ("y, h, c = LSTM<hidden_size = 2>(x, w, r, , , , , p)", "the peepholes"),
+        ("y, h, c = LSTM<hidden_size = 2, input_forget = 1>(x, w, r)", "input_forget"),
+    ],
+)
+def test_what_openvino_ignores_of_an_lstm_is_refused(body: str, ignored: str) -> None:
+    graph = parse_text(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float[3, 1, 2] x, float[1, 8, 2] w, '
+        f"float[1, 8, 2] r, float[1, 6] p) => (float[3, 1, 1, 2] y) {{ [lstm] {body} }}"
+    )
+    with pytest.raises(GraphError, match=f"OpenVINO ignores {ignored} of `lstm`"):
+        for_openvino(graph)

@@ -10,7 +10,7 @@ With ceil_mode, overhanging windows have another n at the border; such a pool is
 A nearest Resize reads other positions than ONNX's where one is a tie, or misses one by float
 rounding (20 to 6 at half pixels, align_corners with floor). It becomes a Gather along each axis,
 except for whole scales without an offset. OpenVINO ignores antialias and keep_aspect_ratio_policy
-of a linear Resize, so these are refused.
+of a linear Resize, peepholes and input_forget of an LSTM, so these are refused.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from npumake.graph import Graph, Node, attribute, shape
 from npumake.graph.qdq import QDQ_OPERATORS
 from npumake.kernels import resize
 
+PEEPHOLES = 7  # the input P of an LSTM
 NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # operator type and output name
 HINT = "replace the node, or build for the target `onnx`, which takes the same graph"
 
@@ -43,7 +44,22 @@ def for_openvino(quantized: Graph) -> Graph:
 
 
 def _is_off(node: Node) -> bool:
+    if node.op_type == "LSTM":
+        return bool(_ignored_of_lstm(node))
     return _is_counted(node) if node.op_type == "AveragePool" else _is_elsewhere(node)
+
+
+def _ignored_of_lstm(node: Node) -> str:
+    """What OpenVINO ignores of an LSTM; empty if nothing."""
+    if len(node.inputs) > PEEPHOLES and node.inputs[PEEPHOLES] is not None:
+        return "the peepholes"
+    return "input_forget" if attribute(node, "input_forget", 0) else ""
+
+
+def _refuse_lstm(graph: Graph, node: Node) -> None:
+    """Raises GraphError."""
+    message = f"OpenVINO ignores {_ignored_of_lstm(node)} of `{node.name}`"
+    raise GraphError(message, hint="build for the target `onnx`, which takes the same graph")
 
 
 def _is_elsewhere(node: Node) -> bool:
@@ -126,5 +142,6 @@ def _is_node_output(kind: str, name: str, makers: dict[str, str]) -> bool:
 
 MENDED: Mapping[str, Callable[[Graph, Node], None]] = {
     "AveragePool": _as_conv,
+    "LSTM": _refuse_lstm,
     "Resize": _as_gathers,
 }
