@@ -28,7 +28,7 @@ from npumake.debug.compiled_file.fault import (
 )
 from npumake.debug.compiled_file.figures import OutputFigures, checked_output
 from npumake.debug.compiled_file.nodes import NodeJudge
-from npumake.debug.compiled_file.runs import RUNTIMES, Arrays, CompiledPart, runs_of
+from npumake.debug.compiled_file.runs import RUNTIMES, Arrays, CompiledPart, running
 from npumake.debug.tensor_agreement import TensorAgreement, output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
 from npumake.engine.float_session import float_session
@@ -122,11 +122,11 @@ class _Check:
 
     def add(self, samples: Sequence[NamedSample]) -> None:
         """Run these samples, judge their nodes and add their figures. Raises StageError."""
-        runs = runs_of(self._part, [sample.feed for sample in samples])
-        for (sample, floats, exact), run in zip(
-            self._computed(samples), self._watched(runs, samples), strict=True
-        ):
-            self._compare(sample, floats, exact, run)
+        with running(self._part, [sample.feed for sample in samples]) as runs:
+            for (sample, floats, exact), run in zip(
+                self._computed(samples), self._watched(runs, samples), strict=True
+            ):
+                self._compare(sample, floats, exact, run)
 
     def _computed(
         self, samples: Sequence[NamedSample]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from typing import NamedTuple
@@ -91,19 +92,30 @@ def job_of(part: CompiledPart, feeds: Sequence[Feeds], every: bool = False) -> J
     return RUNTIMES[part.target.backend].job(part, feeds, every)
 
 
-def runs_of(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[FileRun]:
-    """The file run on each of the feeds in a process of its own, with its inner tensors, by the
-    program's names and in its axis order. Raises RunError."""
+@contextmanager
+def running(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[Iterator[FileRun]]:
+    """The file, run on each of the feeds by a process of its own that starts at `with`.
+
+    A run has the outputs and the inner tensors, by the program's names and in its axis order. The
+    iterator raises RunError.
+    """
     part = part.drawn_once()
     is_batched = batch(part.graph) > 1 and part.target.backend == "hybrid"
     with Isolated(job_of(part, feeds, not is_batched)) as process:
         runs = process.runs()
-        if is_batched:
-            yield from _images(part, runs, feeds)
-            return
-        lay = laid_inside(part)
-        for outputs, inner in runs:
-            yield FileRun(_laid_back(part, outputs), lay(inner))
+        yield _images(part, runs, feeds) if is_batched else _in_model_order(part, runs)
+
+
+def runs_of(part: CompiledPart, feeds: Sequence[Feeds]) -> Iterator[FileRun]:
+    """The runs of `running`. Raises RunError."""
+    with running(part, feeds) as runs:
+        yield from runs
+
+
+def _in_model_order(part: CompiledPart, runs: Iterator[FileRun]) -> Iterator[FileRun]:
+    lay = laid_inside(part)
+    for outputs, inner in runs:
+        yield FileRun(_laid_back(part, outputs), lay(inner))
 
 
 def _images(
