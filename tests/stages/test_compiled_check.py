@@ -19,7 +19,7 @@ from npumake.compilers.flatfile import written
 from npumake.compilers.tflite import drawing
 from npumake.data.samples import Samples
 from npumake.debug.compiled_check import CompiledCheck
-from npumake.debug.compiled_file import anew
+from npumake.debug.compiled_file import iree_taps
 from npumake.errors import StageError
 from npumake.graph import parse
 from npumake.project.sections import ComparisonSettings
@@ -233,7 +233,7 @@ def test_what_a_compiler_gets_wrong_is_found_by_compiling_anew(
         for s in program.instructions
     ]
     lossy = replace(program, instructions=tuple(steps))
-    monkeypatch.setattr(anew, "network_of", lambda part: drawing(lossy, part.graph))
+    monkeypatch.setattr(iree_taps, "network_of", lambda part: drawing(lossy, part.graph))
     said = refused(made, file_of(lossy, made.quantized, made.target, {}))
     assert "the first wrong node is `second` (Conv): its result is off by" in said
 

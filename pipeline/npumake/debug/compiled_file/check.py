@@ -3,7 +3,7 @@
 The file runs in a process of its own (npumake.runtime.isolated) while this one computes the same
 samples in exact integers and in float. Each node is judged from the file's own tensors
 (npumake.debug.compiled_file.nodes), so there is no bound on what a network's output may be off. A
-wrong node, or a weight that is not in the file, is an error that names the node.
+wrong node, or a weight that differs in the file, is an error that names the node.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from npumake.progress import track
 from npumake.runtime.isolated import FileRun, RunError
 
 with when_used(  # they compile; only a fault needs them
-    "npumake.debug.compiled_file.anew",
+    "npumake.debug.compiled_file.iree_taps",
     "npumake.debug.compiled_file.constants",
     "npumake.debug.compiled_file.cutting",
 ):
-    from npumake.debug.compiled_file import anew, constants, cutting
+    from npumake.debug.compiled_file import constants, cutting, iree_taps
 
 IREE = "iree"  # shows no inner tensors
 MAX_SAMPLES_PER_PROCESS = 64  # bounds the files in the process's folder
@@ -70,7 +70,7 @@ def check_file(
     """Run the file of `part` on all `samples`; `real` is the float model.
 
     Raises StageError if the file's process ends early, if a node of the file is wrong, or if a
-    constant is another in it.
+    constant differs in it.
     """
     check = _Check(real, part, operators)
     check.read_back()
@@ -111,7 +111,7 @@ class _Check:
         )
 
     def read_back(self) -> None:
-        """Raises StageError for a constant that is another in the file."""
+        """Raises StageError for a constant that differs in the file."""
         fault = constants.changed_constant(self._part)
         if fault is not None:
             raise StageError(
@@ -166,7 +166,7 @@ class _Check:
             self._sums[name] = self._sums[name].plus(aligned, agreement, dtype)
         inner = run.inner
         if not inner and not all(_equal(exact[name], x) for name, x in run.outputs.items()):
-            inner = anew.tensors_of(self._part, self._tapped_file, sample.feed)
+            inner = iree_taps.tensors_of(self._part, self._tapped_file, sample.feed)
         # Outputs of fused nodes have no place beside the tensors of the nodes as they are written.
         is_apart = bool(inner) and (self._runtime.fuses or not run.inner)
         taps = inner if is_apart else {**run.outputs, **inner}
@@ -178,11 +178,11 @@ class _Check:
 
     @cached_property
     def _tapped_file(self) -> bytes:
-        return anew.tapped_file(self._part)
+        return iree_taps.tapped_file(self._part)
 
     @cached_property
     def _code(self) -> bytes:
-        return anew.code_anew(self._part)
+        return iree_taps.recompiled_code(self._part)
 
     def _hold_outputs(self, sample: NamedSample, run: FileRun) -> None:
         """Hold the outputs of the file alone to those that it has beside its inner tensors. What

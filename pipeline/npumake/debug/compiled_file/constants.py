@@ -19,7 +19,7 @@ from npumake.debug.compiled_file.fault import Fault, fault_of
 from npumake.debug.compiled_file.runs import CompiledPart
 
 ROLES = ("weight", "bias")
-PIECES = 4  # of a constant; one of them is unchanged where a few bytes are others
+PIECES = 4  # of a constant; one of them is unchanged where a few bytes differ
 MIN_BYTES = 64  # a shorter piece of one occurs anywhere
 ALIKE = 0.75  # least share of equal bytes of a changed constant
 # Constants by role, with their types in native code.
@@ -29,7 +29,7 @@ SEARCHED = ("iree", "onnx", "openvino", "tflite")  # Vela compresses weights
 
 
 def changed_constant(part: CompiledPart) -> Fault | None:
-    """The first node with a constant of which a few bytes are others in the file."""
+    """The first node with a constant of which a few bytes differ in the file."""
     if part.target.backend not in SEARCHED:
         return None
     data = _content(part.data)
@@ -39,13 +39,13 @@ def changed_constant(part: CompiledPart) -> Fault | None:
             continue
         count = min((n for layout in layouts if (n := _changed_bytes(data, layout))), default=0)
         if count:
-            error = f"{count} of {values.nbytes} bytes of its {role} are others in the file"
+            error = f"{count} of {values.nbytes} bytes of its {role} differ in the file"
             return fault_of(step, part.graph, error)
     return None
 
 
-def lost_constant(part: CompiledPart, anew: bytes) -> Fault | None:
-    """The first node with a constant that is in the file as it is compiled `anew`, but not in that
+def lost_constant(part: CompiledPart, recompiled: bytes) -> Fault | None:
+    """The first node with a constant that is in the file `recompiled`, but not in that
     of `part`: weights, biases, or the factors of its rounding."""
     for step in part.program.instructions:
         for role, dtype in FACTORS.items():
@@ -53,8 +53,8 @@ def lost_constant(part: CompiledPart, anew: bytes) -> Fault | None:
             if values is None or values.size * np.dtype(dtype).itemsize < MIN_FACTOR_BYTES:
                 continue
             layouts = [*_layouts(values.astype(dtype))]
-            if any(x in anew for x in layouts) and not any(x in part.data for x in layouts):
-                return fault_of(step, part.graph, f"its {role} in the file is another")
+            if any(x in recompiled for x in layouts) and not any(x in part.data for x in layouts):
+                return fault_of(step, part.graph, f"its {role} differs in the file")
     return None
 
 

@@ -27,8 +27,8 @@ import numpy as np
 from npumake.bundle.program import Instruction, Tensor
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.debug.compiled_file.fault import Fault, fault_of
+from npumake.debug.compiled_file.index_ties import AXES, stands_for
 from npumake.debug.compiled_file.meaning import Meaning, meaning_of
-from npumake.debug.compiled_file.picked import AXES, stands_for
 from npumake.debug.compiled_file.rounding_error import rounding_error
 from npumake.debug.compiled_file.runs import Arrays, CompiledPart
 from npumake.debug.tensor_agreement import tensor_agreement

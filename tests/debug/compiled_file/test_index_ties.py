@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npumake.debug.compiled_file.picked import stands_for
+from npumake.debug.compiled_file.index_ties import stands_for
 from npumake.debug.compiled_file.runs import why_not_run
 from npumake.graph import parse_text
 from npumake.targets.reader import read_target

@@ -38,7 +38,7 @@ def _exposed(network: TFLiteNetwork) -> FlatModel:
     return FlatModel(draft.tensors, draft.operators, [i for i, _ in network.inputs], inner)
 
 
-def code_anew(part: CompiledPart) -> bytes:
+def recompiled_code(part: CompiledPart) -> bytes:
     """The code of the model, without what is appended to it. Compilation is deterministic, so an
     unchanged file begins with it."""
     model = model_for(part.target.backend, part.program, part.graph)
